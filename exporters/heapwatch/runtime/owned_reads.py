@@ -83,9 +83,8 @@ class MainThread:
             return None
         try:
             request = self._question.request = Request(read)
-            if not self._question.queued:
-                self._question.queued = _queue(self._question)
-            result = request.wait(seconds if self._question.queued else 0)
+            queued = self._question.queued or _queue(self._question)
+            result = request.wait(seconds if queued else 0)
             self._question.request = None
             self.seconds += request.seconds
             self.longest = max(self.longest, request.seconds)
@@ -103,8 +102,11 @@ def _queue(question: _Question) -> bool:
     """Whether the interpreter has taken the question; its list of pending calls is full otherwise."""
     api = ctypes.pythonapi
     function = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
-    question.queued = True
-    return bool(api.Py_AddPendingCall(function, ctypes.py_object(question)) == 0)
+    question.queued = True  # the main thread may have come to it, and unset this, when the call returns
+    if api.Py_AddPendingCall(function, ctypes.py_object(question)) != 0:
+        question.queued = False
+        return False
+    return True
 
 
 def _can_be_asked() -> bool:
