@@ -15,7 +15,7 @@ import pytest
 from heapwatch.runtime import owned_reads
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import MainThread, OwnedReads
-from heapwatch.runtime.safe_point import SafePoint
+from heapwatch.runtime.safe_point import Request, SafePoint
 
 
 def asked_by_another(ask: Callable[[], Any], meanwhile: Callable[[threading.Thread], None]) -> list[Any]:
@@ -189,14 +189,14 @@ def test_a_program_under_a_debugger_is_not_asked() -> None:
 
 def test_a_forked_child_answers_nothing_that_the_parent_asked() -> None:
     main = MainThread()
-    main._question.read = lambda: os._exit(9)
+    main._question.request = Request(lambda: os._exit(9))
     child = os.fork()
     if not child:
         main.abandon()
         bool(main._question)
         os._exit(0)
+    main._question.request = None
     assert os.waitpid(child, 0)[1] == 0
-    main._question.read = None
 
 
 def test_one_question_waits_for_the_other() -> None:
