@@ -40,7 +40,7 @@ class Termination:
         self._seconds = seconds
         self._process = 0
         self._handler: int | None = None
-        self._taken = self._written = False
+        self._forking = self._taken = self._written = False
 
     def install(self) -> bool:
         """Handle SIGTERM from now on; returns whether it is handled.
@@ -80,21 +80,26 @@ class Termination:
         """Let SIGTERM end a child from its first moment.
 
         The interpreter drops what it handles before its own hooks have run in the child. A pool that is left
-        at once ends workers that have just been forked, and waits for them.
+        at once ends workers that have just been forked, and waits for them. A SIGTERM for the parent ends it
+        at once, too, if it comes meanwhile.
         """
         if self._process and _signal_of(signal.SIGTERM) == self._handler and self._is_installed():
             _set_signal(signal.SIGTERM, None)
+            self._forking = True  # in this order: the end of another thread's fork may come in between
 
     def after_fork(self) -> None:
-        """In the parent: handle SIGTERM again."""
-        if self._process and not _signal_of(signal.SIGTERM) and self._is_installed() and not self._written:
+        """In the parent, also when it could not be forked: handle SIGTERM again, unless others do by now."""
+        if not self._forking:
+            return
+        self._forking = False
+        if not _signal_of(signal.SIGTERM) and self._is_installed() and not self._written:
             _set_signal(signal.SIGTERM, self._handler)
 
     def abandon(self) -> None:
         """In a forked child: SIGTERM is as it was, and the socket is the parent's."""
         if not self._process:
             return
-        self._process = 0
+        self._process, self._forking = 0, False
         with suppress(ValueError):
             if self._is_installed():
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)

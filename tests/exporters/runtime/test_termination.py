@@ -203,6 +203,21 @@ for _ in range(50):
     assert "trainer has ended: " in told, "the parent handles it again"
 
 
+def test_a_fork_changes_nothing_where_c_code_has_taken_the_signal_back(tmp_path: Path) -> None:
+    code = f"""
+starts()
+ctypes.pythonapi.PyOS_setsig(signal.SIGTERM, None)
+child = os.fork()
+if not child: os._exit(0)
+os.waitpid(child, 0)
+{READY}
+{WAIT}
+"""
+    status, _, told = Trainer(tmp_path, code).end()
+    assert status == -signal.SIGTERM
+    assert "trainer has ended: " not in told
+
+
 def printed(folder: Path, code: str) -> str:
     """What a script prints that ends by itself."""
     script = folder / "trainer.py"
