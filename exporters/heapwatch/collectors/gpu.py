@@ -1,4 +1,4 @@
-"""GPU memory and load: this process from its allocators and from JAX, devices and its children from NVML."""
+"""GPU memory and load: this process from its allocators and JAX, devices and the process tree from NVML."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Adapter:
 
     @property
     def watch(self) -> Watch | None:
-        """What watches, from the start of training to its end."""
+        """What watches; None before it starts and after it has ended."""
         return self._session.watch
 
 
