@@ -14,7 +14,6 @@ from heapwatch.collectors.families import gauge
 from heapwatch.runtime.labels import MAX_NAMES, checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")
-PERIODS = ("minute", "episode", "epoch", "generation")
 
 
 class LimitCollector:
