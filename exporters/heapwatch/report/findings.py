@@ -220,7 +220,8 @@ class Cycles:
         for point in run.points:
             by_cycle[self.number(point)].append(point)
         self._by_cycle = dict(sorted(by_cycle.items()))
-        self.seconds = (run.points[-1].time - self._began) / len(by_cycle)
+        # Of one cycle; several may lie between two points.
+        self.seconds = (run.points[-1].time - self._began) / max(1, max(by_cycle) - min(by_cycle))
         self._drop_unfinished()
 
     def number(self, point: Point) -> int:

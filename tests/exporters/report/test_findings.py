@@ -118,6 +118,15 @@ def test_thousands_that_become_a_few_percent_more_are_no_finding(lists, found):
     assert (analyse(Run("trainer", tuple(points))).finding is not None) == found
 
 
+@pytest.mark.parametrize(("seconds", "wanted"), [(10.0, "too early"), (20.0, "leak")])
+def test_a_rise_is_as_long_as_its_points_where_several_cycles_lie_between_two(seconds, wanted):
+    points = [
+        Point(seconds * n, "cycle", GB, progress={"episode": 10 * n}, objects={"Env": 2 + 40 * n})
+        for n in range(1, 10)
+    ]
+    assert analyse(Run("trainer", tuple(points))).objects["Env"].verdict == wanted
+
+
 def test_the_trend_has_a_line_a_generation_and_phase():
     trend = analyse(generations(2, evaluation=4.29e9)).trend
     assert [row.label for row in trend][:3] == [
