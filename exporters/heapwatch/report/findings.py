@@ -21,7 +21,7 @@ _NOISE_OF_SIZES = 0.01
 _MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 _LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still
-_LEAST_SHARE = 0.1  # rise of a count: there are thousands of lists, and what is loaded late adds some
+_LEAST_SHARE = 0.1  # rise of a class: there are thousands of lists, and what is loaded late adds some
 _FEWEST_COUNTS = 3  # of a rise, that tell where it began
 _APART = 2  # cycles between the starts of two rises that are one
 _SEEN_SHARE = 0.5  # of a rise, in phases at whose ends objects were counted: fewer counts tell no phase
@@ -176,8 +176,9 @@ def _objects(
                 _reader(field, name), counted=kind == "objects"
             )
             component, first = Component(kind, name), history[0][1]
+            least = material(component, first)
             terms = Terms(
-                max(material(component, first), _LEAST_SHARE * first),
+                max(least, _LEAST_SHARE * first) if kind == "objects" else least,
                 cycles.unit,
                 cycles.seconds,
                 bound=bounds.get(name),

@@ -1,7 +1,8 @@
 """Verdicts on a recorded run: on levels from cycle to cycle, and those of the alert rules.
 
 A level goes on rising as a named container does, see `explain.series`. How much matters is what the rules
-say, or a limit that the trainer declares. Where the rules can judge memory, they decide.
+say, or a limit that the trainer declares; of live objects at least a tenth. Where the rules can judge memory,
+they decide.
 """
 
 from __future__ import annotations
