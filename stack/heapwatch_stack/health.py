@@ -165,7 +165,7 @@ def _send(settings: Settings) -> None:
     alert = {"labels": labels, "endsAt": (now + timedelta(minutes=1)).isoformat()}
     address = settings.url(settings.ports.alertmanager) + "/api/v2/alerts"
     try:
-        httpx.post(address, json=[alert], timeout=10, trust_env=False)
+        httpx.post(address, json=[alert], timeout=10, trust_env=False).raise_for_status()
     except httpx.HTTPError as error:
         raise StackError(f"Alertmanager takes no alert: {error}") from error
 
@@ -187,5 +187,5 @@ def _receiver(settings: Settings) -> list[Any]:
 
 
 def _samples(settings: Settings, port: int) -> list[Any]:
-    answer = httpx.get(settings.url(port) + "/metrics", timeout=5, trust_env=False)
+    answer = httpx.get(settings.url(port) + "/metrics", timeout=5, trust_env=False).raise_for_status()
     return [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]

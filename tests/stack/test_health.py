@@ -66,7 +66,8 @@ def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.Monke
         "prometheus_config_last_reload_successful 1\n"
         "prometheus_config_last_reload_success_timestamp_seconds 1000\n"
     )
-    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, text=text))
+    answer = httpx.Response(200, text=text, request=httpx.Request("GET", "http://127.0.0.1"))
+    monkeypatch.setattr(httpx, "get", lambda *_, **__: answer)
     settings = Settings.from_environment({})
     endpoint = settings.endpoints(grafana=False)["prometheus"]
     health.wait_reloaded(settings, endpoint, since=999.5, patience=5)
@@ -75,10 +76,14 @@ def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.Monke
 
 
 class AlertPath:
-    """Alertmanager and receiver; `delivers` says whether an alert goes on to the receiver."""
+    """Alertmanager and receiver; `delivers` says whether an alert goes on to the receiver.
 
-    def __init__(self, delivers: bool, last: float = 0.0) -> None:
+    `accepted` and `shown` are the statuses of Alertmanager's answer and of the receiver's metrics.
+    """
+
+    def __init__(self, delivers: bool, last: float = 0.0, *, accepted: int = 200, shown: int = 200) -> None:
         self.delivers, self.last, self.rejected = delivers, last, 0
+        self.accepted, self.shown = accepted, shown
         self.posted: list[dict] = []
 
     def __call__(self, request: Request) -> tuple[int, bytes]:
@@ -88,8 +93,9 @@ class AlertPath:
                 self.last = time.time()
             else:
                 self.rejected += 1
+            return self.accepted, b""
         text = f'{health.LAST_HEARTBEAT} {self.last}\n{health.REJECTED}{{code="401"}} {self.rejected}\n'
-        return 200, text.encode()
+        return self.shown, text.encode()
 
     def prove(self, *, fresh: bool, patience: float = 30) -> None:
         with ExitStack() as stack:
@@ -117,3 +123,14 @@ def test_an_old_heartbeat_is_no_proof() -> None:
     path = AlertPath(delivers=True, last=time.time() - 10 * health.RECENT_SECONDS)
     path.prove(fresh=False)
     assert len(path.posted) == 1
+
+
+def test_an_alertmanager_that_refuses_the_alert_is_said_at_once() -> None:
+    with pytest.raises(StackError, match=r"Alertmanager takes no alert: .*400"):
+        AlertPath(delivers=True, accepted=400).prove(fresh=True)
+
+
+def test_what_comes_with_an_error_is_no_heartbeat() -> None:
+    path = AlertPath(delivers=False, last=time.time() + 60, shown=500)
+    with pytest.raises(StackError, match=r"no alert travels .* receiver: heapwatch logs"):
+        path.prove(fresh=False, patience=0.5)
