@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import httpx
@@ -56,7 +56,7 @@ class Performer:
     client: httpx.AsyncClient
     prometheus: Prometheus
     metrics: Metrics
-    token: str
+    token: str = field(repr=False)
 
     def __post_init__(self) -> None:
         named = self.settings.grafana_token_file

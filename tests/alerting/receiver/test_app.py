@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from heapwatch_receiver.app import create_app
+from heapwatch_receiver.performer import Performer
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from tests.alerting.harness import HEADERS, TOKEN, Receiver, alert, notification, stopping
 from tests.alerting.payloads import MALFORMED, notifications
@@ -175,3 +176,8 @@ def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_pa
         assert client.get("/actions", headers={"Host": host}).status_code == 421, host
     for host in ("127.0.0.1", "10.0.0.7:9095", "[2001:db8::1]:9095", "receiver:9095", "proxy.example"):
         assert client.get("/healthz", headers={"Host": host}).status_code == 200, host
+
+
+def test_the_text_of_the_performer_does_not_show_the_token():
+    others = dict.fromkeys(("store", "clock", "client", "prometheus", "metrics"))
+    assert TOKEN not in repr(Performer(settings=ReceiverSettings(), token=TOKEN, **others))
