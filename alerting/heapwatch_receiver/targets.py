@@ -148,8 +148,9 @@ def add_routes(
 
     app.add_route("/targets", register, methods=["POST"])
 
+    # async: in a thread of its own it would change registrations while another is added
     @app.get("/targets", include_in_schema=False)
-    def targets() -> list[dict[str, Any]]:
+    async def targets() -> list[dict[str, Any]]:
         """Registered trainers in the format of Prometheus's `http_sd_configs`."""
         addresses = registrations.addresses()
         if addresses is None:

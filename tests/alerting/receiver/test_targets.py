@@ -1,5 +1,6 @@
 """`/targets` as trainers and Prometheus use it; who is registered, for how long, and who fell silent."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -153,6 +154,17 @@ def test_a_registration_that_another_machine_passes_on_is_refused(receiver: Rece
     assert receiver.targets() == [{"targets": [], "labels": {}}]
     behind_nat = {"port": 7777, "hosts": ["10.0.0.7", "10.0.0.5"]}
     assert receiver.post(behind_nat).status_code == 200
+
+
+def test_the_list_is_read_in_the_thread_that_registers(tmp_path: Path) -> None:
+    class Known(Registrations):
+        def addresses(self) -> list[str]:
+            asyncio.get_running_loop()  # raises in any other thread
+            return []
+
+    app = FastAPI()
+    add_routes(app, Known(tmp_path), TOKEN, set(), set())
+    assert TestClient(app).get("/targets").json() == [{"targets": [], "labels": {}}]
 
 
 def test_one_sender_leaves_room_for_another(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
