@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from heapwatch import data
-from heapwatch_stack import configuration, preflight
+from heapwatch_stack import configuration, preflight, processes
 from heapwatch_stack.binaries import Binaries, find
 from heapwatch_stack.errors import StackError
+from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Endpoint, Settings
+from tests.e2e.running import port_variables
 from tests.support.repository import REPOSITORY
 
 
@@ -102,6 +104,17 @@ def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
         with pytest.raises(StackError, match=told):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])
+
+
+def test_nothing_starts_where_a_port_is_taken(tmp_path: Path) -> None:
+    settings = Settings.from_environment(port_variables() | {"HEAPWATCH_STATE": str(tmp_path / "state")})
+    with (
+        socket.create_server(("127.0.0.1", settings.ports.receiver)),
+        pytest.raises(StackError, match=rf"\(receiver\) is taken by process {os.getpid()} "),
+    ):
+        NativeStack(settings, print).up()
+    assert processes.of_stack(settings.state) == []
+    assert not settings.etc.exists()
 
 
 def test_an_address_of_another_machine_is_told(settings: Settings) -> None:
