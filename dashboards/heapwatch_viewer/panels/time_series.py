@@ -136,8 +136,8 @@ def _legend(answers: Answers, named: list[tuple[Series, Field]]) -> str:
     for series, field in named[:LEGEND_ROWS]:
         paint = painted(field, drawn, reduced(series.points))
         drawn += not _hidden(field)
-        texts = [(CALCULATIONS[name][0], field.text(reduced(series.points, name))) for name in calculations]
-        values = "".join(f"<td>{escape(f'{head}: {text}')}</td>" for head, text in texts)
+        texts = [(field.text(reduced(series.points, name)), CALCULATIONS[name][0]) for name in calculations]
+        values = "".join(f"<td>{escape(f'{head}: {text}')}</td>" for text, head in texts)
         rows.append(_legend_row(field, paint, values))
     if len(named) > LEGEND_ROWS:
         rows.append(f'<tr><td class="muted">and {len(named) - LEGEND_ROWS} more</td></tr>')

@@ -71,6 +71,11 @@ def test_the_legend_is_escaped_and_has_its_values():
     assert re.findall(r"<td>(.+?)</td>", chart.legend) == ["Last: 1", "Max: 3"]
 
 
+def test_an_unknown_calculation_in_a_legend_is_named():
+    with pytest.raises(ValueError, match="'mean'"):
+        rendered("timeseries", [Series({}, [(0, 3.0)])], options={"legend": {"calcs": ["mean"]}})
+
+
 def test_sparklines_are_refused():
     with pytest.raises(ValueError, match="sparkline"):
         rendered("stat", [Series({}, [(0, 3.0)], name="memory")], options={"graphMode": "area"})
