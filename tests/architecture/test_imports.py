@@ -33,9 +33,9 @@ LAYERS = (
 )
 # The other packages stand beside the library and take only what is listed here from the rest.
 BESIDE = {
-    "heapwatch_receiver": {"data", "errors", "runtime", "http", "analysis", "lost"},
+    "heapwatch_receiver": {"data", "runtime", "http", "lost"},
     "heapwatch_dashboards": {"analysis"},
-    "heapwatch_viewer": {"analysis", "data", "http", "runtime"},
+    "heapwatch_viewer": {"data", "http", "runtime"},
     "heapwatch_stack": {
         "data",
         "errors",
@@ -48,7 +48,6 @@ BESIDE = {
         "stacks",
         "heapwatch_receiver",
         "heapwatch_viewer",
-        "watch",
     },
 }
 # What `import heapwatch; heapwatch.start(...)` must not load.

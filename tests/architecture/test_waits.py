@@ -90,9 +90,9 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
                 yield path.relative_to(ROOT).as_posix(), tree(path)
 
 
-def waits(module: ast.AST) -> Iterator[str]:
+def waits(parsed: ast.AST) -> Iterator[str]:
     """What is called without a deadline."""
-    for node in ast.walk(module):
+    for node in ast.walk(parsed):
         if isinstance(node, ast.Call) and (name := _name(node.func)) in DEADLINES:
             positional, named = DEADLINES[name]
             whole = ast.unparse(node.func)
