@@ -29,12 +29,13 @@ Fields
     `unit`, `decimals`, `min`, `max`, `noValue`, `links`, `color` (`palette-classic`, `fixed`, `thresholds`),
     `mappings` (`value`), `thresholds` (absolute). In `custom`, for time series: `drawStyle` (`line`,
     `bars`), `lineInterpolation` (`linear`, `stepAfter`), `lineWidth`, `lineStyle` (dash), `fillOpacity`,
-    `stacking` (`normal`, `none`), `axisSoftMin`, `axisSoftMax`, `axisWidth`; for tables: `cellOptions`
-    (`auto`, `color-background`, `color-text`, `gauge`) and `width`. Overrides match `byName` or `byRegexp`;
-    a later one wins.
+    `stacking` (`normal`, `none`), `axisSoftMin`, `axisSoftMax`, `axisWidth`, `hideFrom`; for tables:
+    `cellOptions` (`auto`, `color-background`, `color-text`, `gauge`), `width` and `hidden`. Overrides match
+    `byName` or `byRegexp`; a later one wins.
 Transformations
     `merge` (tables joined on the columns that all of them have), `organize` (hide, order, rename), and
     `joinByField` on `Time` (outer; one column a series, named by its legend).
 Units
-    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `watt`, `cps`, `dateTimeFromNow`.
+    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `watt`, `cps`, `dateTimeAsIso`,
+    `dateTimeFromNow`.
 """

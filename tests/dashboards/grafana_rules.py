@@ -63,7 +63,7 @@ def missing_data_stay_missing(document: Json) -> Iterator[str]:
     for panel in _of(document, "timeseries"):
         reset = [entry["value"] for entry in _overridden(panel, "noValue")]
         for text in reset or [_fields(panel).get("noValue", "no text")]:
-            if not text.strip(" \n") or _NUMBER.fullmatch(text.strip(" \n")):
+            if not text.strip() or _NUMBER.fullmatch(text.strip()):
                 yield f"{panel['title']}: {text!r} is drawn as a number in place of missing data"
 
 
