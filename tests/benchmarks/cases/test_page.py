@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from benchmarks.cases.case import Case
+from benchmarks.cases.case import Case, load_all
 from benchmarks.cases.page import failures, render
-from benchmarks.cases.results import Result, keep, load
+from benchmarks.cases.results import RESULTS, Result, keep, load
 from benchmarks.cases.score import Score, Total
 from benchmarks.cases.tools.registry import OURS, RULES
 
@@ -97,3 +97,10 @@ def test_what_other_tools_took_later_says_nothing_of_ours(tmp_path):
     found = load(tmp_path, ["kept"])["kept"]
     assert (found.seconds, found.revision, found.load) == (720, "abc1234", 0.5)
     assert set(found.scores) == {OURS, "memray"}
+
+
+def test_other_tools_were_run_for_as_long_as_the_page_says():
+    """They tell what they found at the end of a run."""
+    for name, result in load(RESULTS, [one.name for one in load_all()]).items():
+        for tool, one in result.scores.items():
+            assert tool == OURS or one.seconds is None or one.seconds >= result.seconds, (name, tool)
