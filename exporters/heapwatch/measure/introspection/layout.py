@@ -119,7 +119,7 @@ class Layout:
         return (None if cls is None else _mro(cls)) or (object,)
 
 
-def _reader(name: str, descriptor: type) -> Callable[[Any], Any]:
+def _reader(name: str, descriptor: type[Any]) -> Callable[[Any], Any]:
     """Reads an attribute by the interpreter's descriptor, whatever else the program's classes have there.
 
     The descriptor refers to its class, so it is looked up each time; the class may have been changed, too.
