@@ -53,6 +53,7 @@ _VISITS_SECONDS = 5.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
+_MOST_FOLLOWED = 3  # findings whose containers are read whenever memory is
 _TYPES_REPORTED = 3
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
@@ -276,8 +277,14 @@ class Explainer:
                     self._answered.set()
 
     def _read_memory(self) -> None:
+        """Read the memory and what its growth was put down to, also while the budget is used up.
+
+        Readings of the two that lie far apart cannot be compared.
+        """
         self.memory.read_resident()
         self.memory.read_parts()
+        named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
+        self.inventory.lengths.read_named(named)
         if not gc.isenabled():
             self.uncollected.count()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
@@ -224,6 +224,14 @@ class Lengths:
             self._read_graphs(graphs[:_MOST_GRAPHS], now)
             count += 1
         return count
+
+    def read_named(self, paths: Iterable[str]) -> None:
+        """Read these containers if they are due, without a limit of time: there must be few."""
+        now = self._clock()
+        for path in paths:
+            known = self._known.get(path)
+            if known is not None and known.kind != "graph" and known.due <= now:
+                self._read(known, now, {})
 
     def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
         total, count = 0.0, 0

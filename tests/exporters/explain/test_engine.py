@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Finding
+from heapwatch.explain.places import KnownContainer, Place
+from heapwatch.measure.introspection.roots import Root
 
 
 def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +82,24 @@ def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
     growth = explainer.uncollected.counts.growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
+
+
+def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine the budget is used up for minutes, in which a leak went on without a reading."""
+    now, held = [0.0], [0]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
+    known.places = [Place(None, None, Root("held", "held", lambda: held), 1.0)]
+    found = Finding("container", "held", "list", 1, 1000, 60.0, 500.0, 1.0)
+    explainer.latest = replace(explainer.latest, findings=(found,))
+    for now[0] in range(60):
+        held.append(0)
+        explainer.tick()
+    assert known.items.growth().rising
+    assert known.items.last in range(50, 62)
 
 
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
