@@ -254,8 +254,8 @@ def _is_full(finding: Finding) -> bool:
 def _workers(levels: Levels) -> list[Finding]:
     """One finding for all child processes, if their memory or their number grows."""
     memory = levels.memory
-    growth = memory.workers.growth(levels.startup_end)
     more = memory.processes.growth(levels.startup_end)
+    growth = levels.workers
     if growth.per_second <= 0:
         return []
     rate = 60 * growth.per_second

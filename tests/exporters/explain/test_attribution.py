@@ -188,6 +188,20 @@ def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands
     assert "`heapwatch explain PID` of one of them names what grows there" in message(found)
 
 
+def test_what_workers_take_as_they_are_started_is_no_growth() -> None:
+    """Ten forks of a process of 2.4 GB, on a busy machine one every ten seconds."""
+    grown = memory(0, 400)
+    for at in range(0, 400, 5):
+        started = min(10, at // 10)
+        grown.workers.add(at, started * 2_400 * MB)
+        grown.processes.add(at, started)
+    assert [one.kind for one in judged(400, grown, rounds=9).findings] == []
+    for at in range(400, 800, 5):
+        grown.workers.add(at, 24_000 * MB + MB * (at - 400))
+    (finding,) = judged(800, grown, rounds=9).findings
+    assert finding.kind == "worker"
+
+
 def test_numbers_that_weigh_nothing_are_no_leak() -> None:
     found = judged(100, memory(0, 100), candidate(600, 32, 100))
     assert found.verdict == "healthy"
