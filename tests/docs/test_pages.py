@@ -10,6 +10,7 @@ import pytest
 
 from docs.systems import samples
 from heapwatch.analysis.verdict import MEANINGS
+from heapwatch_receiver.settings import Settings
 from tests.docs.commands import ROOT
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -46,3 +47,8 @@ def test_the_docs_tell_each_word_of_a_verdict_as_the_code_does():
     assert rows == [
         (word, meaning.claim, meaning.action, str(meaning.exit_code)) for word, meaning in MEANINGS.items()
     ]
+
+
+def test_each_setting_of_the_receiver_is_in_its_page():
+    text = (ROOT / "docs" / "receiver.md").read_text(encoding="utf-8")
+    assert [name for name in Settings.model_fields if f"`{name}`" not in text] == []
