@@ -76,7 +76,7 @@ def held_secrets(stage: Stage, exchange: Exchange) -> None:
 EVIL = "\x1b]0;owned\x07\x9b2J\x7f\n\u202e\u2066\u200b[bold][link=http://evil.example]x[/link]"
 
 
-@attack("control characters, bidi marks and markup in everything that a trainer says", quick=False)
+@attack("control characters, bidi marks and markup in everything that a trainer sends", quick=False)
 def terminal(stage: Stage, exchange: Exchange) -> None:
     import json
 
@@ -111,7 +111,7 @@ def terminal(stage: Stage, exchange: Exchange) -> None:
             assert all(line.isprintable() for line in output.split("\n")), command
 
 
-@attack("explanations of wrong types, 10**400, NaN, deep, endless and dripped")
+@attack("explanations of wrong types, 10**400, NaN, deep, endless and slowly sent")
 def malformed(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("malformed")
     for name, answer in EXPLANATIONS.items():

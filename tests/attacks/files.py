@@ -37,7 +37,7 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
             exchange.back(line.replace(str(targets), "…"))
 
 
-@attack("a pipe, an endless device, a gigabyte and a folder in the place of a token")
+@attack("a pipe, an endless device, a gigabyte and a folder instead of a token")
 def instead_of_a_token(stage: Stage, exchange: Exchange) -> None:
     script = "import heapwatch; print(heapwatch.start(port=0)._exporter.registration.token)"
     for kind in ("a pipe", "a link to /dev/zero", "a gigabyte", "a folder", "no UTF-8"):
@@ -57,7 +57,7 @@ def instead_of_a_token(stage: Stage, exchange: Exchange) -> None:
         exchange.back(done.stderr.splitlines()[0].replace(str(folder), "…"))
 
 
-@attack("another user's targets, old temporary files of other programs: what a sweep leaves alone")
+@attack("another user's targets, and old temporary files of other programs, during a sweep")
 def what_is_not_ours(stage: Stage, exchange: Exchange) -> None:
     if os.geteuid() != 0:
         raise NotHere("only root makes files of another user")

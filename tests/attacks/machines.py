@@ -205,7 +205,7 @@ def another_port(stage: Stage, exchange: Exchange) -> None:
         assert len(swept) == 1
 
 
-@attack("the supervisor and its keeper killed at the same moment", quick=False)
+@attack("supervisord and the process that restarts it, killed at the same moment", quick=False)
 def keeper_killed(stage: Stage, exchange: Exchange) -> None:
     from heapwatch_stack import processes
     from heapwatch_stack.services import Service

@@ -161,7 +161,7 @@ def distinct(stage: Stage, exchange: Exchange) -> None:
     assert took < 10
 
 
-@attack("an alert that names a destination of its own", quick=False)
+@attack("an alert that names its own destination", quick=False)
 def destination(stage: Stage, exchange: Exchange) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -73,7 +73,7 @@ def reboot(stage: Stage, exchange: Exchange) -> None:
         exchange.back("the secret is the same, the dead trainer's target is gone")
 
 
-@attack("Alertmanager hangs: status, the keeper and the pages say so", quick=False)
+@attack("Alertmanager hangs: status, log and pages report it", quick=False)
 def hanging_alertmanager(stage: Stage, exchange: Exchange) -> None:
     with own_stack(stage.folder("stack")) as stack:
         guard = psutil.Process(Supervisor(stack.settings).processes()["alertmanager"]["pid"])
@@ -202,7 +202,7 @@ def _fill(file: Path) -> None:
                 continue
 
 
-@attack("a page that makes its own name point to the viewer, also where it listens on 0.0.0.0", quick=False)
+@attack("a page whose host name points to the viewer, also if it listens on 0.0.0.0", quick=False)
 def viewer_host(stage: Stage, exchange: Exchange) -> None:
     for bind in ("127.0.0.1", "0.0.0.0"):
         port = free_port()

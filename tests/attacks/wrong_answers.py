@@ -16,7 +16,7 @@ from tests.exporters.cli.wrong_answers import answering
 CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e"
 
 
-@attack("a trainer whose metrics and answers are of other types, beside a well one", quick=False)
+@attack("a trainer whose metrics and answers are of wrong types, next to a healthy one", quick=False)
 def types(stage: Stage, exchange: Exchange) -> None:
     with answering({"/metrics": WELL}) as well:
         for number, wrong in enumerate(WRONG):
@@ -33,7 +33,7 @@ def types(stage: Stage, exchange: Exchange) -> None:
             assert all(line.isprintable() for line in output.splitlines())
 
 
-@attack("a trainer that drips its headers a byte at a time, beside a well one", quick=False)
+@attack("a trainer that sends its headers one byte at a time, next to a healthy one", quick=False)
 def drip(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("monitor")
     with answering({}, drip=0.2) as trainer, answering({"/metrics": WELL}) as well:
@@ -75,7 +75,7 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
     assert all(line.isprintable() for line in receiver.log.read_text().splitlines())
 
 
-@attack("an alert that writes log lines, HTML and SQL of its own", quick=False)
+@attack("an alert that contains log lines, HTML and SQL", quick=False)
 def alert_text(stage: Stage, exchange: Exchange) -> None:
     receiver = stage.receiver().start()
     evil = "a:1\n2026-01-01 INFO helped\x1b[2J<script>alert(1)</script>' OR 1=1 --"

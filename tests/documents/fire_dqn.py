@@ -278,13 +278,13 @@ ROWS = (
     ),
     Row(
         "every 100 training steps: GPU memory",
-        "likewise",
+        "the same",
         "`python -m examples.fire_dqn`",
         every(100, "update", r"Cleanup after update (\d+): (?:no GPU|GPU memory .*)$"),
     ),
     Row(
         "every 10 episodes: everything, with a message",
-        "likewise",
+        "the same",
         "`python -m examples.fire_dqn`",
         every(
             10,
@@ -361,7 +361,7 @@ ROWS = (
         "`heapwatch report run.jsonl.gz`",
         graphs_reported,
     ),
-    Row("cleanup brings all back", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
+    Row("cleanup frees everything", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
     Row(
         "final cleanup at the end of training",
         "also at SIGTERM; the last line names the leak that was reported",

@@ -489,7 +489,7 @@ ROWS = (
     ),
     Row(
         "Docker: container health",
-        "`/readyz` answers 503 while training stands still",
+        "`/readyz` answers 503 while training is stalled",
         "`docker compose ps`",
         container,
     ),
@@ -512,7 +512,7 @@ ROWS = (
         alert_lines,
     ),
     Row(
-        "more than 30 food sources are warned of",
+        "a warning above 30 food sources",
         "`WARNING: food_sources` in the trainer's own log",
         "`python -m examples.walker`",
         food_in_the_log,
@@ -537,7 +537,7 @@ ROWS = (
     ),
     Row(
         "emergency cleanup: 10 food sources, no events, `memory_saved_mb`",
-        "likewise; a replay buffer within its bound stays",
+        "the same; a replay buffer within its bound stays",
         "`heapwatch cleanup walker`",
         emergency,
     ),
