@@ -1,8 +1,8 @@
 """Restarts supervisord if it dies; supervisord in turn restarts this process.
 
 The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
-also removes the target files of trainers that were killed, and keeps these as lost, with the cause. And it
-asks each service whether it is well, and says in its log and to the viewer which is not: an alert about
+also removes the target files of trainers that were killed, and records these as lost, with the cause. It
+checks each service, and reports an unhealthy one in its log and to the viewer, because an alert about
 Alertmanager would need Alertmanager.
 """
 
@@ -56,9 +56,9 @@ def main() -> int:
 
 
 class Watch:
-    """Says when a service is unwell for longer than a restart takes, and when it is well again.
+    """Reports a service that is unhealthy for longer than a restart takes, and when it is healthy again.
 
-    It says so in the log, and in a file that the viewer's pages show.
+    It reports in the log, and in a file that the viewer's pages show.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -70,7 +70,7 @@ class Watch:
         self._next = 0.0
 
     def check(self) -> None:
-        """Ask each service, once in WATCH_SECONDS."""
+        """Check each service, once in WATCH_SECONDS."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + WATCH_SECONDS

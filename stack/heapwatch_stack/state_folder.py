@@ -58,7 +58,7 @@ def carried_by(folder: Path) -> bool:
 def remove(folder: Path) -> list[str]:
     """Remove this project's files from a marked folder, and the folder if it is then empty.
 
-    After an interruption the marks are still there, so the next call goes on.
+    After an interruption the marks are still there, so the next call continues.
 
     Returns:
         The names of the files that are left, because heapwatch did not write them.

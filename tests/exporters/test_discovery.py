@@ -79,7 +79,7 @@ def test_a_trainer_whose_address_another_takes_over_is_kept_as_lost(tmp_path):
     assert (kept.address, kept.trainer, kept.cause) == ("127.0.0.1:7777", "ppo", lost.UNKNOWN)
 
 
-def test_a_trainer_that_says_goodbye_is_not_kept_and_one_that_failed_is(tmp_path):
+def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_path):
     target = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
     target.write()
     target.remove()

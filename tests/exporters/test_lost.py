@@ -1,4 +1,4 @@
-"""What is kept of trainers that ended without saying goodbye."""
+"""What is kept of trainers that ended unexpectedly."""
 
 import os
 import subprocess

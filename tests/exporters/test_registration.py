@@ -44,8 +44,8 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
     assert joining.token == "the-stacks-token"
     assert len(targets(stack.targets)) == 1
     line = joining.describe()
-    assert f"the stack in {stack.stack.state} sees it and may ask it to clean up" in line
-    assert "look at http://127.0.0.1:3009/" in line
+    assert f"the stack in {stack.stack.state} scrapes it and may ask it to clean up" in line
+    assert "dashboards: http://127.0.0.1:3009/" in line
     assert "the-stacks-token" not in line
     joining.remove()
     assert targets(stack.targets) == []
@@ -107,7 +107,7 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     waiting = registration()
     assert not waiting.refresh()
     assert targets(stacks.user_folder() / "targets")
-    assert "no running stack of yours sees it" in waiting.describe()
+    assert "no running stack of yours scrapes it" in waiting.describe()
     assert waiting.token is None
     stack = stand()
     assert waiting.refresh()

@@ -1,4 +1,4 @@
-"""Every trainer in one table: which one leaks, what, and how long it has."""
+"""Every trainer in one table: which one leaks, what, and the time until its memory limit."""
 
 from heapwatch.analysis.verdict import MEANINGS
 
@@ -107,7 +107,7 @@ MEMORY = lines(
     Query(trainers.USED_SHARE, "{{trainer_name}}", lives=True),
     SHARE,
     "Resident memory of each trainer and its workers over the container's limit, else over physical memory. "
-    "Good: rises while buffers fill, then flat. Bad: rises without end.",
+    "Good: rises while buffers fill, then flat. Bad: never stops rising.",
     links=TO_TRAINER,
     height=9,
     marked=True,
@@ -197,7 +197,7 @@ RANKS = [
             Query(trainers.SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
         ],
         BYTES,
-        "Good: the lines of a run lie together. Bad: the largest leaves the median: one rank leaks.",
+        "Good: the lines of a run are close. Bad: the largest moves away from the median, so one rank leaks.",
         empty=NO_RANKS,
     ),
 ]

@@ -45,12 +45,12 @@ def add_parser(commands: Any) -> None:
         description="List the trainers that are registered as targets of this user.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per trainer")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print the addresses alone")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the addresses")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line per trainer; returns 0 also when there is none."""
+    """Print one line per trainer; returns 0 even if there is none."""
     rows = [_row(sample) for sample in TrainerSource(registered_trainers()).samples()]
     if arguments.json:
         say_json([asdict(row) for row in rows])

@@ -138,7 +138,7 @@ class Reporter:
         return messages + [Message(sample.time, sample.instance, text) for text in news]
 
     def _verdict(self, sample: Sample, readings: Readings) -> Iterator[Message]:
-        """The verdict; news where one of the trainer's own that someone has to act on begins or ends."""
+        """The verdict; it is news if a serious verdict of the trainer begins or ends."""
         explanation, verdicts = told(readings), self._live.verdicts()
         if explanation is None and not verdicts.seen:
             self.verdict = None

@@ -25,7 +25,7 @@ _NUMBERS = 32  # columns that items, bytes and growth take
 
 
 class TopScreen(App[None]):
-    """Verdicts and memory on top, a table of paths below.
+    """The screen: verdicts and memory on top, a table of paths below.
 
     Args:
         source: what is read, in a thread.
@@ -108,11 +108,11 @@ class TopScreen(App[None]):
         self._draw()
 
     def on_input_submitted(self) -> None:
-        """Go back to the table; the filter stays."""
+        """Return to the table; the filter stays."""
         self._table.focus()
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-        """Tell all about a path."""
+        """Show all details of a path."""
         if selected.cursor_row < len(self._rows):
             self.push_screen(Details(self._rows[selected.cursor_row]))
 
@@ -133,14 +133,14 @@ class TopScreen(App[None]):
         self._table.focus()
 
     def action_trainer(self) -> None:
-        """Show the next trainer alone, and after the last one all."""
+        """Show only the next trainer, and after the last one all."""
         addresses = [None, *(one.address for one in self.snapshots)]
         at = addresses.index(self._trainer) if self._trainer in addresses else 0
         self._trainer = addresses[(at + 1) % len(addresses)]
         self._draw()
 
     def action_hold(self) -> None:
-        """Hold the screen still, or go on."""
+        """Pause or resume the screen."""
         self._held = not self._held
         self._draw()
 

@@ -43,7 +43,7 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
     Args:
         url: of Prometheus.
         job: the scrape job.
-        instance: `host:port`; may be left out where only one trainer was scraped.
+        instance: `host:port`; may be omitted if only one trainer was scraped.
         since_seconds: how far to look back.
 
     Raises:
@@ -85,8 +85,8 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
 def run_points(exposed: list[tuple[float, Readings]]) -> Run:
     """The points that expositions show: from the last start on, every end of a phase that was seen.
 
-    Phases that ended between two expositions are put in the order in which the memory at the end of one is
-    that at the beginning of the next.
+    Phases that ended between two expositions are ordered so that each begins with the memory at which the
+    previous one ended.
     """
     starts = [readings.value("process_start_time_seconds") for _, readings in exposed]
     first = max((i for i, (a, b) in enumerate(pairwise(starts), 1) if a and b and b - a > 1), default=0)

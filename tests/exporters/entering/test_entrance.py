@@ -256,7 +256,7 @@ def test_processes_that_cannot_be_entered_are_told_apart(tmp_path: Path) -> None
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.1)
         with pytest.raises(
-            CannotEnter, match=f"is stopped: let it go on first, with `kill -CONT {process.pid}`"
+            CannotEnter, match=f"is stopped: continue it first with `kill -CONT {process.pid}`"
         ):
             ask(process.pid, "leave")
         process.send_signal(signal.SIGCONT)

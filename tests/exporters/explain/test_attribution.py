@@ -498,7 +498,7 @@ def test_growth_that_goes_on_is_said_to_grow_once_a_slow_leak_could_be_told() ->
     grown = {minutes: memory(14 * MB, 60 * minutes, start=40e9, limit=50e9) for minutes in (10, 40)}
     early, late = judged(600, grown[10]), judged(2400, grown[40])
     assert early.verdict == "too early"
-    assert "Whether it slows down can be told in 15 min." in message(early)
+    assert "Whether it slows down is known in 15 min." in message(early)
     assert late.verdict in ("growing", "leak")
 
 

@@ -53,7 +53,7 @@ def test_bodies_that_rise_fast_are_no_comfort_before_they_can_be_judged(minutes)
     found = LeakingLevels(live(bodies, minutes).verdicts).beside(HEALTHY)
     assert found.verdict == "too early"
     left = math.ceil(6 - minutes)
-    told = f"Whether it goes on can be told in {left} min. So far, bodies dynamic (+46"
+    told = f"Whether it continues is known in {left} min. So far, bodies dynamic (+46"
     assert message(found).startswith(f"Too early to tell after 100 s. {told}")
     assert not found.findings[0].is_leak
 

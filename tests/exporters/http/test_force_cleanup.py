@@ -86,7 +86,7 @@ def test_a_signed_cleanup_is_obeyed_once(trainer):
         ({"secret": "guessed"}, 401, "another token"),
         ({"path": "/metrics"}, 401, "does not match this request"),
         ({"clock": {"clock": lambda: time.time() - 3600}}, 401, "s before this trainer's time"),
-        ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request anew"),
+        ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request again"),
         ({"port": 1}, 401, "does not match this request"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_taken_port_is_passed_over_and_training_goes_on_without_one(caplog):
         stubborn.phase("train")
         stubborn.count("step", 3)
         stubborn.end()
-        assert "training goes on" in caplog.text
+        assert "training continues" in caplog.text
 
 
 def test_a_name_that_the_trainer_uses_is_said_once_and_does_not_reach_training(caplog):
