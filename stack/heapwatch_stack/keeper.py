@@ -31,7 +31,7 @@ from heapwatch_viewer.unwell import UNWELL
 
 SWEEP_SECONDS = 5.0
 WATCH_SECONDS = 30.0
-TELL_AFTER = 3  # checks in a row
+REPORT_AFTER = 3  # checks in a row
 
 
 def main() -> int:
@@ -64,8 +64,8 @@ class Watch:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._supervisor = Supervisor(settings)
-        self._unwell = Counter[str]()
-        self._told: dict[str, str] = {}
+        self._unhealthy = Counter[str]()
+        self._reported: dict[str, str] = {}
         self._written: str | None = None
         self._next = 0.0
 
@@ -83,18 +83,18 @@ class Watch:
 
     def _judge(self, name: str, state: str) -> None:
         if state == HEALTHY:
-            self._unwell.pop(name, None)
-            if self._told.pop(name, None):
+            self._unhealthy.pop(name, None)
+            if self._reported.pop(name, None):
                 say(f"{name} is healthy again")
             return
-        self._unwell[name] += 1
-        if self._unwell[name] >= TELL_AFTER:
-            if name not in self._told:
+        self._unhealthy[name] += 1
+        if self._unhealthy[name] >= REPORT_AFTER:
+            if name not in self._reported:
                 say(f"{name}: {state}. Alerts may be lost: heapwatch status")
-            self._told[name] = state
+            self._reported[name] = state
 
     def _write(self) -> None:
-        text = "".join(f"{name}: {state}\n" for name, state in self._told.items())
+        text = "".join(f"{name}: {state}\n" for name, state in self._reported.items())
         if text != self._written:
             with suppress(OSError):  # tried again at the next check
                 replace(self._settings.state / UNWELL, text)

@@ -106,7 +106,7 @@ def locked(
 
     """
     until = time.monotonic() + seconds
-    told = False
+    reported = False
     with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
         while True:
             try:
@@ -115,8 +115,8 @@ def locked(
             except BlockingIOError:
                 if time.monotonic() >= until:
                     raise StackError(f"another process has held {path} for {seconds:.0f} s: end it") from None
-            if not told:
+            if not reported:
                 waits()
-                told = True
+                reported = True
             time.sleep(_POLL_SECONDS)
         yield

@@ -11,7 +11,7 @@ from tests.alerting.faults.stage import Stage
 from tests.attacks.programs import printed, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
-from tests.support.unreadable_files import HOSTILE, others_file
+from tests.support.unreadable_files import UNREADABLE, others_file
 
 PATIENCE = 60
 
@@ -21,7 +21,7 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("files")
     targets = folder / "targets"
     targets.mkdir()
-    for number, (kind, make) in enumerate(HOSTILE.items()):
+    for number, (kind, make) in enumerate(UNREADABLE.items()):
         make(targets / f"{number}.json")
         exchange.sent(f"{number}.json: {kind}")
     with real_trainer(folder) as trainer:
@@ -30,9 +30,9 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
         _, listed = printed(folder, "ps")
         assert f"127.0.0.1:{trainer.port}" in listed, listed
         exchange.back(f"heapwatch ps: {listed.splitlines()[-1]}")
-        _, told = printed(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
-        warnings = [line.strip() for line in told.splitlines() if "remove it" in line]
-        assert len(warnings) == len(HOSTILE) - 1, told
+        _, reported = printed(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
+        warnings = [line.strip() for line in reported.splitlines() if "remove it" in line]
+        assert len(warnings) == len(UNREADABLE) - 1, reported
         for line in warnings:
             exchange.back(line.replace(str(targets), "…"))
 
@@ -42,7 +42,7 @@ def instead_of_a_token(stage: Stage, exchange: Exchange) -> None:
     script = "import heapwatch; print(heapwatch.start(port=0)._exporter.registration.token)"
     for kind in ("a pipe", "a link to /dev/zero", "a gigabyte", "a folder", "no UTF-8"):
         folder = stage.folder("files")
-        HOSTILE[kind](folder / "token")
+        UNREADABLE[kind](folder / "token")
         exchange.sent(f"HEAPWATCH_TOKEN_FILE: {kind}")
         named = {"HEAPWATCH_TOKEN_FILE": str(folder / "token"), "XDG_STATE_HOME": str(folder)}
         done = subprocess.run(
@@ -95,7 +95,7 @@ def in_the_state_folder(stage: Stage, exchange: Exchange) -> None:
         (state / "run" / "lock", "a link to /dev/zero"),
     ):
         place.unlink(missing_ok=True)
-        HOSTILE[kind](place)
+        UNREADABLE[kind](place)
         exchange.sent(f"{place.parent.name}/{place.name}: {kind}; heapwatch up")
         done = stack.run("up", timeout=PATIENCE * 5)
         assert done.returncode == 1, done.stdout

@@ -17,7 +17,7 @@ from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, attack
 from tests.support.ports import free_port
 
-EVIL = ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "")
+FOREIGN_HOSTS = ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "")
 
 
 @attack("a page whose host name points to the trainer (DNS rebinding)")
@@ -32,7 +32,7 @@ def trainer_host(stage: Stage, exchange: Exchange) -> None:
 def receiver_host(stage: Stage, exchange: Exchange) -> None:
     for bind in ("127.0.0.1", "0.0.0.0"):
         receiver = stage.receiver(bind=bind).start()
-        for host in EVIL:
+        for host in FOREIGN_HOSTS:
             codes = [
                 httpx.get(f"{receiver.url}{path}", headers={"Host": host}, timeout=10).status_code
                 for path in ("/", "/actions", "/metrics", "/healthz")

@@ -17,7 +17,7 @@ import psutil
 from heapwatch_stack.supervision import Supervisor
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
-from tests.attacks.pages import EVIL, ask_for_silence
+from tests.attacks.pages import FOREIGN_HOSTS, ask_for_silence
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
@@ -214,7 +214,7 @@ def viewer_host(stage: Stage, exchange: Exchange) -> None:
         url = f"http://127.0.0.1:{port}"
         with stopping(program):
             wait_for(lambda url=url: httpx.get(f"{url}/healthz").status_code == 200, "the viewer", 90)
-            for host in EVIL:
+            for host in FOREIGN_HOSTS:
                 codes = [
                     httpx.get(url + path, headers={"Host": host}, timeout=10).status_code
                     for path in ("/", "/metrics", "/d/heapwatch-fleet")

@@ -214,11 +214,11 @@ def graphs_reported(example: Example) -> None:
 def graphs_console(example: Example) -> None:
     """The lines of a monitor that saw for a quarter of an hour what the example exposes now."""
     exposed = [with_graphs(example), without_graphs(example)]
-    told = []
+    reported = []
     for text in exposed:
         reporter, now = Reporter(Thresholds(), interval=20.0), time.time()
         readings = Readings(text_string_to_metric_families(text))
-        told.append(
+        reported.append(
             [
                 message.text
                 for second in range(0, 900, 20)
@@ -228,7 +228,7 @@ def graphs_console(example: Example) -> None:
     line = (
         r"WARNING: buffer memory: \d+ tensors keep their autograd graphs; store tensor.detach\(\).cpu\(\).*"
     )
-    assert [bool(any(re.fullmatch(line, text) for text in texts)) for texts in told] == [True, False]
+    assert [bool(any(re.fullmatch(line, text) for text in texts)) for texts in reported] == [True, False]
 
 
 def cleaned(example: Example) -> None:

@@ -65,17 +65,17 @@ def write(path: Path, cases: Sequence[Case], results: Mapping[str, Mapping[str, 
     if not run:
         return
     missing = [case.name for case in cases if case not in run]
-    told = {case.name: results[case.name] for case in run}
+    tried = {case.name: results[case.name] for case in run}
     rules = _RULES.format(seconds=ROUND_SECONDS, limit=LIMIT_SECONDS, top=TOP)
     parts = [
         _INTRODUCTION.format(
             ran=len(run), all=len(cases), missing=f"; not yet: {', '.join(missing)}" if missing else ""
         ),
-        totals_table(told).markdown(),
-        cases_table(run, told).markdown(),
+        totals_table(tried).markdown(),
+        cases_table(run, tried).markdown(),
         rules + "\n".join(f"- {one.title}: {one.rule}." for one in PLUGINS.values()),
         _LIMITS.format(memory=size_text(memory_limit())),
-        wrong(told),
+        wrong(tried),
     ]
     path.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
 

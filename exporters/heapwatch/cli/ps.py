@@ -10,7 +10,7 @@ from typing import Any
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.sources import Sample, TrainerSource, none_registered, registered_trainers
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
-from heapwatch.explain.received import told
+from heapwatch.explain.received import exposed_explanation
 from heapwatch.runtime.plain_text import plain, say, say_json
 
 _LONGEST_CELL = 100
@@ -78,7 +78,7 @@ def _understood(sample: Sample) -> ListedTrainer:
     cleanups = sum(readings.by("trainer_cleanups_total", "action").values())
     if not all(map(math.isfinite, (*memory.values(), sum(memory.values()), steps or 0.0, cleanups))):
         raise ValueError("a level that is no number")
-    explanation = told(readings)
+    explanation = exposed_explanation(readings)
     first = foremost(explanation) if explanation else None
     left = explanation.time_left if explanation else None
     return ListedTrainer(

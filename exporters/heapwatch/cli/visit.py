@@ -22,7 +22,7 @@ from heapwatch.runtime.plain_text import say
 DEFAULT_SECONDS = 300.0
 _UNCERTAIN = ("too early", "growing")
 _EVERY_SECONDS = 1.0
-_TOLD_SECONDS = 10.0
+_PRINTED_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0
 _LEAST_SECONDS = 60.0  # for a worker: a verdict takes less
 _SILENT_SECONDS = 30.0  # a program may hold the interpreter's lock for long
@@ -83,7 +83,7 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
 
 def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | None:
     """The first certain explanation, else the last one before the process ends or the time is up."""
-    found, seen_at, told, told_at = None, time.monotonic(), "", time.monotonic()
+    found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
     while True:
         latest, now = _latest(entrance), time.monotonic()
         if latest is not None and latest != found:
@@ -91,9 +91,9 @@ def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | No
             if found.verdict not in _UNCERTAIN or _is_of_workers(found):
                 return found
             line = headline(found)
-            if not quiet and now - told_at >= _TOLD_SECONDS and line != told:
+            if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
-                told, told_at = line, now
+                printed, printed_at = line, now
         if now >= until or now - seen_at > _SILENT_SECONDS or not entrance.is_alive():
             return found
         time.sleep(_EVERY_SECONDS)

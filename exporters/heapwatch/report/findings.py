@@ -352,8 +352,8 @@ def _finding(
     explanation: Explanation | None,
 ) -> FoundLeak | None:
     leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
-    told = explanation is not None and explanation.verdict == "leak"
-    memory_leaks = memory.verdict == "leak" or (told and memory.verdict == "growing")
+    is_reported = explanation is not None and explanation.verdict == "leak"
+    memory_leaks = memory.verdict == "leak" or (is_reported and memory.verdict == "growing")
     if memory_leaks:
         leaking |= {
             name: replace(judged, reason=each(judged.per_cycle, cycles.unit))

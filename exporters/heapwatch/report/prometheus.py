@@ -13,7 +13,7 @@ from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import UsageError
-from heapwatch.explain.received import told
+from heapwatch.explain.received import exposed_explanation
 from heapwatch.http.client import data_of, escaped, get_json, understood
 from heapwatch.recording.points import CYCLES, Point, Run, point_of
 
@@ -104,7 +104,7 @@ def run_points(exposed: list[tuple[float, Readings]]) -> Run:
         points += [_at_phase_end(point, phase) for phase in ended] or [point]
         before = readings
     trainer = before.labels("trainer_info").get("trainer", "") if before else ""
-    explanation = told(before) if before else None
+    explanation = exposed_explanation(before) if before else None
     return Run(trainer, tuple(points), notes, explanation.as_json() if explanation else None)
 
 
