@@ -215,7 +215,7 @@ class ComposeStack:
 
     @property
     def _project(self) -> str:
-        """Compose's project name: each clone and each state folder has a stack of its own."""
+        """Compose's project name: each clone and each state folder has its own stack."""
         return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
 
     def _environment(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ def condition(settings: Settings, endpoint: Endpoint) -> str:
 
 
 def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
-    """The condition of a service under the supervisor, not of another process that answers in its place."""
+    """The condition of a service under the supervisor, not of another process on its port."""
     state = condition(settings, endpoint)
     if state == HEALTHY and not serves(info["pid"], endpoint.port):
         return TAKEN

@@ -109,7 +109,7 @@ class DownloadError(Exception):
 
 
 class NoAnswer(DownloadError):
-    """The host does not answer, so other downloads from it need not be tried."""
+    """The host does not answer, so other downloads from it are not tried."""
 
 
 def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:

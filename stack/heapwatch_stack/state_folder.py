@@ -58,7 +58,7 @@ def carried_by(folder: Path) -> bool:
 def remove(folder: Path) -> list[str]:
     """Remove this project's files from a marked folder, and the folder if it is then empty.
 
-    After an interruption the marks are still there, so the next call goes on.
+    After an interruption the marks are still there, so the next call continues.
 
     Returns:
         The names of the files that are left, because heapwatch did not write them.
@@ -106,7 +106,7 @@ def locked(
 
     """
     until = time.monotonic() + seconds
-    told = False
+    reported = False
     with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
         while True:
             try:
@@ -115,8 +115,8 @@ def locked(
             except BlockingIOError:
                 if time.monotonic() >= until:
                     raise StackError(f"another process has held {path} for {seconds:.0f} s: end it") from None
-            if not told:
+            if not reported:
                 waits()
-                told = True
+                reported = True
             time.sleep(_POLL_SECONDS)
         yield

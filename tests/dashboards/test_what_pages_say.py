@@ -179,8 +179,8 @@ def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str)
         asked(url, "trainer", GROWS, of="leaking:7777"),
         key=lambda one: one["metric"]["what"] != "loss_history",
     )
-    told = {name: row["metric"][name] for name in ("what", "type", "site", "remedy", "trainer_name")}
-    assert told == {
+    reported = {name: row["metric"][name] for name in ("what", "type", "site", "remedy", "trainer_name")}
+    assert reported == {
         "what": "loss_history",
         "type": "list of list",
         "site": SITE,
@@ -305,7 +305,7 @@ def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:
     assert gone == {"lives, 11-24 10:00", "ended, 11-24 12:00", "young, 11-24 10:00"}
 
 
-def test_what_was_last_known_of_an_ended_trainer_is_told(url: str) -> None:
+def test_what_was_last_known_of_an_ended_trainer_is_reported(url: str) -> None:
     memory = column(url, "fleet", "Ended in this range", "Last memory", "ended:7777")
     assert values(memory) == [400e6]
     assert values(column(url, "fleet", "Ended in this range", "Last verdict", "ended:7777")) == [1]

@@ -239,7 +239,7 @@ class Trainer:
     def lost(
         self, minute: float, cause: str, memory: float, leak: Mapping[str, str], per_minute: float
     ) -> None:
-        """It ended without a goodbye at this minute; what the rules recorded as known last."""
+        """It ended unexpectedly at this minute; what the rules recorded as known last."""
         self.lives = (minute, float("inf"))
         stamp = self.clock.start + 60 * minute
         self.add("job:trainer:lost", stamp, trainer="x", cause=cause)

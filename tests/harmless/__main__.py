@@ -135,8 +135,8 @@ def main() -> int:
                 print(f"not run  {one.python} {one}: {missing} is not installed", flush=True)
         for one, outcome in started:
             code, output = outcome.result()
-            told = next((line for line in output.splitlines() if line.startswith(f"{one.name}: ")), "")
-            print(f"{'ok      ' if code == 0 else 'HARMED  '} {one.python} {told or one}", flush=True)
+            reported = next((line for line in output.splitlines() if line.startswith(f"{one.name}: ")), "")
+            print(f"{'ok      ' if code == 0 else 'HARMED  '} {one.python} {reported or one}", flush=True)
             if code:
                 harmed += 1
                 print(f"exit code {code}\n{output[-6000:]}", flush=True)

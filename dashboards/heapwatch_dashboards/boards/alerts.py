@@ -105,7 +105,7 @@ DONE = [
             "Cleanup duration",
             Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
             SECONDS,
-            "How long training stood still for a cleanup. Good: below a second.",
+            "How long a cleanup stopped training. Good: below a second.",
             bars=True,
         ),
         table(
@@ -115,7 +115,7 @@ DONE = [
                 *ADDRESS,
                 Column("Without effect", named(f"{stack.NO_EFFECT} > 0"), COUNT),
             ],
-            "Trainers whose last cleanup did not help and whose alert goes on. Good: empty.",
+            "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
         ),
     ],
 ]

@@ -111,8 +111,8 @@ EXPLAINED = lines(
     ],
     BYTES,
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
-    "workers, and the rest. Good: bands flat. Bad: one band widens without end: that is the leak. "
-    "Dashed, while one trainer is chosen: its limits.",
+    "workers, and the rest. Good: bands flat. Bad: one band continues to widen, which is the leak. "
+    "Dashed lines are the limits, if one trainer is selected.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -163,8 +163,8 @@ PROCESS = [
                 *memory_limit(),
             ],
             BYTES,
-            "The trainer itself and the sum of its worker processes, against what it can use: under "
-            "the limit of the container, and of the host beside other programs.",
+            "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
+            "limit of the container, and on the host with its other programs.",
         ),
         lines(
             "Allocator",
@@ -173,8 +173,8 @@ PROCESS = [
                 Query(trainers.ALLOCATOR_RETAINED, "kept {{trainer_name}}"),
             ],
             BYTES,
-            "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
-            "what is kept is fragmentation; with what is in use, something holds it.",
+            "What malloc has allocated, and what was freed but is kept for reuse. If memory rises with what "
+            "is kept, it is fragmentation. If it rises with what is in use, something holds it.",
         ),
     ],
     [
@@ -182,7 +182,7 @@ PROCESS = [
             "Python blocks",
             Query(trainers.PYTHON_BLOCKS, "{{trainer_name}}"),
             COUNT,
-            "Small objects that Python has handed out. Good: flat. Bad: rising: plain Python objects are "
+            "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are "
             "kept.",
         ),
         lines(
@@ -197,7 +197,7 @@ PROCESS = [
             "Processes by role",
             Query(trainers.PROCESSES, "{{role}} {{trainer_name}}"),
             COUNT,
-            "Live processes. Good: constant. Bad: workers that pile up, or die.",
+            "Live processes. Good: constant. Bad: more and more workers, or fewer.",
             steps=True,
         ),
         lines(

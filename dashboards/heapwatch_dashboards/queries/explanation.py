@@ -19,7 +19,7 @@ def said(word: str) -> str:
 
 
 def by_word(*words: str) -> str:
-    """The number of each trainer's word, if it is one of these."""
+    """The code of each trainer's verdict, if it is one of these."""
     return " or ".join(f"{CODES[word]:g} * {said(word)}" for word in words)
 
 

@@ -1,8 +1,7 @@
 """Every PromQL expression about the stack itself and what the exporters cost.
 
-The receiver is one for all trainers and lives under its own job: on the trainers' dashboards its series are
-read whole (`receiver`), on the stack's dashboard `$job` and `$instance` choose among everything that is
-scraped.
+One receiver serves all trainers and has its own job. The dashboards of trainers use all its series
+(`receiver`). On the stack's dashboard `$job` and `$instance` select from everything that is scraped.
 """
 
 from ..promql import (
@@ -21,7 +20,7 @@ from ..promql import (
 
 
 def receiver(metric: str) -> str:
-    """A series of the receiver, whichever trainers are chosen."""
+    """A series of the receiver, for any selection of trainers."""
     return f"heapwatch_receiver_{metric}"
 
 

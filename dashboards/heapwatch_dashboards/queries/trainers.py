@@ -1,4 +1,4 @@
-"""Who trains, what grows in it, what its memory consists of, and how its process does."""
+"""Trainers: their names, what grows, the parts of memory, and the process."""
 
 from ..colors import HEALTHY, LEAK
 from ..promql import (
@@ -25,7 +25,7 @@ from .explanation import GONE, HELD_BY_PATHS, LAST_LEAK, by_word, said
 
 # Who is there, and how are they.
 NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
-# Why trainers ended without saying goodbye, for a day.
+# Why trainers ended unexpectedly, for a day.
 CAUSES = max_by(f"{TRAINER}, cause", select("job:trainer:lost"))
 # The worse of what the rules and what the explanation say; an explanation that waits is heard before
 # "healthy".
@@ -48,7 +48,7 @@ ENDED = f"1000 * {max_by(_LIFE, _GONE)}"
 
 
 def _last(series: str) -> str:
-    """The last value in each life that ended; the next process at the same address has a life of its own."""
+    """The last value of each process that ended; the next one at the same address is another process."""
     return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
 
 

@@ -95,8 +95,8 @@ def _parser() -> _Parser:
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
     whole.verbs = subcommands.choices
-    told = {action.dest: action for action in subcommands._choices_actions}
-    whole.groups = {title: [told[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
+    actions = {action.dest: action for action in subcommands._choices_actions}
+    whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     return whole
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.sources import Sample, TrainerSource, none_registered, registered_trainers
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
-from heapwatch.explain.received import told
+from heapwatch.explain.received import exposed_explanation
 from heapwatch.runtime.plain_text import plain, say, say_json
 
 _LONGEST_CELL = 100
@@ -45,12 +45,12 @@ def add_parser(commands: Any) -> None:
         description="List the trainers that are registered as targets of this user.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per trainer")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print the addresses alone")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the addresses")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line per trainer; returns 0 also when there is none."""
+    """Print one line per trainer; returns 0 even if there is none."""
     rows = [_row(sample) for sample in TrainerSource(registered_trainers()).samples()]
     if arguments.json:
         say_json([asdict(row) for row in rows])
@@ -78,7 +78,7 @@ def _understood(sample: Sample) -> ListedTrainer:
     cleanups = sum(readings.by("trainer_cleanups_total", "action").values())
     if not all(map(math.isfinite, (*memory.values(), sum(memory.values()), steps or 0.0, cleanups))):
         raise ValueError("a level that is no number")
-    explanation = told(readings)
+    explanation = exposed_explanation(readings)
     first = foremost(explanation) if explanation else None
     left = explanation.time_left if explanation else None
     return ListedTrainer(

@@ -44,9 +44,9 @@ _FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered te
 
 @dataclass(frozen=True)
 class Path:
-    """A path in a trainer, or what is declared under a name; unknown values are None.
+    """A path in a trainer, or a declared object; unknown values are None.
 
-    `line` fills it; `details` are all that is known of it, in sentences.
+    `line` is the line that fills it, `details` are sentences about it.
     """
 
     trainer: str
@@ -63,7 +63,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A process at one time: at an address, or `pid 123`.
+    """The state of a process at one time, named by its address or `pid 123`.
 
     `time_left` is until memory ends, in words. `memory` are bytes by part; `resident` is the process's own,
     `limit` what it may use. `paths` come with most growth first. `problem` says why nothing is known.
@@ -86,13 +86,13 @@ class Served:
         self._urls = urls
 
     def read(self) -> list[Snapshot]:
-        """Ask all of them at once; one that does not answer has a problem."""
+        """Read all of them in parallel; one that does not answer has a `problem`."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(snapshot_of, self._urls))
 
 
 class Entered:
-    """A process that serves nothing, entered until the exit. To be entered and left in one thread."""
+    """A process that does not serve, entered until the exit. Enter and leave it in the same thread."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -110,7 +110,7 @@ class Entered:
         self._entrance.__exit__(None, None, None)
 
     def read(self) -> list[Snapshot]:
-        """What the process has told last, and its memory as the system tells it."""
+        """The last explanation of the process, and its memory as the system reports it."""
         address = f"pid {self._pid}"
         if not self._entrance.is_alive():
             return [Snapshot(self._name, address, problem="it has ended")]
@@ -128,7 +128,7 @@ Source = Served | Entered
 
 
 def snapshot_of(url: str) -> Snapshot:
-    """A trainer by its answers."""
+    """The state of a trainer, from its answers."""
     address = url.partition("://")[2]
     try:
         status = get_json(f"{url}/performance_status", max_bytes=MOST_BYTES)
@@ -142,7 +142,7 @@ def snapshot_of(url: str) -> Snapshot:
         except Unreachable:  # switched off there: the rules judge alone
             leaks = _object(status, "leaks")
             word, about = leaks.get("verdict"), str(leaks.get("message", ""))
-            told = labelled(word, about) if isinstance(word, str) else "what grows is not looked for there"  # type: ignore[arg-type]
+            told = labelled(word, about) if isinstance(word, str) else "it does not search for what grows"  # type: ignore[arg-type]
             return Snapshot(
                 name, address, word if isinstance(word, str) else None, told, memory=memory, paths=declared
             )
@@ -225,7 +225,7 @@ def _memory(status: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _memory_of(pid: int) -> dict[str, float]:
-    """Memory as the system tells it; empty for a process that has ended."""
+    """Memory as the system reports it; empty for a process that has ended."""
     parts: dict[str, float] = {}
     with suppress(psutil.Error):
         process = psutil.Process(pid)

@@ -195,7 +195,7 @@ class AllocatorCollector:
             self._due = began + (self._clock() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(
-            "trainer_allocator_used_bytes", "Bytes that malloc has handed out (glibc).", used
+            "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc).", used
         )
         yield GaugeMetricFamily(
             "trainer_allocator_retained_bytes",
@@ -204,7 +204,7 @@ class AllocatorCollector:
         )
         yield GaugeMetricFamily(
             "trainer_python_allocated_blocks",
-            "Memory blocks that Python's small-object allocator has handed out.",
+            "Memory blocks that Python's small-object allocator has allocated.",
             blocks,
         )
 

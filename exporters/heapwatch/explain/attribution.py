@@ -224,7 +224,7 @@ def _verdict(
         if not rising and levels.slowed_down:
             return "warm-up", ""
     if remaining > 0:
-        when = f"Whether it slows down can be told in {math.ceil(remaining / 60)} min."
+        when = f"Whether it slows down is known in {math.ceil(remaining / 60)} min."
         return "too early", _joined(grows, when)
     lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
     return "growing", _joined(grows, lasts)

@@ -130,7 +130,7 @@ class Explainer:
         if not self.enabled:
             return
         if not has_lock():
-            log.warning("heapwatch: what grows is not looked for: this Python runs without its global lock")
+            log.warning("heapwatch: no search for what grows: this Python runs without its global lock")
         elif self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"{OWN_THREADS}explain", daemon=True)
             self._thread.start()

@@ -105,5 +105,5 @@ def remedy_for_type(holders: tuple[str, ...] | None, name: str = "") -> str | No
     if holders == ():
         return "free it where it was made: nothing in Python refers to it"
     if name.startswith("itertools._tee"):
-        return "advance both iterators of `tee` together, or drop the one that stands still"
+        return "advance both iterators of `tee` together, or drop the one that does not advance"
     return None

@@ -97,7 +97,7 @@ class WorkerVisits:
         except Exception as error:
             self.enabled = False
             self.stop()
-            log.warning("heapwatch: what grows in workers is not looked for any more: %s", raised(error))
+            log.warning("heapwatch: the search for what grows in workers has ended: %s", raised(error))
 
     def with_names(self, found: Explanation) -> Explanation:
         """The explanation with what the last visit has found, while the workers grow."""

@@ -101,7 +101,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """The largest unit that was counted, or `` where none was."""
+        """The largest unit that was counted; an empty text if none was."""
         return next((unit for unit in CYCLES if any(unit in point.progress for point in self.points)), "")
 
 

@@ -1,7 +1,7 @@
 """Runs a unit of work for a number of rounds and finds what grows with every round.
 
-Rounds take the place of time: lengths are read after each, once the garbage is collected. The first rounds
-are warm-up. The check ends when nothing has grown for a few rounds.
+Rounds replace time: after each round, garbage is collected and lengths are read. The first rounds are
+warm-up. The check ends when nothing has grown for a few rounds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class GrowthCheck:
 
     Args:
         rounds: most rounds for which the unit runs.
-        allow: patterns of paths that may grow, in which `*` stands for anything, and bytes a round.
+        allow: patterns of paths that may grow, in which `*` matches anything, and bytes a round.
         roots: where the unit may keep objects, in addition to modules and running functions.
 
     Raises:
@@ -260,7 +260,7 @@ class ProcessLevels:
         self._of_children = LevelSeries()
 
     def read(self, now: float) -> None:
-        """Add the present levels; those that this system does not tell are left out."""
+        """Add the current levels, without those that this system does not provide."""
         in_use, kept = malloc_bytes()
         private = private_bytes(os.getpid())
         sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
@@ -277,9 +277,9 @@ class ProcessLevels:
     def kept(self, since: float) -> float | None:
         """Growth of freed memory that stays resident, in bytes a round; None if there is none.
 
-        Freed memory alone can have been given back, page by page; resident memory alone can be a large array
-        that fills. Both rise where freed pieces lie between others and are not used again. Now and then one
-        is, so that a round adds less; none may fall.
+        Freed memory alone may have been returned page by page, and resident memory alone may be a large array
+        that fills. Both rise if freed pieces are between others and are not used again. Sometimes a piece is
+        used, so a round adds less; no round may reduce it.
         """
         rates = []
         for series in (self._kept, self._private):

@@ -106,7 +106,7 @@ def test_what_was_done_before(change, expected):
     assert reason(history=replace(HISTORY, **change)) == expected
 
 
-def test_prometheus_is_asked_last_and_anew():
+def test_prometheus_is_asked_last_and_again():
     assert isinstance(decide(ALERT, HISTORY, None, SETTINGS), Ask)
     assert isinstance(decide(ALERT, HISTORY, replace(FACTS, asked=999), SETTINGS), Ask)
     assert reason(facts=replace(FACTS, firing=[])) == "not_firing"
@@ -155,7 +155,7 @@ def test_another_alerts_cleanup_since_this_one_began_counts_as_tried():
     assert reason(repeated(601), history, FACTS_LATER) == "emergency"
 
 
-def test_the_budget_does_not_keep_people_from_being_told():
+def test_the_budget_does_not_keep_people_from_being_notified():
     settings = SETTINGS.model_copy(update={"escalation": "notify"})
     history = replace(later(601, "regular", "emergency"), actions_last_hour=99)
     assert reason(repeated(601), history, FACTS_LATER, settings) == "notify"

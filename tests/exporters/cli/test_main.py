@@ -15,7 +15,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.cli.main import GROUPS, _parser
 from heapwatch.cli.sources import Sample
 from heapwatch.runtime.plain_text import plain
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 GROWING = """
 trainer_info{trainer="ppo"} 1
@@ -145,7 +145,7 @@ def test_ps_lists_a_trainer_beside_files_that_are_none(tmp_path, monkeypatch, ru
     code, printed, _ = run("ps")
     assert code == 0
     assert "no trainer is registered" in printed
-    for number, make in enumerate(HOSTILE.values()):
+    for number, make in enumerate(UNREADABLE.values()):
         make(tmp_path / f"{number}.json")
     with heapwatch.start("swimmer", port=0) as watch:
         watch.step()
@@ -183,7 +183,7 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
             assert "there is hopper, swimmer" in errors
 
 
-def test_two_trainers_of_one_name_are_told_apart_by_address(monkeypatch, run):
+def test_two_trainers_of_one_name_are_distinguished_by_address(monkeypatch, run):
     readings = Readings(text_string_to_metric_families(GROWING))
     both = [Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)]
     monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: both)

@@ -122,7 +122,7 @@ def test_keys_sort_filter_and_choose_a_trainer(pressed, shown):
     assert paths_on(screen_of(Source(WALKER, PPO), keys(*pressed))) == shown
 
 
-def test_enter_tells_all_about_a_path():
+def test_enter_shows_all_about_a_path():
     text = "\n".join(screen_of(Source(PPO), keys("enter")))
     assert "All of it." in text
     assert "All of it." not in "\n".join(screen_of(Source(PPO), keys("enter", "escape")))
@@ -234,7 +234,7 @@ def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
 
 
 @pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
-def test_a_process_that_was_entered_tells_what_malloc_has_handed_out(tmp_path, wait_until):
+def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path, wait_until):
     if malloc_bytes() == (None, None):
         pytest.skip("this C library has no mallinfo2")
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:

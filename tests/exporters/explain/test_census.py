@@ -222,7 +222,9 @@ def cycling() -> Iterator[bytearray]:
         yield next(batches)
 
 
-def test_what_holds_an_object_and_its_list_is_told_after_the_list(census: Census, clock: list[float]) -> None:
+def test_what_holds_an_object_and_its_list_is_reported_after_the_list(
+    census: Census, clock: list[float]
+) -> None:
     kept: list[Leaked] = []
     counted(census, clock, kept)
     holder = collections.deque([kept, *kept])

@@ -128,13 +128,13 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
 @pytest.mark.parametrize(
     ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
 )
-def test_a_growing_type_is_told_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
+def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
     found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH, None)
     assert found.site is not None
     assert (found.site.file, found.site.function) == (__file__, made_by)
 
 
-def test_the_line_that_starts_processes_is_told_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def starts() -> None:
         multiprocessing.Process(target=print).start()
 
@@ -150,7 +150,7 @@ def test_the_line_that_starts_processes_is_told_if_there_is_one(monkeypatch: pyt
     assert Describer(Inventory()).processes_started() is None
 
 
-def test_a_container_that_no_root_reaches_is_told_by_what_holds_it() -> None:
+def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
     describer = Describer(Inventory())
     long = LongContainer("list of int", 300, 9_000, 60.0, ("list in a generator", "Pipeline"), None)
     found = describer.describe_long(long)
@@ -160,7 +160,7 @@ def test_a_container_that_no_root_reaches_is_told_by_what_holds_it() -> None:
     assert (alone.path, alone.holders) == (None, ("held from outside Python",))
 
 
-def test_a_line_that_was_traced_is_told() -> None:
+def test_a_line_that_was_traced_is_reported() -> None:
     trainer = Trainer()
     inventory = walked(trainer)
     (known,) = (one for one in inventory.known.values() if one.path == "it.first")
@@ -188,7 +188,7 @@ def test_a_line_that_was_traced_is_told() -> None:
     assert not describer.is_traceable(known)
 
 
-def test_what_a_library_fills_is_told_with_the_line_that_calls_it() -> None:
+def test_what_a_library_fills_is_reported_with_the_line_that_calls_it() -> None:
     caller, found = Caller(), []
 
     def look(buffer: Any) -> None:

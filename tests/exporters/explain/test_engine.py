@@ -183,7 +183,7 @@ def test_a_slice_that_fails_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None
     assert explainer._budget.spent == 0.25
 
 
-def test_nothing_is_looked_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
+def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     explainer = Explainer()
     explainer.start()
@@ -191,7 +191,7 @@ def test_nothing_is_looked_for_where_the_interpreter_has_no_lock(monkeypatch, ca
     assert "without its global lock" in caplog.text
 
 
-def test_an_object_that_cannot_be_read_does_not_hold_up_an_explanation(
+def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     explainer, released = Explainer(), threading.Event()

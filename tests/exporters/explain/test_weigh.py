@@ -148,7 +148,7 @@ def test_an_object_of_an_extension_is_found_behind_wrappers():
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
-def test_what_an_item_only_refers_to_is_not_looked_into(name):
+def test_what_an_item_only_refers_to_is_not_examined(name):
     agent = Agent()
     setattr(agent, name, torch.Generator())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
@@ -164,7 +164,7 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
     assert (known.held.last or 0) > 100_000
 
 
-def test_a_view_tells_how_much_of_the_array_it_uses():
+def test_a_view_reports_how_much_of_the_array_it_uses():
     agent = Agent()
     agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
     inventory, losses = found(agent, "losses")

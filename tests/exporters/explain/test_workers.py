@@ -88,7 +88,7 @@ def test_a_command_that_fails_leaves_the_explanation_as_it_is(text: str) -> None
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_a_refusal_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_reported_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     code = "import sys; print('heapwatch: process 7 runs no Python', file=sys.stderr); sys.exit(3)"
     visits = visits_of(lambda pid: [sys.executable, "-c", code], clock)

@@ -112,7 +112,7 @@ def test_a_deleted_class_is_left_out():
     assert set(census.take()) == {"Agent"}
 
 
-def test_classes_of_one_name_are_told_apart():
+def test_classes_of_one_name_are_distinguished():
     other = type("Agent", (), {"__module__": "elsewhere"})
     alive = [other(), other()]
     census = InstanceCounter([Agent, other])
@@ -206,7 +206,7 @@ def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
     assert taken[-1]["ndarray"] - before == pytest.approx(len(arrays), rel=0.2)
 
 
-def test_a_reading_that_the_machine_holds_up_looks_at_as_much(monkeypatch):
+def test_a_reading_that_the_machine_delays_looks_at_as_much(monkeypatch):
     """Of CPU time a tenth of a second has passed, of a busy machine's clock many."""
     wall = count()
     clocks = SimpleNamespace(

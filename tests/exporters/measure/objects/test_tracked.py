@@ -203,7 +203,7 @@ print("no tuple was disturbed")
 """
 
 
-def told(code: str) -> str:
+def printed(code: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False
     )
@@ -223,9 +223,9 @@ def told(code: str) -> str:
 def test_an_audit_hook_is_noticed(before: str, expected: str) -> None:
     """In a process of its own, as a hook cannot be removed."""
     ask = "from heapwatch.measure.objects.tracked import may_have_audit_hooks; print(may_have_audit_hooks())"
-    assert told(f"import sys\n{before}\n{ask}") == expected
+    assert printed(f"import sys\n{before}\n{ask}") == expected
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
 def test_tuples_that_the_program_fills_are_not_referred_to_while_a_hook_runs() -> None:
-    assert told(TUPLES) == "no tuple was disturbed"
+    assert printed(TUPLES) == "no tuple was disturbed"
