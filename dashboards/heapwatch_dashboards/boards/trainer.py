@@ -67,7 +67,8 @@ GLANCE = [
         "Memory",
         trainers.RESIDENT_SUM,
         BYTES,
-        "Resident memory of the trainer and its workers. Good: flat after warm-up.",
+        "Resident memory of the trainer, and of its workers what they do not share. Good: flat after "
+        "warm-up.",
     ),
     number(
         "Used of the limit",
@@ -103,7 +104,7 @@ GLANCE = [
 EXPLAINED = lines(
     "Memory explained",
     [
-        Query(trainers.EXPLAINED, "{{component}}"),
+        Query(explanation.DECLARED, "{{component}}"),
         Query(explanation.PATHS, "{{path}}"),
         Query(trainers.WORKERS_SUM, "workers"),
         Query(trainers.UNEXPLAINED, "unexplained"),
@@ -111,8 +112,9 @@ EXPLAINED = lines(
     ],
     BYTES,
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
-    "workers, and the rest. Good: bands flat. Bad: one band widens without end: that is the leak. "
-    "Dashed, while one trainer is chosen: its limits.",
+    "workers, and the rest. The bands add up to the memory: what holds more, as on a GPU, is drawn as far as "
+    "it fits. Good: bands flat. Bad: one band widens without end: that is the leak. Dashed, while one "
+    "trainer is chosen: its limits.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -173,8 +175,9 @@ PROCESS = [
                 Query(trainers.ALLOCATOR_RETAINED, "kept {{trainer_name}}"),
             ],
             BYTES,
-            "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
-            "what is kept is fragmentation; with what is in use, something holds it.",
+            "What malloc has handed out, touched or not, and at most how much freed memory it keeps "
+            "resident. Memory that rises with what is kept is fragmentation; with what is in use, something "
+            "holds it.",
         ),
     ],
     [
