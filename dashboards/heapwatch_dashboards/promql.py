@@ -18,6 +18,10 @@ def select(metric: str, *matchers: str, **equal: str) -> str:
     return f"{metric}{{{', '.join(parts)}}}"
 
 
+# When each name was last there in the dashboard's time range.
+SEEN = f"max_over_time(timestamp({select(NAME)})[$__range:1m])"
+
+
 def total(expression: str) -> str:
     """One sum over everything."""
     return f"sum({expression})"
@@ -48,9 +52,14 @@ def in_range(function: str, series: str) -> str:
     return f"{function}({series}[$__range])"
 
 
-def increment(series: str) -> str:
+def increment(series: str, step: str = "$__interval") -> str:
     """By how much counters rose in a step: whole events stay whole, which `increase` would smear."""
-    return f"clamp_min({series} - last_over_time({series}[5m] offset $__interval), 0)"
+    return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"
+
+
+def counted(series: str) -> str:
+    """By how much counters rose in the dashboard's time range: the sum of the steps of a chart."""
+    return f"sum_over_time({increment(series, '1m')}[$__range:1m])"
 
 
 def increment_from_zero(series: str) -> str:
@@ -85,10 +94,21 @@ def named(expression: str) -> str:
     return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
 
 
+def named_in_range(expression: str) -> str:
+    """The same for what was in the dashboard's time range: a trainer that ended has its last name."""
+    latest = f"(topk by ({TRAINER}) (1, {SEEN}) > bool 0)"
+    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
+
+
 def living(expression: str) -> str:
     """The same, only for processes that run at the end of the time range."""
     at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
     return f"({named(expression)}) and on ({TRAINER}, trainer_name) {at_the_end}"
+
+
+def present(expression: str) -> str:
+    """The expression without trainers that have ended."""
+    return f"(({expression}) and on ({TRAINER}) {select(NAME)})"
 
 
 def of_one(expression: str) -> str:
@@ -149,12 +169,6 @@ def current(expression: str) -> str:
 def of_trainers(expression: str) -> str:
     """Only series of trainers, because the stack's services also have process metrics."""
     return f"({expression} and on (job, instance) {select('trainer_info')})"
-
-
-def of_known_trainers(expression: str) -> str:
-    """Only series about trainers, including lost ones and those that do not answer."""
-    known = f"{select('trainer_info')} or {select('job:trainer_known:info')}"
-    return f"({expression} and on (job, instance) ({known}))"
 
 
 # Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.

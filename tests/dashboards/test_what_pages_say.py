@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboards.asking import run
+from tests.dashboards.asking import asked, column, panel, run, values
 from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.documents import DOCUMENTS, Json, Target, panels
+from tests.dashboards.documents import DOCUMENTS, Target
 from tests.dashboards.series import Clock, Series, Value, filling
 from tests.dashboards.server import prometheus
 from tests.dashboards.trainers import Trainer
@@ -125,28 +125,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     build_tsdb(data, HOURS, scenarios=(leaking, level, killed, young, several_lives, ended, fleet))
     with prometheus(data) as address:
         yield address
-
-
-def panel(board: str, title: str) -> Json:
-    return next(one for one in panels(DOCUMENTS[f"heapwatch-{board}"]) if one["title"] == title)
-
-
-def asked(url: str, board: str, title: str, ref: str = "A", of: str = ".+") -> list[Json]:
-    """The answer to one query of a panel, for one instance or all."""
-    shown = panel(board, title)
-    (target,) = (target for target in shown["targets"] if target["refId"] == ref)
-    return run(url, Target(board, shown, target), HOURS, of)
-
-
-def values(series: list[Json]) -> list[float]:
-    return [float(value) for one in series for _, value in one.get("values", [one.get("value")])]
-
-
-def column(url: str, board: str, title: str, name: str, of: str) -> list[Json]:
-    """The answer to the query that fills this column of a table."""
-    renamed = panel(board, title)["transformations"][-1]["options"]["renameByName"]
-    (field,) = (field for field, shown in renamed.items() if shown == name)
-    return asked(url, board, title, field.removeprefix("Value #"), of)
 
 
 GROWS = "What grows, where, and what to do"

@@ -74,7 +74,7 @@ OVER_TIME = states(
 
 FIRED = table(
     "Alerts in range",
-    [SEVERITY, Column("Fired for", named(alerts.ALERTS_FIRED_FOR), SECONDS, width=110), *ALERT],
+    [SEVERITY, Column("Fired for", alerts.ALERTS_FIRED_FOR, SECONDS, width=110), *ALERT],
     "Everything that fired in the time range, and for how long altogether.",
     empty=NOTHING_FIRED,
     sort_by="Fired for",

@@ -3,7 +3,7 @@
 from heapwatch.analysis.verdict import MEANINGS
 
 from .. import colors
-from ..colors import CODES, VERDICTS
+from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
@@ -41,26 +41,27 @@ GLANCE = [
     ),
     alarm(
         "Leaking",
-        trainers.trainers_that_leak(),
+        trainers.trainers_that_are("leak"),
         colors.CRITICAL,
         "Trainers with a leak: growth that no warm-up, filling buffer or sawtooth explains. Good: 0.",
     ),
     alarm(
         "Over a limit",
-        trainers.trainers_with_alert("threshold|forecast"),
+        trainers.trainers_that_are("over a limit", "will not fit"),
         colors.WARNING,
-        "Trainers over a threshold, or about to reach their memory limit, leaking or not. Good: 0.",
+        "Trainers over a threshold, or about to reach their memory limit, or whose buffers will not fit, "
+        "leaking or not. Good: 0.",
     ),
     alarm(
         "Growing",
-        trainers.trainers_with_alert("growth"),
+        trainers.trainers_that_are("growing"),
         colors.NOTICE,
-        "Trainers that grow faster than their growth limit, leaking or not; what filling "
-        "buffers explain is left out. Good: 0 after warm-up.",
+        "Trainers whose growth goes on and is not yet certain, or is over its growth limit, leaking or not; "
+        "what filling buffers explain is left out. Good: 0 after warm-up.",
     ),
     alarm(
         "Down or stalled",
-        trainers.trainers_in_state(CODES["down or stalled"]),
+        trainers.trainers_that_are("down or stalled"),
         colors.DOWN,
         "Trainers that cannot be scraped or make no progress. Good: 0.",
     ),

@@ -67,7 +67,8 @@ GLANCE = [
         "Memory",
         trainers.RESIDENT_SUM,
         BYTES,
-        "Resident memory of the trainer and its workers. Good: flat after warm-up.",
+        "Resident memory of the trainer, and of its workers what they do not share. Good: flat after "
+        "warm-up.",
     ),
     number(
         "Used of the limit",
@@ -103,7 +104,7 @@ GLANCE = [
 EXPLAINED = lines(
     "Memory explained",
     [
-        Query(trainers.EXPLAINED, "{{component}}"),
+        Query(explanation.DECLARED, "{{component}}"),
         Query(explanation.PATHS, "{{path}}"),
         Query(trainers.WORKERS_SUM, "workers"),
         Query(trainers.UNEXPLAINED, "unexplained"),
@@ -111,8 +112,9 @@ EXPLAINED = lines(
     ],
     BYTES,
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
-    "workers, and the rest. Good: bands flat. Bad: one band continues to widen, which is the leak. "
-    "Dashed lines are the limits, if one trainer is selected.",
+    "workers, and the rest. The bands add up to the memory: what holds more, as on a GPU, is drawn as far as "
+    "it fits. Good: bands flat. Bad: one band continues to widen, which is the leak. Dashed lines are the "
+    "limits, if one trainer is selected.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -173,8 +175,9 @@ PROCESS = [
                 Query(trainers.ALLOCATOR_RETAINED, "kept {{trainer_name}}"),
             ],
             BYTES,
-            "What malloc has allocated, and what was freed but is kept for reuse. If memory rises with what "
-            "is kept, it is fragmentation. If it rises with what is in use, something holds it.",
+            "What malloc has allocated, touched or not, and at most how much freed memory it keeps resident. "
+            "If memory rises with what is kept, it is fragmentation. If it rises with what is in use, "
+            "something holds it.",
         ),
     ],
     [

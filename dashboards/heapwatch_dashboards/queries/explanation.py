@@ -105,7 +105,7 @@ def _growth(resources: str) -> str:
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
 BYTES_PER_MINUTE = _column(
-    f"{_RECENT} or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
+    f"{_RECENT} > 0 or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
 )
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 # Where paths have shares, a component has none beside them: it may be the same growth, by its declared name.
@@ -131,11 +131,18 @@ def _faster_first(paths: str) -> str:
 _BY_RATE = _of_path(_path_state(_faster_first(_LEAKS), _faster_first(_GROWS)))
 TOP = f"topk by ({TRAINER}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))})"
 
-# Memory by what holds it; what is declared is known by its own series, under the last name of its path.
+# Memory by what holds it; what is declared is known by its own series, under the last name of its path. A
+# level is no part of the memory: it may be all of it.
 _LAST_NAME = '"component", "$1", "path", "(?:.*\\\\.)?([^.\\\\[]+).*"'
 # A missed scrape is bridged, as it is in the memory that it is a part of.
-_ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+_ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|level|worker"')
 _PATH_BYTES = f"last_over_time({_ON_HOST}[1m])"
 _HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
-PATHS = sum_by("path", _HELD)
-HELD_BY_PATHS = sum_by(TRAINER, _HELD)
+_HERE = select("job:trainer_resource:level", resource="memory", component="trainer")
+TRAINER_ALONE = sum_by(TRAINER, _HERE)
+_NOTHING = f"0 * {TRAINER_ALONE}"
+HELD = f"(({sum_by(TRAINER, _EXPLAINED)} or {_NOTHING}) + ({sum_by(TRAINER, _HELD)} or {_NOTHING}))"
+# Of what lies on a GPU, or is not touched, as much as can be in the memory: bands never pass the whole.
+_IN_MEMORY = f"* on (job, instance) group_left () clamp_max({TRAINER_ALONE} / ({HELD} > 0), 1)"
+DECLARED = sum_by("component", f"{_EXPLAINED} {_IN_MEMORY}")
+PATHS = sum_by("path", f"{_HELD} {_IN_MEMORY}")

@@ -124,7 +124,7 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     yield by_path(
         "trainer_growing_path_share_ratio",
         "Share of the process's growth that a path accounts for.",
-        lambda one: one.share if _in_bytes(one) else None,
+        lambda one: one.share if one.kind != "level" else None,  # which may be all of it
     )
     yield gauge(
         "trainer_growing_path_leak",

@@ -195,11 +195,12 @@ class AllocatorCollector:
             self._due = began + (self._clock() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(
-            "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc).", used
+            "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc), touched or not.", used
         )
         yield GaugeMetricFamily(
             "trainer_allocator_retained_bytes",
-            "Bytes freed by the program that malloc keeps in its heap (glibc).",
+            "Freed bytes that malloc keeps resident (glibc), at most: with its blocks in use they fit into "
+            "anonymous resident memory, so pages that it has returned (`malloc_trim`) do not count.",
             retained,
         )
         yield GaugeMetricFamily(

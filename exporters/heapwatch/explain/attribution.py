@@ -367,7 +367,7 @@ def _unnamed(
     searched = "Python object" if counted else "container"
     what, remedy, level = f"memory that no {searched} accounts for", None, OWN
     kept = _rate(memory.retained.growth(levels.startup_end))
-    # Where `malloc_trim` has returned freed memory, resident memory grows by less than `retained`.
+    # `retained` is an upper bound: freed memory that was returned may be among it.
     if EXPLAINED * residual < kept <= residual / EXPLAINED:
         kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"

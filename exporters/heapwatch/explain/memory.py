@@ -53,8 +53,8 @@ class ProcessMemory:
         private: anonymous and shared memory: all that the kernel cannot drop.
         virtual: size of the address space in use.
         shared: resident pages of shared memory.
-        used: memory that the C allocator has handed out.
-        retained: freed memory that the C allocator keeps.
+        used: memory that the C allocator has handed out, touched or not.
+        retained: freed memory that the C allocator keeps resident, at most.
         gpu: memory that the allocators of torch, JAX and CuPy have handed out on GPUs.
         workers: resident memory of all child processes that belongs to no file.
         processes: number of child processes.
@@ -174,9 +174,9 @@ class ProcessMemory:
 
     def _read_malloc(self, now: float) -> None:
         used, retained = malloc_bytes()
-        if used is not None and retained is not None:
-            self.used.add(now, used)
-            self.retained.add(now, retained)
+        for series, held in ((self.used, used), (self.retained, retained)):
+            if held is not None:
+                series.add(now, held)
 
     def _read_gpu(self, now: float) -> None:
         pools = [pool for read in POOLS.values() for pool in read().values()]

@@ -147,7 +147,7 @@ def _snapshot(title: str, point: Point) -> Section:
     bytes_rows = {
         "RSS (actual RAM)": point.resident_bytes,
         "VMS (virtual)": point.virtual_bytes,
-        "Worker processes (RSS)": point.worker_bytes,
+        "Worker processes": point.worker_bytes,
         "GPU allocated": point.gpu_allocated_bytes,
         "GPU reserved": point.gpu_reserved_bytes,
     }

@@ -14,6 +14,7 @@ import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.main import GROUPS, _parser
 from heapwatch.cli.sources import Sample
+from heapwatch.recording.points import point_of
 from heapwatch.runtime.plain_text import plain
 from tests.support.unreadable_files import UNREADABLE
 
@@ -138,6 +139,18 @@ def test_ps_says_what_a_trainer_does_and_what_leaks_most(monkeypatch, run):
         "ppo.py:80",
     )
     assert run("ps", "--quiet") == (0, "127.0.0.1:7777\n127.0.0.1:7778\n", "")
+
+
+def test_pages_that_workers_share_count_once(monkeypatch, run):
+    shared = """
+trainer_process_resident_memory_bytes{role="worker"} 4.5e9
+trainer_process_unique_memory_bytes{role="worker"} 2e7
+"""
+    readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
+    monkeypatch.setattr("heapwatch.cli.ps.TrainerSource.samples", lambda _: [Sample("a:1", 0.0, readings)])
+    assert json.loads(run("ps", "--json")[1])[0]["memory_bytes"] == 5.2e8
+    point = point_of(readings, time=0.0, event="sample")
+    assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
 
 
 def test_ps_lists_a_trainer_beside_files_that_are_none(tmp_path, monkeypatch, run):
