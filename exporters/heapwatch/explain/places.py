@@ -26,7 +26,7 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.introspection.written import type_name
 from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.sizing.replay_buffers import ring_of
-from heapwatch.runtime.sources import SourceGone
+from heapwatch.runtime.sources import NoValue
 
 SHORTEST_INTERVAL = 1.0  # seconds between two readings of a container
 SIZED: tuple[Kind, ...] = ("array", "tensor", "text")  # of which bytes are counted
@@ -358,7 +358,8 @@ class Worlds:
         places: of the worlds, by path.
         ask: runs a read in the thread that calls `watch.step()`, else in the main thread.
         found: told of each path to a world with a function that returns its number of bodies. That function
-            raises SourceGone when the number is older than a minute.
+            raises NoValue when the number is older than a minute: the program has dropped the world, or there
+            was no time to count.
         clock: monotonic seconds.
 
     """
@@ -397,7 +398,7 @@ class Worlds:
     def _latest(self, path: str) -> float:
         counted_at, bodies = self._counts[path]
         if self._clock() - counted_at > _OLDEST_SECONDS:
-            raise SourceGone(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
+            raise NoValue(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
         return bodies
 
 
