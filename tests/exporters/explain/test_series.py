@@ -163,6 +163,17 @@ def test_growth_by_the_step_is_steady_whatever_the_speed():
     assert is_steady(slowing, (shaped(lambda second: 3), shaped(lambda second: 50 * math.sqrt(second))), 0.0)
 
 
+@pytest.mark.parametrize("earlier", [0.001, 5.0, 29.0])
+def test_progress_may_have_been_read_a_moment_earlier(earlier):
+    """Both slow down; each reading of the container comes after one of progress."""
+    slowing, steps = LevelSeries(), LevelSeries()
+    for at in range(30, 330, 3):
+        steps.add(at - earlier, 50 * math.sqrt(at - earlier))
+        slowing.add(at, 1000 * math.sqrt(at))
+    assert not is_steady(slowing, (), 30.0)
+    assert is_steady(slowing, (steps,), 30.0)
+
+
 def test_what_does_not_grow_is_not_steady():
     assert not is_steady(shaped(lambda second: 5), (), 0.0)
     assert not is_steady(LevelSeries(), (), 0.0)
