@@ -220,7 +220,7 @@ class _Demonstration:
             now = time.monotonic()
             if now - began > PATIENCE:
                 waited_for = ": ".join(filter(None, (what, ", ".join(sorted(left())))))
-                raise StackError(f"the loop did not close: waited {PATIENCE} s for {waited_for}")
+                raise StackError(f"the demonstration failed: waited {PATIENCE} s for {waited_for}")
             if now >= say_at:
                 say_at = now + SAID_AGAIN_AFTER
                 self._tell("waits", f"for {what}; the trainer has {self._loop.levels()}", "dim")

@@ -167,7 +167,7 @@ def _send(settings: Settings) -> None:
     try:
         httpx.post(address, json=[alert], timeout=10, trust_env=False).raise_for_status()
     except httpx.HTTPError as error:
-        raise StackError(f"Alertmanager takes no alert: {error}") from error
+        raise StackError(f"Alertmanager accepts no alert: {error}") from error
 
 
 def _last_heartbeat(settings: Settings) -> float:

@@ -94,7 +94,7 @@ class Extension:
         ]
         self._show(
             Shown(
-                f"{about}, {change / 1e6:+,.1f} MB since the last look.",
+                f"{about}, {change / 1e6:+,.1f} MB since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
                 _kept(now),
