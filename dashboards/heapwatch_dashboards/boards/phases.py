@@ -29,7 +29,7 @@ GLANCE = [
         phases.PHASE_THAT_GAINS_MOST,
         BYTES,
         "The phase across which memory rises most, on average of the time range: what a run of it "
-        "gains. Others that end later end as much higher, and are innocent.",
+        "gains. Those that end later end as much higher without gaining.",
         legend="{{phase}}",
     ),
     number(
