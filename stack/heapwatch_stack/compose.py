@@ -17,8 +17,7 @@ from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack import configuration, containers, health, preflight
 from heapwatch_stack.configuration import fingerprint
-from heapwatch_stack.debian import Say
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.settings import TRAINER, Settings
 

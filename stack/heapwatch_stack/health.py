@@ -11,8 +11,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack.debian import Say
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.processes import serves
 from heapwatch_stack.settings import Endpoint, Settings
 

@@ -22,10 +22,11 @@ TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove wh
 # Identify a folder of an earlier version, which has no mark.
 OWN_FOLDER = ".heapwatch"
 EVIDENCE = ("etc/supervisord.conf", "secrets/token")
-# Names that the stack and make write into a state folder.
+# Names that the stack, make and the checks in .ci write into a state folder.
 OWN = (
-    "bin", "bootstrap.lock", "data", "etc", "light", "lock", "logs", "packages", "packages.lock", "run",
-    "secrets", "targets", "venv",
+    "bin", "bootstrap.lock", "cases-plugins", "conda", "data", "dist", "docs", "etc", "kubernetes", "light",
+    "lock", "logs", "packages", "packages.lock", "pictures", "release", "run", "secrets", "site", "targets",
+    "third-party", "third-party-venv", "venv",
 )  # fmt: skip
 LOCK_SECONDS = 1800.0  # a download over a slow line
 _POLL_SECONDS = 0.1
@@ -51,7 +52,7 @@ def make(folder: Path) -> None:
 
 
 def carried_by(folder: Path) -> bool:
-    """Whether the folder carries the mark."""
+    """Whether the folder carries the mark; False where there is no folder."""
     return (folder / NAME).is_file()
 
 
@@ -63,6 +64,9 @@ def remove(folder: Path) -> list[str]:
     Returns:
         The names of the files that are left, because heapwatch did not write them.
 
+    Raises:
+        OSError: a file cannot be removed.
+
     """
     for name in OWN:
         _remove(folder / name)
@@ -73,7 +77,12 @@ def remove(folder: Path) -> list[str]:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder of this project with all that is in it: its files, its folders, at last its mark."""
+    """Remove a folder of this project with all that is in it: its files, its folders, at last its mark.
+
+    Raises:
+        OSError: there is no such folder, or a file in it cannot be removed.
+
+    """
     inside = [path for path in folder.iterdir() if path.name != NAME]
     for path in sorted(inside, key=_is_folder):
         _remove(path)
@@ -98,7 +107,12 @@ def _is_folder(path: Path) -> bool:
 def locked(
     path: Path, seconds: float = LOCK_SECONDS, waits: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold a lock file, once no other process does; `waits` is called if one does.
+    """Hold a lock file, once no other process does.
+
+    Args:
+        path: the file, made if it is missing; it stays.
+        seconds: for how long it is waited.
+        waits: called once if it is waited.
 
     Raises:
         StackError: another process has held it for `seconds`.

@@ -29,7 +29,13 @@ from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label
 from heapwatch.measure.introspection.written import is_written, qualified_type_name, type_of
-from heapwatch.measure.objects.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
+from heapwatch.measure.objects.tracked import (
+    may_have_audit_hooks,
+    referrers,
+    referrers_of_tuples,
+    tracked_objects,
+    tracked_types,
+)
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
@@ -48,6 +54,7 @@ _SURE = 4.0  # standard deviations by which a count by sampling has to differ
 _COLLECTS_AT_ONCE = sys.version_info[:2] != (3, 14)
 _WEIGHED = 8
 _OWN = "module heapwatch"
+_UNREAD = "perhaps tuples, which are not read under an audit hook"
 _PACKAGE = str(Path(__file__).parents[1])
 _LONG = 50
 _MOST_LONG = 4
@@ -311,12 +318,14 @@ class Census:
     def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
         seen = {id(obj), id(ours)}
         link = None if id(type(obj)) in _LISTS else type(obj)
-        for _ in range(_DEEPEST):
+        for depth in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             took = own_time() - began
             self.pause_limit.longest = max(self.pause_limit.longest, took)
             if not usable:
+                if not depth and may_have_audit_hooks():
+                    yield _UNREAD
                 return
             # A link of the same chain leads to the next link, not to the owner.
             held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))

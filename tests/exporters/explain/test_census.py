@@ -63,6 +63,22 @@ def test_types_that_become_more_are_found_and_weighed(census: Census, clock: lis
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
+def test_what_is_not_read_under_an_audit_hook_is_said(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[Leaked, int]] = []
+    for _ in range(12):
+        kept += [(Leaked(), at) for at in range(20)]
+        clock[0] += 10
+        assert census.count()
+    name = f"{__name__}.Leaked"
+    assert census.inspect([name], set())[name][0] == "list"
+    for module in ("heapwatch.explain.census", "heapwatch.measure.objects.tracked"):
+        monkeypatch.setattr(f"{module}.may_have_audit_hooks", lambda: True)
+    told = ("perhaps tuples, which are not read under an audit hook",)
+    assert census.inspect([name], set())[name] == told
+
+
 def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) -> None:
     kept = [Leaked() for _ in range(100)]
     for _ in range(12):

@@ -177,18 +177,20 @@ def test_the_collector_is_on_again_after_a_failure() -> None:
 TUPLES = """
 import sys, threading, time
 sys.setswitchinterval(5e-6)
-sys.addaudithook(lambda event, arguments: sum(range(300)))
-from heapwatch.measure.objects.tracked import tracked_objects, tracked_slices
+sys.addaudithook(lambda event, arguments: time.sleep(1e-3) if event.startswith("gc.") else None)
+from heapwatch.measure.objects.tracked import referrers_of_tuples, tracked_objects, tracked_slices
 kept = [(at, []) for at in range(2000)]
+common = [0]
 ended = []
 
 def look():
     while not ended:
         tracked_slices([0], sys.maxsize)
         tracked_objects({id(list)})
+        referrers_of_tuples(common)
 
 def item(at):
-    return [at]
+    return common
 
 thread = threading.Thread(target=look)
 thread.start()
