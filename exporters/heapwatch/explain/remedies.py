@@ -34,6 +34,11 @@ _BY_OWNER = (
         "`asyncio.Queue(maxsize=...)`: what takes from it is slower than what fills it",
     ),
     ("queue.", "queue", "`queue.Queue(maxsize=...)`: what takes from it is slower than what fills it"),
+    (
+        "itertools.cycle",
+        "",
+        "a generator that begins again (`while True: yield from loader`): `cycle` keeps its whole first round",
+    ),
     ("prometheus_client.", "_metrics", "fewer values of labels, or `metric.remove(...)` of those that ended"),
     ("sqlalchemy.orm.", "", "`session.expunge_all()`, or a session for each unit of work"),
 )

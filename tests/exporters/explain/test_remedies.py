@@ -37,6 +37,7 @@ def test_a_container_that_a_library_owns_has_that_librarys_remedy_or_none() -> N
 
     assert "timeout" in (suggested("gate._waiters", "asyncio.locks.Event") or "")
     assert "expunge_all" in (suggested("session.identity_map._dict", "sqlalchemy.orm.Session") or "")
+    assert "begins again" in (suggested("batches", "itertools.cycle") or "")
     assert suggested("client._pending", "some_library.Client") is None
     assert "maxlen" in (suggested("client._pending", None) or "")
 

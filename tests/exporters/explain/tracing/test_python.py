@@ -167,7 +167,7 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class Base:
     def __init__(self) -> None:
-        vars(self)["name"] = "x" * 100
+        self.name = "x" * 100
 
 
 class Policy(Base):
@@ -184,6 +184,11 @@ def made_tensors() -> list[torch.Tensor]:
     return [torch.zeros(3) for _ in range(50)]
 
 
+def made_tensor_among_others() -> torch.Tensor:
+    items.extend(torch.ones(3) for _ in range(50))
+    return torch.zeros(3)
+
+
 def made_step() -> dict[str, Any]:
     observation = bytes(5000)
     return {"observation": observation, "reward": 1.0}
@@ -195,6 +200,7 @@ def made_step() -> dict[str, Any]:
         (made_policy, "return Policy()"),
         (made_step, "observation = bytes(5000)"),
         (made_tensors, "return [torch.zeros(3)"),
+        (made_tensor_among_others, "return torch.zeros(3)"),
     ],
 )
 def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(
@@ -208,6 +214,7 @@ def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_b
         site = made_at([make()])
     finally:
         tracemalloc.stop()
+        items.clear()
     assert len(unused) == 1000
     assert site is not None
     assert line in Path(__file__).read_text().splitlines()[site.line - 1]
