@@ -275,12 +275,14 @@ class Malloc:
         if read is None:
             return None, None
         info, resident = read(), _anonymous()
-        # Mapped blocks (hblkhd) are beside the arenas, not in uordblks. Not all of their pages are touched.
-        used = info.uordblks + info.hblkhd
+        # Mapped blocks (hblkhd) are beside the arenas, not in uordblks.
+        used, free = info.uordblks + info.hblkhd, info.fordblks
         if resident is None:
             return used, None
-        self._returned = min(info.fordblks, max(self._returned, info.uordblks + info.fordblks - resident))
-        return used, info.fordblks - self._returned
+        # If not all can be touched, it is the mapped ones: a large array that is yet to be filled.
+        touched = used if used <= resident else info.uordblks
+        self._returned = min(free, max(self._returned, touched + free - resident))
+        return used, free - self._returned
 
 
 malloc_bytes = Malloc().read  # one for all, so that all say the same
