@@ -37,7 +37,7 @@ _BY_OWNER = (
     (
         "itertools.cycle",
         "",
-        "a generator that begins again (`while True: yield from loader`): `cycle` keeps its whole first round",
+        "a generator that begins again (`while True: yield from loader`): `cycle` keeps its first round",
     ),
     ("prometheus_client.", "_metrics", "fewer values of labels, or `metric.remove(...)` of those that ended"),
     ("sqlalchemy.orm.", "", "`session.expunge_all()`, or a session for each unit of work"),

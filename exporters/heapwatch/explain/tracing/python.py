@@ -216,7 +216,7 @@ def _traceback_of(obj: Any) -> Sequence[tracemalloc.Frame]:
 
 
 def _address_reader() -> Any:
-    """`tracemalloc.get_object_traceback` by address; says None where this build of Python has no such call."""
+    """`tracemalloc.get_object_traceback` by address; None where this build of Python has no such call."""
     read = getattr(ctypes.pythonapi, "_PyTraceMalloc_GetTraceback", None)
     if read is None:
         return lambda domain, address: None
