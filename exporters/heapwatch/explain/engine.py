@@ -57,6 +57,7 @@ _MOST_FOLLOWED = 3  # findings whose containers are read whenever memory is
 _TYPES_REPORTED = 3
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
+_OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 
 
@@ -180,7 +181,9 @@ class Explainer:
         began = self._spent()
         if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
-        allowed = self._budget.allows()
+        # A verdict that is not renewed for minutes is none.
+        overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
+        allowed = self._budget.allows() or overdue
         activity = "read"
         try:
             if allowed:

@@ -102,6 +102,21 @@ def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(
     assert known.items.last in range(50, 62)
 
 
+def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, judged = [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer, "_judge", lambda: judged.append(now[0]))
+    for now[0] in range(60):
+        explainer.tick()
+    judged.clear()
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    for now[0] in range(60, 660):
+        explainer.tick()
+    assert len(judged) in range(9, 20)
+
+
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
     now, spent, judged = [0.0], [0.0], []
