@@ -236,19 +236,9 @@ def _log_address(watch: Watch, asked: int | None) -> None:
     log.info("%s at %s%s: %s", watch.name, server.url, passed_over, registration.describe())
 
 
-def port_from_environment() -> int | None:
-    """HEAPWATCH_TRAINER_PORT; None if it is not set. Raises ValueError if it is no port."""
-    text = os.environ.get("HEAPWATCH_TRAINER_PORT")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 5) or int(text) > 65535:
-        raise ValueError(f"HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got {text[:40]!r}")
-    return int(text)
-
-
 def _port_of_environment() -> int | None:
     try:
-        return port_from_environment()
+        return environment.trainer_port()
     except ValueError as error:
         environment.say_once(f"{error}; {DEFAULT_PORT} is used")
         return None

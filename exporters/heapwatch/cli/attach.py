@@ -12,7 +12,7 @@ from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
-from heapwatch.lifecycle import port_from_environment
+from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import say
 
 _EPILOG = """
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         except CannotEnter as error:
             say(f"heapwatch: cannot find what grows in the process: {error}", error=True)
     try:
-        port = port_from_environment() if arguments.port is None else arguments.port
+        port = environment.trainer_port() if arguments.port is None else arguments.port
         attachment = Attachment(
             arguments.pid,
             name=arguments.name,

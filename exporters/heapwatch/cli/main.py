@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import heapwatch
-from heapwatch.cli import (
-    attach,
-    cleanup,
-    doctor,
-    explain,
-    monitor,
-    parts,
-    ps,
-    report,
-    run,
-    top,
-)
 from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import plain, say
-from heapwatch_stack import cli as stack
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
-COMMANDS = (run, explain, top, stack, ps, monitor, cleanup, report, attach, doctor, parts)
+# By the verb. Of a command line, only the module of its command is loaded.
+_MODULES = {
+    **{verb: f"heapwatch.cli.{verb}" for verb in "run explain top ps monitor cleanup report doctor".split()},
+    **dict.fromkeys("attach detach".split(), "heapwatch.cli.attach"),
+    **dict.fromkeys("up down status logs restart demo clean tools".split(), "heapwatch_stack.cli"),
+    **dict.fromkeys("rules dashboards receiver viewer".split(), "heapwatch.cli.parts"),
+}
+VERBS = (*_MODULES, "completion")
 GROUPS = {
     "find a leak": "run explain top report",
     "watch for days": "attach detach ps monitor cleanup doctor",
@@ -43,7 +37,6 @@ man:   heapwatch completion man > ~/.local/share/man/man1/heapwatch.1
 
 
 class _Parser(argparse.ArgumentParser):
-    verbs: Collection[str] = ()
     groups: Mapping[str, Sequence[argparse.Action]] = {}
 
     def __init__(self, **options: Any) -> None:
@@ -72,31 +65,34 @@ class _Parser(argparse.ArgumentParser):
     def check_verb(self, arguments: Sequence[str]) -> None:
         """End with a suggestion where the first argument is no command."""
         given = arguments[0] if arguments else "-"
-        if not given.startswith("-") and given not in self.verbs:
-            near = difflib.get_close_matches(given, self.verbs, n=1)
+        if not given.startswith("-") and given not in VERBS:
+            import difflib  # for a mistake alone
+
+            near = difflib.get_close_matches(given, VERBS, n=1)
             meant = f"did you mean {near[0]}?" if near else "`heapwatch --help` lists them"
             self.exit(USAGE_ERROR, plain(f"heapwatch: there is no command {given[:80]}; {meant}") + "\n")
 
 
-def _parser() -> _Parser:
+def _parser(verb: str = "") -> _Parser:
+    """The parser of the command line; of one that begins with a verb, without the other commands."""
     whole = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
-    whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
     subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(subcommands)
-    completion = subcommands.add_parser(
-        "completion",
-        help="print shell completion, or the manual page",
-        description="Print the completion script of a shell, or the manual page.",
-        epilog=_COMPLETION_EPILOG,
-    )
-    completion.add_argument("shell", choices=("bash", "zsh", "tcsh", "man"))
-    completion.set_defaults(run=_print_completion, extra="cli")
+    for module in dict.fromkeys([_MODULES[verb]] if verb in _MODULES else _MODULES.values()):
+        import_module(module).add_parser(subcommands)
+    if verb not in _MODULES:
+        whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
+        completion = subcommands.add_parser(
+            "completion",
+            help="print shell completion, or the manual page",
+            description="Print the completion script of a shell, or the manual page.",
+            epilog=_COMPLETION_EPILOG,
+        )
+        completion.add_argument("shell", choices=("bash", "zsh", "tcsh", "man"))
+        completion.set_defaults(run=_print_completion, extra="cli")
+        actions = {action.dest: action for action in subcommands._choices_actions}
+        whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
-    whole.verbs = subcommands.choices
-    actions = {action.dest: action for action in subcommands._choices_actions}
-    whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     return whole
 
 
@@ -115,8 +111,9 @@ def _print_completion(arguments: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
-    whole = _parser()
-    whole.check_verb(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    whole = _parser(*given[:1])
+    whole.check_verb(given)
     parsed, unknown = whole.parse_known_args(arguments, argparse.Namespace(parser=whole))
     if unknown:
         parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")

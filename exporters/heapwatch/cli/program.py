@@ -27,7 +27,6 @@ from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import json_text, say, show_notices
 from heapwatch.watch import Watch
 
-VARIABLE = "HEAPWATCH_RUN"  # what `heapwatch run` was asked for, as JSON
 USAGE_ERROR = 64
 _TO_BE_TOLD = ("growing", *SERIOUS)
 _GRACE_SECONDS = 10.0  # for the program to end when its time is up
@@ -42,7 +41,7 @@ class TimeIsUp(SystemExit):
 
 def begin() -> None:
     """Start the watch that `heapwatch run` asked for, and restore the environment."""
-    asked = json.loads(os.environ.pop(VARIABLE))
+    asked = json.loads(os.environ.pop(environment.RUN))
     if asked["pythonpath"] is None:
         del os.environ["PYTHONPATH"]
     else:

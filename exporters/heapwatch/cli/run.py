@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from heapwatch.cli import results
-from heapwatch.cli.program import VARIABLE
 from heapwatch.errors import UsageError
-from heapwatch.lifecycle import port_from_environment
 from heapwatch.runtime import environment
 
 _STARTUP = Path(__file__).with_name("startup")
@@ -82,7 +80,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     if problem := environment.unread() or _problem(arguments):
         raise UsageError(problem)
     try:
-        port = port_from_environment() if arguments.port is None else arguments.port
+        port = environment.trainer_port() if arguments.port is None else arguments.port
     except ValueError as error:
         raise UsageError(str(error)) from None
     kind = [arguments.kind] if arguments.kind else []
@@ -122,7 +120,7 @@ def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:
         "pythonpath": earlier,
     }
     path = os.pathsep.join([str(_STARTUP), earlier]) if earlier else str(_STARTUP)
-    return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(asked)}
+    return {**os.environ, "PYTHONPATH": path, environment.RUN: json.dumps(asked)}
 
 
 def _name(arguments: argparse.Namespace) -> str:

@@ -19,6 +19,8 @@ RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
 EXPLAIN, TRACE, NATIVE, SERVE, WORKERS, OTLP = (
     f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS", "OTLP")
 )
+RUN = f"{PREFIX}RUN"  # what `heapwatch run` was asked for, as JSON
+TRAINER_PORT = f"{PREFIX}TRAINER_PORT"
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 _NAMES = """
     ALERTMANAGER_PORT ALERTMANAGER_TOKEN_FILE ALERTMANAGER_URL ALLOWED_HOSTS BIND CACHE CHECKOUT
@@ -71,6 +73,16 @@ def whole_number(
     if text:
         _say_wrong(name, text, f"{what}, 0 to {most}", f"{usual:g} is used")
     return usual
+
+
+def trainer_port() -> int | None:
+    """HEAPWATCH_TRAINER_PORT; None if it is not set. Raises ValueError if it is no port."""
+    text = os.environ.get(TRAINER_PORT)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 5) or int(text) > 65535:
+        raise ValueError(f"{TRAINER_PORT} must be a port, 0 to 65535, got {text[:40]!r}")
+    return int(text)
 
 
 def address(name: str, environ: Mapping[str, str] = os.environ) -> str | None:

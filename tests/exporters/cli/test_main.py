@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.main import GROUPS, _parser
+from heapwatch.cli.main import GROUPS, VERBS, _parser
 from heapwatch.cli.sources import Sample
 from heapwatch.recording.points import point_of
 from heapwatch.runtime.plain_text import plain
@@ -35,7 +35,7 @@ trainer_growing_path_leak{path="history",type="list",kind="container",site="ppo.
 def test_help_has_every_verb_in_one_group(run):
     code, printed, _ = run("--help")
     assert code == 0
-    assert sorted(" ".join(GROUPS.values()).split()) == sorted(_parser().verbs)
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(VERBS)
     for title, verbs in GROUPS.items():
         listed = re.search(rf"^{title}:\n(.*?)\n\n", printed, re.MULTILINE | re.DOTALL)
         assert listed, title
@@ -50,7 +50,26 @@ def test_completion_and_manual_page_are_made_of_the_parser(run):
         assert "--fail-on" in script
     _, page, _ = run("completion", "man")
     assert page.startswith(".TH HEAPWATCH")
-    assert all(rf"\fI\,{verb}\/\fR" in page for verb in _parser().verbs)
+    assert all(rf"\fI\,{verb}\/\fR" in page for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_command_is_parsed_without_the_others(verb):
+    (alone,) = _parser(verb)._subparsers._group_actions
+    (among_all,) = _parser()._subparsers._group_actions
+    assert alone.choices[verb].format_help() == among_all.choices[verb].format_help()
+
+
+def test_a_command_loads_no_other_and_run_no_watch():
+    code = (
+        "import sys; from heapwatch.cli import main; main._parser('run');"
+        "print(*(name for name in sys.modules if name.startswith(('heapwatch_', 'heapwatch.'))))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in loaded if name.startswith("heapwatch.cli.")} == {
+        "heapwatch.cli.main", "heapwatch.cli.results", "heapwatch.cli.run",
+    }  # fmt: skip
+    assert not {"heapwatch.watch", "heapwatch.exporter", "heapwatch_stack"} & set(loaded)
 
 
 def test_the_version_is_that_of_the_distribution(run):

@@ -26,12 +26,10 @@ class Steady:
 
 
 @pytest.fixture(autouse=True)
-def objects_of_the_test() -> Iterator[None]:
-    """Lists of all objects have those that the test makes, and not what other tests have imported."""
+def objects_of_the_test() -> None:
+    """Lists of all objects have those that the test makes, and not what other tests have made."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
