@@ -65,7 +65,9 @@ def test_a_command_loads_no_other_and_run_no_watch():
         "import sys; from heapwatch.cli import main; main._parser('run');"
         "print(*(name for name in sys.modules if name.startswith(('heapwatch_', 'heapwatch.'))))"
     )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert {name for name in loaded if name.startswith("heapwatch.cli.")} == {
         "heapwatch.cli.main", "heapwatch.cli.results", "heapwatch.cli.run",
     }  # fmt: skip
