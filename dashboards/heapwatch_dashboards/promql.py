@@ -63,8 +63,12 @@ def counted(series: str) -> str:
 
 
 def increment_from_zero(series: str) -> str:
-    """The same for counters that appear with their first event."""
-    return f"clamp_min({series} - (last_over_time({series}[5m] offset $__interval) or 0 * {series}), 0)"
+    """The same for counters that appear with their first event: not after a gap in the scrapes."""
+    before = f"last_over_time({series}[5m] offset $__interval)"
+    return (
+        f"clamp_min({series} - ({before} or last_over_time({series}[1h] offset $__interval) <= {series}"
+        f" or 0 * {series}), 0)"
+    )
 
 
 def started(expression: str) -> str:
@@ -91,12 +95,6 @@ def named(expression: str) -> str:
     """The expression with the label `trainer_name`, so each line is one process."""
     # The latest of an address: after a crash of Prometheus an earlier name may still be looked back at.
     latest = f"(topk by ({TRAINER}) (1, timestamp({select(NAME)})) > bool 0)"
-    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
-
-
-def named_in_range(expression: str) -> str:
-    """The same for what was in the dashboard's time range: a trainer that ended has its last name."""
-    latest = f"(topk by ({TRAINER}) (1, {SEEN}) > bool 0)"
     return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
 
 

@@ -7,7 +7,6 @@ from ..promql import (
     increment_from_zero,
     max_by,
     named,
-    named_in_range,
     select,
     started,
     sum_by,
@@ -41,7 +40,8 @@ _ANY = max_by(_ALERT, _FIRING)
 # One mark a trainer, when the first of them begins: a mark for each hides the data.
 MAJOR_ALERT_STARTS = started(max_by(TRAINER, _MAJOR))
 MINOR_ALERT_STARTS = f"({started(max_by(TRAINER, _ANY))}) unless on (job, instance) ({_MAJOR})"
-ALERTS_FIRED_FOR = named_in_range(max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])"))
+# By the names of that time: a trainer may have ended since, and another process have its address.
+ALERTS_FIRED_FOR = f"60 * count_over_time(({_ROWS})[$__range:1m])"
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
 # The step matters: $__interval makes sure that no event falls between two steps, and none is counted twice.

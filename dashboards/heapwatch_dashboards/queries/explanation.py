@@ -14,8 +14,12 @@ _ROW = f"{_KEY}, site, remedy"
 
 
 def said(word: str) -> str:
-    """1 for each trainer whose explanation has this verdict."""
-    return f"({select('trainer_memory_verdict', verdict=word)} == 1)"
+    """1 for each trainer whose explanation has this verdict; missed scrapes are bridged."""
+    return f"(last_over_time({select('trainer_memory_verdict', verdict=word)}[5m]) == 1)"
+
+
+# Whether a trainer has an explanation.
+EXPLAINS = f"last_over_time({select('trainer_memory_verdict')}[5m]) == 1"
 
 
 def by_word(*words: str) -> str:
@@ -104,16 +108,16 @@ def _growth(resources: str) -> str:
 
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
-BYTES_PER_MINUTE = _column(
-    f"{_RECENT} > 0 or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
-)
+BYTES_PER_MINUTE = _column(f"{_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES))
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 # Where paths have shares, a component has none beside them: it may be the same growth, by its declared name.
 SHARE = _column(select("trainer_growing_path_share_ratio"), _SUSPECTS, "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
-SINCE = _column(
-    f"1000 * min_over_time(timestamp({_IS_LEAK})[$__range:1m])", "", f"1000 * {_ALERT_BEGAN}", min_by
-)
+_SEEN = f"min_over_time(timestamp({_IS_LEAK})[$__range:1m])"
+_START = f"+ on (job, instance) group_left () {select('job:trainer_process:start')}"
+# Not before the process: another one may have had the same path at its address.
+_NAMED = f"{_SEEN} and (0 * {_SEEN} {_START}) <= {_SEEN} or 0 * {_SEEN} {_START} or {_SEEN}"
+SINCE = _column(f"1000 * ({_NAMED})", "", f"1000 * {_ALERT_BEGAN}", min_by)
 
 
 def of_rows(of_trainer: str) -> str:

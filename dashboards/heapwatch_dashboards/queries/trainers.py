@@ -24,7 +24,7 @@ from ..promql import (
     sum_by,
     total,
 )
-from .explanation import GONE, HELD, LAST_LEAK, TRAINER_ALONE, by_word
+from .explanation import EXPLAINS, GONE, HELD, LAST_LEAK, TRAINER_ALONE, by_word
 
 # Who is there, and how are they.
 NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
@@ -51,7 +51,7 @@ _WORST = max_by(
             f"{_STATE} == {_DOWN:g} or {_DOWN:g} * {_STALLED}",
             *(f"{CODES[word]:g} * {_alerts(word)}" for word in _KINDS),
             by_word(*WORDS),
-            f"clamp_max({_STATE}, 1) unless on ({TRAINER}) {select('trainer_memory_verdict')} == 1",
+            f"clamp_max({_STATE}, 1) unless on ({TRAINER}) {EXPLAINS}",
         )
     ),
 )

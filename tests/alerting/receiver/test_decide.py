@@ -66,6 +66,12 @@ def repeated(seconds: float, **labels: str) -> Alert:
 FACTS_LATER = Facts(1e9, [LABELS, {**LABELS, "level": "emergency"}], "http://a:1/metrics")
 
 
+def test_the_reason_of_a_further_step_says_nothing_of_what_the_last_one_did():
+    """Its row may say that it helped."""
+    decision = decide(repeated(700), later(700, "regular"), FACTS_LATER, SETTINGS)
+    assert decision == Act("emergency", "still firing after regular")
+
+
 def test_the_first_cleanup_is_a_regular_one():
     assert reason() == "regular"
 

@@ -150,7 +150,7 @@ def test_a_held_screen_stays_as_it_is():
 
     lines = screen_of(source, act)
     assert paths_on(lines) == ["agent.history", "agent.replay"]
-    assert any(", held" in line for line in lines)
+    assert any(", paused" in line for line in lines)
 
 
 @pytest.mark.parametrize(
