@@ -125,7 +125,7 @@ class ProcessCollector:
 
 
 class UniqueMemoryCollector:
-    """Reads USS by role. It is a collector of its own so that a slow read affects no other series."""
+    """Reads USS by role. It is a separate collector, so a slow read affects no other series."""
 
     name = "unique_memory"
 
