@@ -151,14 +151,14 @@ class Readers:
         now = 0.0
         tracer = NativeTracer(lambda: now)
         tracer.enabled = True
-        tracer.step(wanted=True)
+        tracer.step(1.0)
         self._stopped.wait(_WINDOW_SECONDS)
         if self._counts["windows"] % _READ_EACH == 0:
             now = WINDOW_SECONDS
-            tracer.step(wanted=False)
+            tracer.step(0.0)
             while tracer._reader is not None:
                 self._stopped.wait(0.1)
-                tracer.step(wanted=False)
+                tracer.step(0.0)
         tracer.stop()
         if not tracer.enabled:
             raise RuntimeError("memory of C code is not traced any more")

@@ -195,7 +195,9 @@ class Explainer:
             self.spent_on["ask"] = self._reads.seconds
             self.longest_slice = max(self.longest_slice, cost)
         if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
-            self.native.step(any(one.kind == "native" for one in self.latest.findings))
+            self.native.step(
+                sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
+            )
         if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
