@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.census import LongContainer
 from heapwatch.explain.evidence import Candidate
-from heapwatch.explain.findings import size_text
+from heapwatch.explain.findings import OUTSIDE, size_text
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.source.sites import Site
 from heapwatch.measure.process.memory import memory_limit
@@ -69,7 +69,7 @@ def unreached_container(known: LongContainer) -> Growing:
     """A container without a path; its holders are named instead."""
     rate = known.items_per_minute / 60
     size = None if known.bytes is None else rate * known.bytes / known.items
-    name = " < ".join(known.holders) or "held from outside Python"
+    name = " < ".join(known.holders) or OUTSIDE
     return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
 
 

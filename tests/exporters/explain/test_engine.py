@@ -26,9 +26,13 @@ def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.Mon
         return []
 
     monkeypatch.setattr(explainer.census, "search", search)
-    for now[0] in range(0, 80, 10):
-        explainer._long_containers(Levels(explainer.memory, 0.0, now[0]))
-    assert searches == [10.0, 60.0]
+    monkeypatch.setattr(explainer.census, "count", lambda: None)
+    monkeypatch.setattr(explainer, "_searching", True)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    while now[0] < 80:
+        explainer.tick()
+        now[0] += 1.0
+    assert searches == [1.0, pytest.approx(46.0, abs=1.0)]
 
 
 def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
@@ -38,12 +42,14 @@ def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
     explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
     found = Finding("type", None, "cycles", 100, 5000, 10.0, 500.0, 0.0)
     monkeypatch.setattr(explainer.census, "search", lambda elsewhere: [])
+    monkeypatch.setattr(explainer.census, "count", lambda: searches.append(-1.0))
     monkeypatch.setattr(explainer.uncollected, "examine", lambda: searches.append(now[0]))
     monkeypatch.setattr(explainer._describer, "describe_garbage", lambda uncollected, levels: [found])
     monkeypatch.setattr(gc, "isenabled", lambda: False)
-    for now[0] in (60.0, 70.0, 71.0, 120.0):
+    for now[0] in (60.0, 61.0, 64.0, 70.0, 71.0):
+        explainer._search(now[0])
         assert explainer._types(Levels(explainer.memory, 0.0, now[0])) == [found]
-    assert searches == [70.0, 120.0]
+    assert searches == [61.0, 71.0]
 
 
 def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +58,9 @@ def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.Mo
     monkeypatch.setattr(explainer, "_searching", True)
     monkeypatch.setattr(explainer, "_judge", lambda: None)
     monkeypatch.setattr(explainer.census, "count", lambda: counts.append(now[0]))
+    # These would leave the collector off.
+    monkeypatch.setattr(explainer.census, "search", lambda elsewhere: [])
+    monkeypatch.setattr(explainer.uncollected, "examine", lambda: None)
 
     def tick_for_a_minute() -> None:
         until = now[0] + 60
@@ -115,6 +124,18 @@ def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(
     for now[0] in range(60, 660):
         explainer.tick()
     assert len(judged) in range(9, 20)
+
+
+def test_a_search_begins_at_once_when_growth_has_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, done = [100.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer.census, "count", lambda: done.append("count"))
+    monkeypatch.setattr(explainer.census, "search", lambda elsewhere: done.append("search"))
+    monkeypatch.setattr(explainer.census, "inspect", lambda *types: done.append("inspect"))
+    monkeypatch.setattr(explainer.census, "is_inspected", lambda *types: False)
+    steps = [explainer._search(now[0]) for _ in range(4)]
+    assert done == ["count", "search", "inspect"]
+    assert steps == ["census", "search", "inspect", ""]
 
 
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:

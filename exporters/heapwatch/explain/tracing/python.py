@@ -143,7 +143,7 @@ def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
     Of an instance it is the line that constructs it, or what is next to it. Of a plain container it is the
     line that makes most of its bytes: the dict around large arrays weighs nothing.
     """
-    traced = False
+    lines: Counter[Site | None] = Counter()
     while items:
         item = items.pop()
         instance = layout_of(type(item)).kind == "object"
@@ -151,14 +151,10 @@ def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
         if site is not None:
             return site, True
         made = _bytes_by_line(item)
-        traced = traced or bool(made)
-        if instance:
-            site = next(filter(None, made), None)
-        elif made:
-            site = made.most_common(1)[0][0]
-        if site is not None:
-            return site, True
-    return None, traced
+        if instance and (nearest := next(filter(None, made), None)) is not None:
+            return nearest, True
+        lines += made
+    return (lines.most_common(1)[0][0] if lines else None), bool(lines)
 
 
 def _constructed_at(item: Any) -> Site | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -218,3 +219,15 @@ def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_b
     assert len(unused) == 1000
     assert site is not None
     assert line in Path(__file__).read_text().splitlines()[site.line - 1]
+
+
+def test_of_items_of_several_sorts_the_line_that_makes_the_heaviest_is_reported() -> None:
+    """A queue of events gets histograms, and then a number, in each step."""
+    tracemalloc.start(FRAMES)
+    try:
+        heavy = [(step, bytes(4000)) for step in range(1000, 1002)]
+        site = made_at([*heavy, (1002, str(time.time()))])
+    finally:
+        tracemalloc.stop()
+    assert site is not None
+    assert "bytes(4000)" in Path(__file__).read_text().splitlines()[site.line - 1]
