@@ -96,7 +96,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 os.close(inherited.detach())
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, once there is room."""
+        """Serve a connection once there is room, in a thread of its own if one can be started."""
         if not self._free.acquire(timeout=CROWDED_SECONDS):
             self._cut_off(CROWDED_SECONDS)
             if not self._free.acquire(timeout=CROWDED_SECONDS):
@@ -107,8 +107,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no more threads can be started
-            self._closed(request)
-            self._reject(request)
+            self.process_request_thread(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve one connection."""

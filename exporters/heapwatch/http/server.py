@@ -169,7 +169,8 @@ class Server:
             return
         self._observed_at = time.monotonic()
         # In a thread of its own: a source that hangs must not keep the accepting thread from serving.
-        threading.Thread(target=self._observe, name="heapwatch-observe", daemon=True).start()
+        with suppress(RuntimeError):  # no more threads can be started; the next time, perhaps
+            threading.Thread(target=self._observe, name="heapwatch-observe", daemon=True).start()
 
     def _observe(self) -> None:
         with self._observing, suppress(CollectionStuck):

@@ -132,7 +132,11 @@ class _Turn:
     def take(self, patience: float) -> list[Metric]:
         """The families of the collectors that returned; `stuck` is one that did not within `patience`."""
         thread = threading.Thread(target=self._work, name="heapwatch-collect", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads can be started
+            self._work()
+            return self._families
         while thread.is_alive():
             before = self._current
             thread.join(patience)

@@ -133,9 +133,11 @@ class Termination:
             return
         done = _thread.allocate_lock()
         done.acquire(blocking=False)
-        with suppress(RuntimeError):  # no more threads can be started
+        try:
             _thread.start_new_thread(self._write, (done.release,))
             done.acquire(timeout=self._seconds)
+        except RuntimeError:  # as at the end of the interpreter in Python 3.12.1; `_handle` keeps the time
+            self._write(done.release)
         self._written = True
         _set_signal(signal.SIGTERM, None)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -115,6 +115,16 @@ def test_the_series_of_a_sampler_that_failed_drop(exposition, safe_point):
     assert names(exposition) == ["sampler"]
 
 
+def test_all_are_read_where_no_thread_can_be_started(exposition, monkeypatch):
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    exposition.register(Reading("first"))
+    exposition.register(Reading("second"))
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert names(exposition) == ["first", "second"]
+
+
 def test_scrapes_may_overlap(exposition):
     for number in range(5):
         exposition.register(Reading(f"reading{number}"))

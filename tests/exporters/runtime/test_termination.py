@@ -86,6 +86,21 @@ def test_wherever_the_main_thread_is(tmp_path: Path, blocked: str) -> None:
         assert "trainer has ended: " in reported
 
 
+def test_while_the_interpreter_waits_for_threads_at_its_end(tmp_path: Path) -> None:
+    """Python 3.12.1 starts no further thread then."""
+    code = f"""
+    starts()
+    def work():
+        time.sleep(0.5)  # the main thread waits for this one by now
+        {READY}
+        time.sleep(60)
+    threading.Thread(target=work).start()
+    """
+    status, _, reported = Trainer(tmp_path, code).end()
+    assert status == -signal.SIGTERM
+    assert "trainer has ended: " in reported
+
+
 def test_a_stop_that_hangs_is_left_after_two_seconds(tmp_path: Path) -> None:
     code = f"""
     watch = starts(seconds=2.0)
