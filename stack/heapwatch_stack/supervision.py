@@ -14,6 +14,7 @@ import tempfile
 import time
 import xmlrpc.client
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,6 +66,8 @@ class Supervisor:
 
     def start(self) -> None:
         """Start supervisord in the background with every configured service; raises StackError."""
+        make_private(self._socket.parent)
+        self._socket = _socket_path(self._settings.state)
         self._socket.unlink(missing_ok=True)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._configuration)]
         # Services must not inherit variables of this shell.
@@ -134,6 +137,9 @@ class Supervisor:
         deadline = time.monotonic() + patience
         while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
+        if not self._socket.is_relative_to(self._settings.state):
+            with suppress(OSError):
+                self._socket.parent.rmdir()
 
     def _rpc(self) -> Any:
         transport = SupervisorTransport(None, None, f"unix://{self._socket}")
@@ -218,16 +224,22 @@ def _quoted(name: str, value: str) -> str:
 
 
 def _socket_path(state: Path) -> Path:
-    """In the state folder; if that path is too long for a socket, in a private temporary folder."""
+    """In the state folder; if that path is too long for a socket, in a private temporary folder.
+
+    Raises:
+        StackError: there is such a folder, but others can write in it.
+
+    """
     inside = state / "run" / "supervisor.sock"
     if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
         return inside
     name = hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"heapwatch-{os.getuid()}-{name}"
-    make_private(folder)
-    owner = folder.lstat()
-    if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid() or owner.st_mode & 0o077:
-        raise StackError(
-            f"{folder} is not a private folder of yours; remove it, or set HEAPWATCH_STATE to a shorter path"
-        )
+    with suppress(FileNotFoundError):
+        owner = folder.lstat()
+        if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid() or owner.st_mode & 0o077:
+            raise StackError(
+                f"{folder} is not a private folder of yours: "
+                "remove it, or set HEAPWATCH_STATE to a shorter path"
+            )
     return folder / "supervisor.sock"

@@ -60,6 +60,20 @@ def test_a_state_folder_too_deep_for_a_socket_works(tmp_path: Path) -> None:
         assert one.running()
         with pytest.raises(OSError, match="too long"), socket.socket(socket.AF_UNIX) as probe:
             probe.bind(str(state / "run" / "supervisor.sock"))
+    assert not one.socket.parent.exists()
+
+
+def test_a_temporary_folder_that_others_can_write_in_is_refused(tmp_path: Path) -> None:
+    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / ("deep" * 30))})
+    folder = Supervisor(settings).socket.parent
+    assert not folder.exists()
+    folder.mkdir()
+    folder.chmod(0o777)
+    try:
+        with pytest.raises(StackError, match="not a private folder of yours"):
+            Supervisor(settings)
+    finally:
+        folder.rmdir()
 
 
 @pytest.mark.parametrize("word", ["'\"", "a #b", "a ;b", "a\nb"])
