@@ -97,7 +97,10 @@ bench-zoo-plugins: bench-cases-plugins
 strangers: bench-third-party
 
 # Packages for one purpose, in an environment of their own.
-own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || $(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; \
+own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
+	PYTHONPATH=exporters:stack $(PYTHON) -c 'import pathlib, sys; from heapwatch_stack import state_folder; \
+		state_folder.make(pathlib.Path(sys.argv[1]))' "$(HEAPWATCH_STATE)" && \
+	$(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; }; \
 	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --disable-pip-version-check $(2)
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
 	@$(call own,kubernetes,--no-deps -r requirements/kubernetes.txt)

@@ -76,6 +76,7 @@ class NativeTracer:
         self._least = 0.0
         self._lines: Counter[Site] = Counter()
         self._tracker: Any = None
+        self._pool: Any = None  # Arrow's, while another takes its place
         self._reader: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
 
@@ -96,14 +97,13 @@ class NativeTracer:
     def abandon(self) -> None:
         """In a forked child: the window, which memray does not follow, and its record are the parent's."""
         self.enabled = False
-        self._tracker = self._reader = self._folder = None
+        self._tracker = self._pool = self._reader = self._folder = None
 
     def stop(self) -> None:
         """End a window that lasts, without its result."""
-        tracker, self._tracker = self._tracker, None
-        if tracker is not None:
+        if self._tracker is not None:
             with suppress(Exception):
-                tracker.__exit__(None, None, None)
+                self._leave()
         self._drop_record()
 
     def _step(self, growth: float) -> None:
@@ -131,10 +131,24 @@ class NativeTracer:
         tracker.__enter__()
         self.windows += 1
         self._tracker, self._until = tracker, now + WINDOW_SECONDS
+        # Arrow's pool takes memory from the system by the gigabyte, so memray would see none of it.
+        arrow: Any = sys.modules.get("pyarrow")
+        if hasattr(arrow, "set_memory_pool"):
+            self._pool = arrow.default_memory_pool()
+            arrow.set_memory_pool(arrow.system_memory_pool())
+
+    def _leave(self) -> None:
+        """End a window. A memory pool that the program has set meanwhile stays."""
+        tracker, self._tracker = self._tracker, None
+        pool, self._pool = self._pool, None
+        tracker.__exit__(None, None, None)
+        if pool is not None:
+            arrow: Any = sys.modules["pyarrow"]
+            if arrow.default_memory_pool().backend_name == "system":
+                arrow.set_memory_pool(pool)
 
     def _end(self, now: float) -> None:
-        tracker, self._tracker = self._tracker, None
-        tracker.__exit__(None, None, None)
+        self._leave()
         self._next, self._until = now + PAUSE_SECONDS, now + READ_SECONDS
         size = self._record().stat().st_size
         if size > MOST_BYTES:

@@ -50,10 +50,10 @@ def leaking() -> Iterator[None]:
     database.close()
 
 
-def until(tracer: NativeTracer, done: Callable[[], bool]) -> None:
+def until(tracer: NativeTracer, done: Callable[[], bool], growth: float = 1.0) -> None:
     end = time.monotonic() + 60
     while not done() and time.monotonic() < end:
-        tracer.step(1.0)
+        tracer.step(growth)
         time.sleep(0.05)
     assert done()
 
@@ -68,11 +68,37 @@ def test_the_line_that_takes_the_memory_is_found(tracer: NativeTracer) -> None:
 def test_a_window_with_a_small_part_of_the_growth_tells_no_line(
     tracer: NativeTracer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow's allocator takes large pieces now and then; in between small things are left."""
+    """As of an allocator that takes large pieces now and then; in between small things are left."""
     tracer.step(1e15)
     until(tracer, lambda: tracer.windows == 1 and tracer._tracker is None and tracer._reader is None)
     assert tracer.site is None
     assert tracer.enabled
+
+
+def test_what_arrows_pool_takes_has_its_line(tracer: NativeTracer) -> None:
+    """It takes memory from the system by the gigabyte; after a window it is the one that it was."""
+    arrow = pytest.importorskip("pyarrow")
+    usual, arrays = arrow.default_memory_pool(), []
+
+    def batch() -> bool:
+        arrays.append(arrow.nulls(100_000, arrow.int64()))
+        return tracer.site is not None
+
+    until(tracer, batch, growth=1e8)
+    assert tracer.site == Site(__file__, batch.__code__.co_firstlineno + 1, "batch")
+    assert arrow.default_memory_pool().backend_name == usual.backend_name != "system"
+
+
+def test_a_pool_that_the_program_sets_meanwhile_stays(tracer: NativeTracer) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    usual = arrow.default_memory_pool()
+    tracer.step(1.0)
+    try:
+        arrow.set_memory_pool(chosen := arrow.logging_memory_pool(usual))
+        tracer.stop()
+        assert arrow.default_memory_pool().backend_name == chosen.backend_name
+    finally:
+        arrow.set_memory_pool(usual)
 
 
 def test_nothing_is_left_of_a_window(
