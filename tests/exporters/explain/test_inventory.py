@@ -365,6 +365,76 @@ def test_a_walk_that_was_too_long_continues_where_it_stopped(monkeypatch: pytest
     assert len(found) == 400
 
 
+def wrapped(env: Holder, wrappers: int) -> Holder:
+    """An environment behind wrappers of a library, each with settings of its own."""
+    for _ in range(wrappers):
+        settings = Holder(spec=[1], bounds=Holder(low=[0], high=[1]))
+        env = Holder(env=env, settings=settings)
+    return env
+
+
+def algorithm() -> Holder:
+    """A trainer of a library with statistics for everything, and a list deep inside each environment."""
+
+    def statistics() -> dict[str, Holder]:
+        return {
+            f"metric {at}": Holder(
+                values=[0.0], start=Holder(times={}), window=Holder(latest=[0.0], size=[9])
+            )
+            for at in range(24)
+        }
+
+    envs = [wrapped(Holder(episodes=[[1]] * (1 + at)), 4) for at in range(8)]
+    runner = Holder(metrics=statistics(), episodes=statistics(), env=wrapped(Holder(envs=envs), 2))
+    learner = Holder(metrics=statistics(), pipeline=[wrapped(Holder(), 3) for _ in range(8)])
+    return Holder(metrics=statistics(), learner=Holder(learner=learner), group=Holder(runner=runner))
+
+
+DEEP = "it.group.runner.env.env.env.envs[*].env.env.env.env.episodes"
+
+
+def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found() -> None:
+    held, spent = algorithm(), count()
+    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    while DEEP not in inventory.known:
+        assert not inventory.discover(0)
+    found_after, _ = inventory.progress
+    walk(inventory)
+    assert inventory.visited > 900
+    assert found_after < 300
+    assert inventory.known[DEEP].multiplicity == 8
+
+
+def test_a_level_does_not_change_while_its_container_is_walked_to_again() -> None:
+    held, spent = algorithm(), count()
+    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    for _ in range(2):
+        walk(inventory)
+    known, levels = inventory.known[DEEP], set()
+    while not inventory.discover(0):
+        known.due = 0.0
+        inventory.lengths.read(1e9)
+        levels.add(known.items.last)
+    assert levels == {4.5}
+
+
+def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subject, "frame_roots", lambda: [local("main", history=[1])])
+    held, spent = {f"list{at}": [at] for at in range(30)}, count()
+    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    while "it[*]" not in inventory.known:
+        assert not inventory.discover(0)
+    del inventory.known["it[*]"]
+    walk(inventory)
+    assert inventory.rounds == 1
+    assert "main().history" in inventory.known
+
+
 def test_an_endless_program_does_not_keep_one_root_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_MOST_OF_ROOT", 50)
     monkeypatch.setattr(subject, "_MOST_VISITED", 200)
