@@ -61,6 +61,7 @@ _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
+_WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
 
 
 class Explainer:
@@ -119,6 +120,7 @@ class Explainer:
         self._due = dict.fromkeys(_AMONG_ALL, self._began)
         self._schedule = HURRIED
         self._walking = False
+        self._walked = 0.0
         self._turn = 0
         self._searching = self._workers_grow = False
         self._growing_types: list[tuple[GrowingType, FloorGrowth]] = []
@@ -183,6 +185,8 @@ class Explainer:
         began = self._spent()
         if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
+            # It is read while the budget is used up, too, which it would be for ever if it cost all of it.
+            self._pause("memory", now, self._spent() - began, _LONGEST_PAUSE_SECONDS)
         # A verdict that is not renewed for minutes is none.
         overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
         allowed = self._budget.allows() or overdue
@@ -226,13 +230,18 @@ class Explainer:
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
         walks = self._walking or now >= self._due.get("round", 0.0)
-        # At first most slices go to the discovery of containers.
-        self._turn = (self._turn + 1) % (4 if self.inventory.rounds < 2 else 2)
+        # A container that is found and not read twice is of no use.
+        self._turn = (self._turn + 1) % 2
         if (not walks or not self._turn) and (self.inventory.lengths.read(SLICE_SECONDS) or not walks):
             return "read"
+        if not self._walking:
+            self._walked = self.spent_on["walk"]
         self._walking = not self.inventory.discover(SLICE_SECONDS)
         if not self._walking:
-            self._due["round"] = now + self._round_pause()
+            # The time for the next walk is saved up: one that crawls ends with places that are gone.
+            pauses = _WALK_PAUSES_ADVANCED if self._budget.has_advanced else _WALK_PAUSES
+            cost = self.spent_on["walk"] - self._walked
+            self._due["round"] = now + max(self._round_pause(), pauses * cost)
         return "walk"
 
     def _search(self, now: float) -> str:

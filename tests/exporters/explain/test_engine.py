@@ -205,6 +205,35 @@ def test_walks_keep_their_pace_for_weeks(walking: tuple[Explainer, list[float]])
     assert rounds_in(explainer, now, 600) in range(36, 41)
 
 
+@pytest.mark.parametrize(("cost", "least"), [(0.001, 15), (0.3, 3)])
+def test_the_time_for_a_walk_is_saved_up(monkeypatch: pytest.MonkeyPatch, cost: float, least: int) -> None:
+    """A walk that crawls takes minutes, and nothing else is read as often meanwhile."""
+    now, spent, began, ended = [0.0], [0.0], [], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+    left = [0.0]
+
+    def discover(seconds: float) -> bool:
+        if left[0] <= 0:
+            left[0] = cost
+            began.append(now[0])
+        spent[0] += min(left[0], 0.001)
+        left[0] -= 0.001
+        if left[0] > 0:
+            return False
+        ended.append(now[0])
+        explainer.inventory.rounds += 1
+        return True
+
+    monkeypatch.setattr(explainer.inventory, "discover", discover)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    explainer._searching = True
+    while now[0] < 1200:
+        now[0] += explainer.tick() or 0.02
+    later = list(zip(began[1:], ended[1:], strict=False))
+    assert len(later) >= least
+    assert all(end - begin < 80 for begin, end in later)
+
+
 def test_a_slice_that_fails_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     now, spent = [0.0], [0.0]
     explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
