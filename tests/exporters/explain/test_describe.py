@@ -10,6 +10,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,17 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: [MadeInManyPlaces()],
     lambda: (MadeInManyPlaces(),),
 ]
+
+
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
+    inventory = walked(Trainer())
+    grows = replace(NO_GROWTH, per_second=0.1)
+    for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
+        known.weighed_items = 10.0
+        if item_bytes:
+            known.held.add(0.0, 10 * item_bytes)
+    found = Describer(inventory).describe_all([(known, grows) for known in inventory.known.values()])
+    assert [one.site is not None for one in found] == [False, True, True]
 
 
 def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
