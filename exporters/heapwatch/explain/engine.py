@@ -43,6 +43,7 @@ _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a t
 _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
 _ROUNDS_WITHOUT_NEWS = 3
 _IDLE_ROUND_SECONDS = 60.0
+_NAMED_SECONDS = 10.0  # in which what the first walk has found is read and weighed, before a search
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 5.0
 _SEARCH_SECONDS = 8.0
@@ -186,7 +187,7 @@ class Explainer:
         if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
             # It is read while the budget is used up, too, which it would be for ever if it cost all of it.
-            self._pause("memory", now, self._spent() - began, _LONGEST_PAUSE_SECONDS)
+            self._pause("memory", now, 2 * (self._spent() - began), _LONGEST_PAUSE_SECONDS)
         # A verdict that is not renewed for minutes is none.
         overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
         allowed = self._budget.allows() or overdue
@@ -225,7 +226,9 @@ class Explainer:
         if self._is_due("weigh", now, self._schedule.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
-        if self._searching and (searched := self._search(now)):
+        # Time in advance is first for the walk: what it finds may be the name that is searched for.
+        may_search = self.inventory.rounds > 0 or not self._budget.has_advanced
+        if self._searching and may_search and (searched := self._search(now)):
             return searched
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
@@ -241,6 +244,9 @@ class Explainer:
             # The time for the next walk is saved up: one that crawls ends with places that are gone.
             pauses = _WALK_PAUSES_ADVANCED if self._budget.has_advanced else _WALK_PAUSES
             cost = self.spent_on["walk"] - self._walked
+            if self.inventory.rounds == 1:
+                for what in _AMONG_ALL:
+                    self._due[what] = max(self._due[what], now + _NAMED_SECONDS)
             self._due["round"] = now + max(self._round_pause(), pauses * cost)
         return "walk"
 

@@ -138,6 +138,49 @@ def test_a_search_begins_at_once_when_growth_has_no_name(monkeypatch: pytest.Mon
     assert steps == ["census", "search", "inspect", ""]
 
 
+def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, spent, searches = [0.0], [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+
+    def discover(seconds: float) -> bool:
+        spent[0] += 0.001
+        is_complete = spent[0] > 0.2
+        explainer.inventory.rounds += is_complete
+        return is_complete
+
+    monkeypatch.setattr(explainer.inventory, "discover", discover)
+    monkeypatch.setattr(explainer, "_read_memory", lambda: None)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    monkeypatch.setattr(explainer, "_search", lambda at: searches.append(at) or "")
+    explainer._searching = True
+    explainer._budget.advance()
+    while not explainer.inventory.rounds:
+        now[0] += explainer.tick() or 0.02
+    assert not searches
+    assert min(explainer._due[what] for what in ("census", "search", "inspect")) >= now[0] + 9
+    explainer.tick()
+    assert searches
+
+
+def test_reading_memory_leaves_time_for_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine with many processes it takes a millisecond, once a second."""
+    now, spent, read = [0.0], [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+
+    def read_memory() -> None:
+        spent[0] += 0.0012
+        read.append(now[0])
+
+    monkeypatch.setattr(explainer, "_read_memory", read_memory)
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    while now[0] < 600:
+        now[0] += explainer.tick()
+    assert 0.0012 * len(read) / 600 <= 0.0004
+
+
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
     now, spent, judged = [0.0], [0.0], []
