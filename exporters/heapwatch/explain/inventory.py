@@ -28,7 +28,7 @@ from heapwatch.measure.introspection.attributes import (
     bookkeeping_of,
     entries,
 )
-from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in
+from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in, length_of
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
@@ -220,7 +220,7 @@ class Inventory:
         for path, places in self._round_places.items():
             if (known := self.known.get(path)) is not None:
                 known.places = places
-                known.multiplicity = max(known.multiplicity, self._round_multiplicity[path])
+                known.stand_for(self._round_multiplicity[path])
         stale = [path for path in self.known if path not in self._round_places]
         self._rename(stale)
         if len(self.known) > _MOST_KNOWN:
@@ -374,7 +374,9 @@ class Inventory:
         if known is None:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
-            known = self.known[path] = KnownContainer(path, kind, type_name(layout), self._clock())
+            now = self._clock()
+            known = self.known[path] = KnownContainer(path, kind, type_name(layout), now)
+            known.read_first(now, length_of(obj, layout) if kind in _LISTED else None)
             self.newest_round = self.rounds
         places = self._round_places.get(path)
         if places is None:
