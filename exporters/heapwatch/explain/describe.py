@@ -83,17 +83,17 @@ class Describer:
         ]
 
     def describe(self, known: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
-        """Describe one growing container; unless `always`, without its code if its growth cannot matter.
+        """Describe one growing container; unless `always`, without its code if its growth may not matter.
 
-        A framework has dozens of containers that grow by a few bytes, and their code is searched for long.
+        A framework has dozens of containers that grow by a few bytes, and to search their code takes long.
         """
         traits = traits_of(known, self._inventory)
         place = known.places[0] if known.places else None
         if place is None:
             return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
-        measured = Candidate(known, growth).bytes_per_minute
-        may_matter = always or traits.opaque or not 0 < measured < _LEAST_PER_MINUTE
-        searched = self._code_of(known, place) if may_matter else None
+        searched = None
+        if always or traits.opaque or _may_matter(known, growth):
+            searched = self._code_of(known, place)
         if searched is None:
             remedy = remedy_for(known, traits, known.capacity, _library_of(place))
             return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
@@ -318,6 +318,12 @@ class Describer:
                 del self._uses[next(iter(self._uses))]
             self._uses[known.path] = found
         return found
+
+
+def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
+    """Whether a container that can be measured has been, and grows by more than a few bytes."""
+    is_measured = known.held.last is not None or known.in_bytes or known.weigh_failures
+    return bool(is_measured) and not 0 < Candidate(known, growth).bytes_per_minute < _LEAST_PER_MINUTE
 
 
 def _cached_line(place: Place) -> Site | None:

@@ -26,6 +26,7 @@ from heapwatch.explain.source import sites
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.source.statements import is_read
 from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
 
@@ -130,6 +131,8 @@ def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() ->
     inventory = walked(Trainer())
     describer = Describer(inventory)
     growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
+    for known, _ in growing:
+        weigh(known, inventory, 0.0)
     found = []
     for _ in range(5):
         described = describer.describe_all(growing)
@@ -157,8 +160,11 @@ def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
         known.weighed_items = 10.0
         if item_bytes:
             known.held.add(0.0, 10 * item_bytes)
-    found = Describer(inventory).describe_all([(known, grows) for known in inventory.known.values()])
-    assert [one.site is not None for one in found] == [False, True, True]
+    describer = Describer(inventory)
+    growing = [(known, grows) for known in inventory.known.values()]
+    assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, False]
+    growing[2][0].weigh_failures = 1
+    assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, True]
 
 
 def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
