@@ -451,19 +451,15 @@ def test_what_was_read_of_the_first_of_many_containers_counts_for_all() -> None:
     assert is_steady(known.items, [], 0.0)
 
 
-def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(subject, "frame_roots", lambda: [local("main", history=[1])])
-    held, spent = {f"list{at}": [at] for at in range(30)}, count()
+def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it() -> None:
+    held, spent = Holder(history=[1], **{f"part{at}": Holder(at=[at]) for at in range(30)}), count()
     options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
     inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
-    while "it[*]" not in inventory.known:
+    while "it.history" not in inventory.known:
         assert not inventory.discover(0)
-    del inventory.known["it[*]"]
+    del inventory.known["it.history"]
     walk(inventory)
-    assert inventory.rounds == 1
-    assert "main().history" in inventory.known
+    assert inventory.visited > 60
 
 
 def test_an_endless_program_does_not_keep_one_root_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
