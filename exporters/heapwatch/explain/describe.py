@@ -46,6 +46,7 @@ _MOST_COMPARED = 4  # candidates that are searched for items that two of them sh
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
 _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
+_LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
@@ -75,19 +76,24 @@ class Describer:
         delays the verdict.
         """
         self._until = own_time() + _SEARCHING_SECONDS
-        described = [self.describe(known, growth) for known, growth in growing]
+        described = [self.describe(known, growth, always=False) for known, growth in growing]
         return [
             replace(one, parts=newest_parts(one.known, self._inventory)) if at < _MOST_COMPARED else one
             for at, one in enumerate(described)
         ]
 
-    def describe(self, known: KnownContainer, growth: FloorGrowth) -> Candidate:
-        """Describe one growing container."""
+    def describe(self, known: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
+        """Describe one growing container; unless `always`, without its code if its growth may not matter.
+
+        A framework has dozens of containers that grow by a few bytes, and to search their code takes long.
+        """
         traits = traits_of(known, self._inventory)
         place = known.places[0] if known.places else None
         if place is None:
             return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
-        searched = self._code_of(known, place)
+        searched = None
+        if always or traits.opaque or _may_matter(known, growth):
+            searched = self._code_of(known, place)
         if searched is None:
             remedy = remedy_for(known, traits, known.capacity, _library_of(place))
             return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
@@ -312,6 +318,12 @@ class Describer:
                 del self._uses[next(iter(self._uses))]
             self._uses[known.path] = found
         return found
+
+
+def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
+    """Whether a container that can be measured has been, and grows by more than a few bytes."""
+    is_measured = known.held.last is not None or known.in_bytes or known.weigh_failures
+    return bool(is_measured) and not 0 < Candidate(known, growth).bytes_per_minute < _LEAST_PER_MINUTE
 
 
 def _cached_line(place: Place) -> Site | None:

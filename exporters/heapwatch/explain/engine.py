@@ -43,6 +43,7 @@ _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a t
 _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
 _ROUNDS_WITHOUT_NEWS = 3
 _IDLE_ROUND_SECONDS = 60.0
+_NAMED_SECONDS = 10.0  # in which what the first walk has found is read and weighed, before a search
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 5.0
 _SEARCH_SECONDS = 8.0
@@ -61,6 +62,7 @@ _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
+_WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
 
 
 class Explainer:
@@ -119,6 +121,7 @@ class Explainer:
         self._due = dict.fromkeys(_AMONG_ALL, self._began)
         self._schedule = HURRIED
         self._walking = False
+        self._walked = 0.0
         self._turn = 0
         self._searching = self._workers_grow = False
         self._growing_types: list[tuple[GrowingType, FloorGrowth]] = []
@@ -183,6 +186,8 @@ class Explainer:
         began = self._spent()
         if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
+            # It is read while the budget is used up, too, which it would be for ever if it cost all of it.
+            self._pause("memory", now, 2 * (self._spent() - began), _LONGEST_PAUSE_SECONDS)
         # A verdict that is not renewed for minutes is none.
         overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
         allowed = self._budget.allows() or overdue
@@ -221,18 +226,28 @@ class Explainer:
         if self._is_due("weigh", now, self._schedule.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
-        if self._searching and (searched := self._search(now)):
+        # Time in advance is first for the walk: what it finds may be the name that is searched for.
+        may_search = self.inventory.rounds > 0 or not self._budget.has_advanced
+        if self._searching and may_search and (searched := self._search(now)):
             return searched
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
         walks = self._walking or now >= self._due.get("round", 0.0)
-        # At first most slices go to the discovery of containers.
-        self._turn = (self._turn + 1) % (4 if self.inventory.rounds < 2 else 2)
+        # A container that is found and not read twice is of no use.
+        self._turn = (self._turn + 1) % 2
         if (not walks or not self._turn) and (self.inventory.lengths.read(SLICE_SECONDS) or not walks):
             return "read"
+        if not self._walking:
+            self._walked = self.spent_on["walk"]
         self._walking = not self.inventory.discover(SLICE_SECONDS)
         if not self._walking:
-            self._due["round"] = now + self._round_pause()
+            # The time for the next walk is saved up: one that crawls ends with places that are gone.
+            pauses = _WALK_PAUSES_ADVANCED if self._budget.has_advanced else _WALK_PAUSES
+            cost = self.spent_on["walk"] - self._walked
+            if self.inventory.rounds == 1:
+                for what in _AMONG_ALL:
+                    self._due[what] = max(self._due[what], now + _NAMED_SECONDS)
+            self._due["round"] = now + max(self._round_pause(), pauses * cost)
         return "walk"
 
     def _search(self, now: float) -> str:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Lengths, Place
@@ -25,11 +25,10 @@ from heapwatch.measure.introspection.attributes import (
     MODULES,
     PARAMETERS,
     Gone,
-    attributes_of,
     bookkeeping_of,
     entries,
 )
-from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in
+from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in, length_of
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
@@ -119,13 +118,15 @@ class Inventory:
         self._ask = ask
         self._pending: deque[tuple[Place, str]] = deque()
         self._roots: deque[list[tuple[Place, str]]] = deque()
+        self._again: deque[tuple[Place, str]] = deque()
         self._later: deque[tuple[Place, str]] = deque()
+        self._paths: set[str] = set()
         self._walking = False
         self._before_root = 0
         self._entries: dict[int, int] = {}
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
-        self._round_known: set[str] = set()
+        self._round_places: dict[str, list[Place]] = {}
         self._round_worlds: dict[str, int] = {}  # the round in which each was found last
         self._round_multiplicity: dict[str, float] = {}
 
@@ -135,10 +136,12 @@ class Inventory:
         if not self._walking:
             self._begin()
         count = 0
+        memory: dict[Place | str, Any] = {}
         while len(self._seen) <= _MOST_VISITED and self._next_root():
             place, path = self._pending.popleft()
+            memory = _above(place, memory)
             with suppress(Gone, RuntimeError):
-                self._visit(place, path)
+                self._visit(place, path, memory)
             count += 1
             if not count & 7 and self._spent() > until:
                 return False
@@ -148,15 +151,21 @@ class Inventory:
     @property
     def progress(self) -> tuple[int, int]:
         """Number of objects that this walk has visited, and of those that it has found and not visited."""
-        waiting = len(self._pending) + len(self._later) + sum(map(len, self._roots))
-        return len(self._seen) - len(self._pending) - len(self._later), waiting
+        found = len(self._pending) + len(self._again) + len(self._later)
+        return len(self._seen) - found, found + sum(map(len, self._roots))
 
     def _next_root(self) -> bool:
-        """Turn to the next root if all from this one was visited, or enough; False at the end of the walk."""
+        """Turn to the next root if all from this one was visited, or enough; False at the end of the walk.
+
+        One object of each path comes first: hundreds of alike ones tell no more than the first.
+        """
+        if not self._pending:
+            self._pending, self._again = self._again, self._pending
         if self._pending and len(self._seen) - self._before_root < _MOST_OF_ROOT:
             return True
-        self._later += self._pending
+        self._later += chain(self._pending, self._again)
         self._pending.clear()
+        self._again.clear()
         self._before_root = len(self._seen)
         while self._roots and not self._pending:
             self._pending += self._roots.popleft()
@@ -187,14 +196,15 @@ class Inventory:
         self._walking = True
         self._seen = set()
         self._anchors = {}
-        self._round_known = set()
+        self._round_places = {}
         self._round_multiplicity = {}
         modules = user_modules()
         lasting = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
         lasting += [*self._extra_roots(), *context_roots(self._ask, is_written)]
-        left = [*self._pending, *self._later, *chain.from_iterable(self._roots)][:_MOST_PENDING]
-        self._pending.clear()
-        self._later.clear()
+        waiting = chain(self._pending, self._again, self._later, *self._roots)
+        left = list(islice(waiting, _MOST_PENDING))
+        for queue in (self._pending, self._again, self._later):
+            queue.clear()
         groups = [lasting, *([root] for root in frame_roots()), registry_roots()]
         self._roots = deque(
             [left, *([(Place(None, None, one, 1.0), one.label) for one in group] for group in groups)]
@@ -206,9 +216,12 @@ class Inventory:
         self.visited = len(self._seen)
         self.anchors, self._anchors = self._anchors, {}
         self._seen = set()
-        for path, multiplicity in self._round_multiplicity.items():
-            self.known[path].multiplicity = max(self.known[path].multiplicity, multiplicity)
-        stale = [path for path in self.known if path not in self._round_known]
+        self._paths = set()
+        for path, places in self._round_places.items():
+            if (known := self.known.get(path)) is not None:
+                known.places = places
+                known.stand_for(self._round_multiplicity[path])
+        stale = [path for path in self.known if path not in self._round_places]
         self._rename(stale)
         if len(self.known) > _MOST_KNOWN:
             stale = sorted(
@@ -220,7 +233,8 @@ class Inventory:
 
     def _rename(self, stale: list[str]) -> None:
         """Drop paths that this walk did not take to containers which it found under others."""
-        found = {self.known[path].identity: self.known[path] for path in self._round_known}
+        walked = filter(None, map(self.known.get, self._round_places))
+        found = {known.identity: known for known in walked}
         for path in stale:
             now = found.get(self.known[path].identity)
             if now is None or now.kind != self.known[path].kind:
@@ -229,8 +243,8 @@ class Inventory:
                 now.take_over(self.known[path])
             del self.known[path]
 
-    def _visit(self, place: Place, path: str) -> None:
-        obj = place.find({})
+    def _visit(self, place: Place, path: str, memory: dict[Place | str, Any]) -> None:
+        obj = place.find(memory)
         cls = type(obj)
         layout = layout_of(cls)
         if place.root is not None and place.root.namespace:
@@ -246,11 +260,11 @@ class Inventory:
         self._note(obj, layout, place, path)
         if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
             self._note_world(place, path)
-        if layout.kind == "object" and layout.namespace is not None and _is_ring(obj, layout):
-            self._remember(path, "ring", layout, place, obj)
         samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
         count = 0
         found = list(parts(obj, layout, samples))
+        if layout.kind == "object" and _is_ring(found):
+            self._remember(path, "ring", layout, place, obj)
         books = bookkeeping_of(layout)
         if books:
             found = self._without_books(obj, found, books, place, path)
@@ -334,8 +348,9 @@ class Inventory:
         if sized:
             if layout.name != "Parameter":
                 self._note(obj, layout, below, label)
-        elif below.depth <= _DEEPEST and len(self._pending) < _MOST_PENDING:
-            self._pending.append((below, label))
+        elif below.depth <= _DEEPEST and len(self._pending) + len(self._again) < _MOST_PENDING:
+            (self._again if label in self._paths else self._pending).append((below, label))
+            self._paths.add(label)
 
     def _note_world(self, place: Place, path: str) -> None:
         if path in self.worlds or len(self.worlds) < _MOST_WORLDS:
@@ -359,18 +374,24 @@ class Inventory:
         if known is None:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
-            known = self.known[path] = KnownContainer(path, kind, type_name(layout), self._clock())
+            now = self._clock()
+            known = self.known[path] = KnownContainer(path, kind, type_name(layout), now)
+            known.read_first(now, length_of(obj, layout) if kind in _LISTED else None)
             self.newest_round = self.rounds
-        if path not in self._round_known:
-            self._round_known.add(path)
+        places = self._round_places.get(path)
+        if places is None:
+            places = self._round_places[path] = []
             self._round_multiplicity[path] = 0.0
-            known.places, known.identity = [], id(obj)
+            known.identity = id(obj)
+        # A level is the mean of all places, so those of the last walk count until this one is complete.
+        if not known.places or known.misses:
+            known.places = places
         self._round_multiplicity[path] += place.weight
         # All values of a small dict are read, since those under keys that may not be shown have one path. One
         # graph for each path is enough: those of a rollout's states contain one another.
         by_key = place.step is not None and place.step.how == "key"
-        if len(known.places) < (1 if kind == "graph" else NAMED_KEYS if by_key else _MOST_PLACES):
-            known.places.append(place)
+        if len(places) < (1 if kind == "graph" else NAMED_KEYS if by_key else _MOST_PLACES):
+            places.append(place)
 
 
 def _module_of(cls: type) -> str:
@@ -378,9 +399,23 @@ def _module_of(cls: type) -> str:
     return module if type(module) is str else "builtins"
 
 
-def _is_ring(obj: Any, layout: Layout) -> bool:
-    namespace = attributes_of(obj, layout)
-    return namespace is not None and ring_of(namespace) is not None
+def _above(place: Place, memory: dict[Place | str, Any]) -> dict[Place | str, Any]:
+    """The objects on the path to a place, of those found before.
+
+    No root is among them: it may be a copy of local variables, which would keep all of them alive.
+    """
+    found: dict[Place | str, Any] = {}
+    at = place.parent
+    while at is not None and at.parent is not None:
+        if at in memory:
+            found[at] = memory[at]
+        at = at.parent
+    return found
+
+
+def _is_ring(found: list[tuple[Step, Any]]) -> bool:
+    """Whether these parts of an object make up a ring buffer."""
+    return ring_of({str(step.key): part for step, part in found if step.how == "name"}) is not None
 
 
 def _as_dict(part: Any) -> dict[Any, Any]:

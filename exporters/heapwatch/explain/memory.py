@@ -27,8 +27,8 @@ from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.process.process_tree import descendants, private_bytes
 
-_COSTLY_SHARE = 0.0002  # share of the time for each source that may take long
-_WORKERS_SHARE = 0.0004
+# Largest share of the time for reading a source; together a third of what all explaining may take.
+_SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
 _PARTS_SECONDS = 1.0
 # A rate needs five readings. A source that costs no more than this is read often enough for one at the start.
 _FIRST_SECONDS = 120.0
@@ -142,12 +142,12 @@ class ProcessMemory:
 
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
-        for read in (
-            self._read_status,
-            self._read_malloc,
-            self._read_gpu,
-            self._read_workers,
-            self._read_free,
+        for read, share in (
+            (self._read_status, _SHARE),
+            (self._read_malloc, _MALLOC_SHARE),
+            (self._read_gpu, _SHARE),
+            (self._read_workers, _WORKERS_SHARE),
+            (self._read_free, _SHARE),
         ):
             began = self._clock()
             if began < self._due.get(read.__name__, 0.0):
@@ -156,7 +156,6 @@ class ProcessMemory:
             with suppress(OSError, psutil.Error, RuntimeError, LookupError):
                 read(began)
             cost = own_time() - spent
-            share = _WORKERS_SHARE if read == self._read_workers else _COSTLY_SHARE
             pause = max(_PARTS_SECONDS, cost / share)
             if began - self._began < _FIRST_SECONDS and cost <= _FIRST_COST_SECONDS:
                 pause = min(pause, _FIRST_PAUSE_SECONDS)

@@ -111,6 +111,7 @@ class KnownContainer:
     Attributes:
         path: as written in code; `[*]` stands for every item.
         items: the length over time, or the mean of several; bytes for arrays and texts; for graphs see below.
+        places_read: number of places that the last reading was the mean of.
         multiplicity: number of containers with this path.
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
@@ -124,7 +125,8 @@ class KnownContainer:
 
     __slots__ = (
         "capacity", "due", "held", "identity", "interval", "items", "kind", "misses", "multiplicity",
-        "newest", "path", "places", "type_name", "weigh_failures", "weighed_items", "weighing_due",
+        "newest", "path", "places", "places_read", "type_name", "weigh_failures", "weighed_items",
+        "weighing_due",
     )  # fmt: skip
 
     def __init__(self, path: str, kind: KnownKind, type_name: str, due: float = 0.0) -> None:
@@ -132,6 +134,7 @@ class KnownContainer:
         self.kind: KnownKind = kind
         self.type_name = type_name
         self.places: list[Place] = []
+        self.places_read = 0
         self.items = LevelSeries()
         self.held = LevelSeries()
         self.multiplicity = 1.0
@@ -148,8 +151,39 @@ class KnownContainer:
     def take_over(self, other: KnownContainer) -> None:
         """Continue the readings of the same container under another path."""
         self.items, self.held, self.newest = other.items, other.held, other.newest
+        self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
         self.weigh_failures = other.weigh_failures
+
+    def read_first(self, now: float, level: int | None) -> None:
+        """Note the level at which it was found, if known: following the path to it costs far more."""
+        if level is not None:
+            self.items.add(now, level)
+            self.places_read = 1
+            self.due = now + SHORTEST_INTERVAL
+
+    def stand_for(self, multiplicity: float) -> None:
+        """Note the number of containers with this path; what was measured of all of them is multiplied."""
+        if multiplicity > self.multiplicity:
+            if self.kind != "ring":  # whose bytes are those of each
+                self.held.scale(multiplicity / self.multiplicity)
+            self.multiplicity = multiplicity
+
+    def join(self, levels: list[float]) -> None:
+        """Where more places are read than before, multiply earlier readings, as if all had been read then.
+
+        Else a mean over other containers would look like growth, or end an even rate.
+        """
+        before, known = levels[: self.places_read], self.items.last
+        if 0 < len(before) < len(levels) and sum(before) > 0:
+            mean, level = sum(before) / len(before), sum(levels) / len(levels)
+            self.items.scale(level / mean)
+            if self.kind != "ring":
+                self.held.scale(level / mean)
+            self.weighed_items *= level / mean
+            if known == mean:
+                self.items.last = level
+        self.places_read = len(levels)
 
     @property
     def in_bytes(self) -> bool:
@@ -234,7 +268,7 @@ class Lengths:
                 self._read(known, now, {})
 
     def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
-        total, count = 0.0, 0
+        levels: list[float] = []
         for place in known.places:
             try:
                 obj = place.find(memory)
@@ -255,15 +289,16 @@ class Lengths:
                 if known.kind != "ring":
                     known.kind = "objects" if is_object_array(obj) else layout.kind
                     known.type_name = type_name(layout)
-                total += level
-                count += 1
-        if not count:
+                levels.append(level)
+        if not levels:
             self._miss(known, now)
             if known.places and known.places[0].is_local:
                 self._known.pop(known.path, None)  # it lived for one call
             return
         known.misses = 0
-        level = total / count
+        if len(levels) == len(known.places):
+            known.join(levels)
+        level = sum(levels) / len(levels)
         changed = level != known.items.last
         known.items.add(now, level)
         longest = _LONGEST_INTERVAL * max(1.0, len(self._known) / _READ_AT_THAT_RATE)

@@ -111,6 +111,14 @@ class LevelSeries:
                     merged.append(bucket)
             self._buckets = merged
 
+    def scale(self, factor: float) -> None:
+        """Multiply all readings by a factor."""
+        self._buckets = [
+            bucket._replace(least=factor * bucket.least, last=factor * bucket.last)
+            for bucket in self._buckets
+        ]
+        self.last = None if self.last is None else factor * self.last
+
     def since(self, start: float) -> list[Bucket]:
         """The intervals that end at `start` or later."""
         return [bucket for bucket in self._buckets if bucket.end >= start]

@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.measure.introspection.alone import Ask
-from heapwatch.measure.introspection.containers import array_bytes, filled_items, first_items, is_object_array
+from heapwatch.measure.introspection.containers import (
+    array_bytes,
+    filled_items,
+    first_items,
+    is_object_array,
+    items_in,
+)
 from heapwatch.measure.introspection.layout import Layout, layout_of
 from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.written import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.deep_size import SAMPLES, deep_size
+from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
 from heapwatch.measure.sizing.graph import has_graph
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
 from heapwatch.measure.sizing.tensor_storage import Storages
@@ -28,6 +34,7 @@ from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime
 _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
 _MOST_DOUBLINGS = 6
+_LONGER = 5  # time for the next try after a failure, as a multiple of the usual: it takes as much as it needs
 _ARGUMENT_SECONDS = 0.002
 _MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
@@ -108,22 +115,33 @@ def _bytes_of(
     """The bytes of all containers at a path; None where time did not suffice for one of them."""
     anchors = [key for key, path in inventory.anchors.items() if not _is_inside(path, known.path)]
     total, count = 0.0, 0
-    until = own_time() + budget_seconds
-    samples = FEWEST_SAMPLES if known.weigh_failures else SAMPLES
-    for obj, _ in inventory.places_of(known):
+    until = own_time() + budget_seconds * (_LONGER if known.weigh_failures else 1)
+    for obj, layout in inventory.places_of(known):
         left = until - own_time()
         if left <= 0:
             break
         try:
-            held = filled_items(obj) if is_object_array(obj) else obj
-            if held is None:
-                continue
-            size = deep_size(held, samples=samples, budget_seconds=left, elsewhere=anchors, storages=storages)
+            size = _size_of(obj, layout, left, anchors, storages, is_large=known.weigh_failures > 0)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
-        total += size.bytes + size.gpu_bytes + size.shared_bytes
-        count += 1
+        if size is not None:
+            total += size.bytes + size.gpu_bytes + size.shared_bytes
+            count += 1
     return total / count * known.multiplicity if count else None
+
+
+def _size_of(
+    obj: Any, layout: Layout, seconds: float, elsewhere: list[int], storages: Storages, *, is_large: bool
+) -> Size | None:
+    """The size of a container; of one that there was no time to measure, by its newest items alone."""
+    options: dict[str, Any] = {"budget_seconds": seconds, "elsewhere": elsewhere, "storages": storages}
+    # Without the last one: it may be an episode that has just begun.
+    items = _newest(obj, layout)[:-1] if is_large else []
+    if len(items) > 1:
+        return size_by_items(items, items_in(obj, layout) or 0, **options)
+    held = filled_items(obj) if is_object_array(obj) else obj
+    samples = FEWEST_SAMPLES if is_large else SAMPLES
+    return None if held is None else deep_size(held, samples=samples, **options)
 
 
 def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
@@ -205,7 +223,7 @@ def _first_object(key: Any) -> Any:
     return next((one for one in arguments if layout_of(type(one)).kind == "object"), None)
 
 
-def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
+def _newest(obj: Any, layout: Layout) -> list[Any]:
     if layout.kind == "cache":
         arguments = keeps_its_arguments(obj)
         return [_first_object(key) if arguments else value for key, value in _newest_entries(obj)]

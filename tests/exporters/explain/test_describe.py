@@ -10,6 +10,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from heapwatch.explain.source import sites
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.source.statements import is_read
 from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
 
@@ -129,6 +131,8 @@ def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() ->
     inventory = walked(Trainer())
     describer = Describer(inventory)
     growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
+    for known, _ in growing:
+        weigh(known, inventory, 0.0)
     found = []
     for _ in range(5):
         described = describer.describe_all(growing)
@@ -147,6 +151,20 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: [MadeInManyPlaces()],
     lambda: (MadeInManyPlaces(),),
 ]
+
+
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
+    inventory = walked(Trainer())
+    grows = replace(NO_GROWTH, per_second=0.1)
+    for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
+        known.weighed_items = 10.0
+        if item_bytes:
+            known.held.add(0.0, 10 * item_bytes)
+    describer = Describer(inventory)
+    growing = [(known, grows) for known in inventory.known.values()]
+    assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, False]
+    growing[2][0].weigh_failures = 1
+    assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, True]
 
 
 def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyPatch) -> None:

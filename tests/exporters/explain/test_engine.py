@@ -138,6 +138,49 @@ def test_a_search_begins_at_once_when_growth_has_no_name(monkeypatch: pytest.Mon
     assert steps == ["census", "search", "inspect", ""]
 
 
+def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, spent, searches = [0.0], [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+
+    def discover(seconds: float) -> bool:
+        spent[0] += 0.001
+        is_complete = spent[0] > 0.2
+        explainer.inventory.rounds += is_complete
+        return is_complete
+
+    monkeypatch.setattr(explainer.inventory, "discover", discover)
+    monkeypatch.setattr(explainer, "_read_memory", lambda: None)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    monkeypatch.setattr(explainer, "_search", lambda at: searches.append(at) or "")
+    explainer._searching = True
+    explainer._budget.advance()
+    while not explainer.inventory.rounds:
+        now[0] += explainer.tick() or 0.02
+    assert not searches
+    assert min(explainer._due[what] for what in ("census", "search", "inspect")) >= now[0] + 9
+    explainer.tick()
+    assert searches
+
+
+def test_reading_memory_leaves_time_for_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine with many processes it takes a millisecond, once a second."""
+    now, spent, read = [0.0], [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+
+    def read_memory() -> None:
+        spent[0] += 0.0012
+        read.append(now[0])
+
+    monkeypatch.setattr(explainer, "_read_memory", read_memory)
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    while now[0] < 600:
+        now[0] += explainer.tick()
+    assert 0.0012 * len(read) / 600 <= 0.0004
+
+
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
     now, spent, judged = [0.0], [0.0], []
@@ -203,6 +246,35 @@ def test_walks_keep_their_pace_for_weeks(walking: tuple[Explainer, list[float]])
     explainer._searching = True
     rounds_in(explainer, now, 60)
     assert rounds_in(explainer, now, 600) in range(36, 41)
+
+
+@pytest.mark.parametrize(("cost", "least"), [(0.001, 15), (0.3, 3)])
+def test_the_time_for_a_walk_is_saved_up(monkeypatch: pytest.MonkeyPatch, cost: float, least: int) -> None:
+    """A walk that crawls takes minutes, and nothing else is read as often meanwhile."""
+    now, spent, began, ended = [0.0], [0.0], [], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: spent[0])
+    left = [0.0]
+
+    def discover(seconds: float) -> bool:
+        if left[0] <= 0:
+            left[0] = cost
+            began.append(now[0])
+        spent[0] += min(left[0], 0.001)
+        left[0] -= 0.001
+        if left[0] > 0:
+            return False
+        ended.append(now[0])
+        explainer.inventory.rounds += 1
+        return True
+
+    monkeypatch.setattr(explainer.inventory, "discover", discover)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    explainer._searching = True
+    while now[0] < 1200:
+        now[0] += explainer.tick() or 0.02
+    later = list(zip(began[1:], ended[1:], strict=False))
+    assert len(later) >= least
+    assert all(end - begin < 80 for begin, end in later)
 
 
 def test_a_slice_that_fails_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from heapwatch.explain import inventory as subject
 from heapwatch.explain import places
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.series import is_steady
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root
@@ -40,6 +41,12 @@ def test_what_changes_is_read_before_what_is_constant() -> None:
     growing.interval, growing.due = 1.0, 95.0
     assert inventory.lengths.read(0) < len(known)
     assert growing.items.read_at == 100.0
+
+
+def test_what_is_found_is_read_at_once() -> None:
+    inventory = inventory_of(Holder(history=[1, 2], log={"at": 1}))
+    assert [known.items.last for known in inventory.known.values()] == [2.0, 1.0]
+    assert not inventory.lengths.read(1000)
 
 
 def test_a_ring_buffer_is_read_by_its_position() -> None:
@@ -363,6 +370,96 @@ def test_a_walk_that_was_too_long_continues_where_it_stopped(monkeypatch: pytest
         found |= {known.identity for known in inventory.known.values()}
         walk(inventory)
     assert len(found) == 400
+
+
+def wrapped(env: Holder, wrappers: int) -> Holder:
+    """An environment behind wrappers of a library, each with settings of its own."""
+    for _ in range(wrappers):
+        settings = Holder(spec=[1], bounds=Holder(low=[0], high=[1]))
+        env = Holder(env=env, settings=settings)
+    return env
+
+
+def algorithm() -> Holder:
+    """A trainer of a library with statistics for everything, and a list deep inside each environment."""
+
+    def statistics() -> dict[str, Holder]:
+        return {
+            f"metric {at}": Holder(
+                values=[0.0], start=Holder(times={}), window=Holder(latest=[0.0], size=[9])
+            )
+            for at in range(24)
+        }
+
+    envs = [wrapped(Holder(episodes=[[1]] * (1 + at)), 4) for at in range(8)]
+    runner = Holder(metrics=statistics(), episodes=statistics(), env=wrapped(Holder(envs=envs), 2))
+    learner = Holder(metrics=statistics(), pipeline=[wrapped(Holder(), 3) for _ in range(8)])
+    return Holder(metrics=statistics(), learner=Holder(learner=learner), group=Holder(runner=runner))
+
+
+DEEP = "it.group.runner.env.env.env.envs[*].env.env.env.env.episodes"
+
+
+def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found() -> None:
+    held, spent = algorithm(), count()
+    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    while DEEP not in inventory.known:
+        assert not inventory.discover(0)
+    found_after, _ = inventory.progress
+    walk(inventory)
+    assert inventory.visited > 900
+    assert found_after < 300
+    assert inventory.known[DEEP].multiplicity == 8
+
+
+def test_a_level_does_not_change_while_its_container_is_walked_to_again() -> None:
+    held, spent = algorithm(), count()
+    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    for _ in range(2):
+        walk(inventory)
+    known, levels = inventory.known[DEEP], set()
+    while not inventory.discover(0):
+        known.due = 0.0
+        inventory.lengths.read(1e9)
+        levels.add(known.items.last)
+    assert levels == {4.5}
+
+
+def test_what_was_read_of_the_first_of_many_containers_counts_for_all() -> None:
+    """As if all of them had been read from the start: their mean has another level, and the same rate."""
+    held, spent, now = algorithm(), count(), [0.0]
+    options: dict[str, Any] = {"clock": lambda: now[0], "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    while DEEP not in inventory.known:
+        inventory.discover(0)
+    known = inventory.known[DEEP]
+    histories = [env.env.env.env.env.episodes for env in held.group.runner.env.env.env.envs]
+    for now[0] in range(400):
+        for length, history in enumerate(histories):
+            history += [[1]] * (1 + length)
+        if now[0] == 200:
+            weigh(known, inventory, now[0])
+            measured = known.held.last
+            walk(inventory)
+            assert known.held.last == 8 * (measured or 0.0) > 0
+            assert known.places_read == 1
+        inventory.lengths.read(1e9)
+    assert known.places_read == 8
+    assert known.items.growth().per_second == pytest.approx(4.5, rel=0.02)
+    assert is_steady(known.items, [], 0.0)
+
+
+def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it() -> None:
+    held, spent = Holder(history=[1], **{f"part{at}": Holder(at=[at]) for at in range(30)}), count()
+    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
+    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    while "it.history" not in inventory.known:
+        assert not inventory.discover(0)
+    del inventory.known["it.history"]
+    walk(inventory)
+    assert inventory.visited > 60
 
 
 def test_an_endless_program_does_not_keep_one_root_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def test_a_run_of_a_minute_and_a_half_has_a_pace_of_growth(watched: Any, cost: f
         assert levels.per_minute == pytest.approx(120 * MB, rel=0.05)
 
 
-@pytest.mark.parametrize(("cost", "share"), [(0.001, 0.001), (0.02, 0.002), (0.2, 0.0025)])
+@pytest.mark.parametrize(("cost", "share"), [(0.001, 0.0007), (0.02, 0.0013), (0.2, 0.0014)])
 def test_in_an_hour_reading_takes_its_share(watched: Any, cost: float, share: float) -> None:
     _, spent = watched(3600, cost)
     assert spent / 3600 <= share

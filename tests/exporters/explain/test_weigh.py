@@ -1,6 +1,7 @@
 """What containers hold where the memory is not Python's: tensors on a GPU, programs that JAX compiled."""
 
 import collections
+import itertools
 import weakref
 
 import jax
@@ -14,7 +15,7 @@ from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import newest_of, newest_parts, shared_share, traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.sizing import tensor_storage
+from heapwatch.measure.sizing import tensor_storage, traversal
 from heapwatch.measure.sizing.memory import MemoryBlock
 from heapwatch.measure.sizing.traversal import OutOfTime
 from tests.exporters.explain.walking import inventory_of
@@ -123,21 +124,52 @@ def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkey
     inventory, losses = found(agent, "losses")
     tried = []
 
-    def slow(obj, *, samples, budget_seconds, elsewhere, storages):
+    def slow(obj, *, samples, **options):
         tried.append(samples)
         raise OutOfTime
 
+    def slow_too(items, length, **options):
+        tried.append(len(items))
+        raise OutOfTime
+
     monkeypatch.setattr(weighing, "deep_size", slow)
+    monkeypatch.setattr(weighing, "size_by_items", slow_too)
     waits = []
     for now in (100.0, 200.0, 300.0):
         weigh(losses, inventory, now)
         waits.append(losses.weighing_due - now)
     assert waits == [20.0, 40.0, 80.0]
-    assert tried == [32, 8, 8]
+    assert tried == [32, 2, 2]
 
     monkeypatch.undo()
     weigh(losses, inventory, 400.0)
     assert losses.weighed_items == 100
+
+
+class Part:
+    def __init__(self, figure, theme):
+        self.figure, self.theme, self.limits = figure, theme, [0.0, 1.0]
+
+
+class Figure:
+    """Its parts refer to it, as those of a plot do. One array is most of it; all figures share a theme."""
+
+    def __init__(self, theme):
+        self.parts = [Part(self, theme) for _ in range(1200)]
+        self.image = np.zeros(500_000)
+
+
+def test_items_of_thousands_of_objects_are_weighed_by_the_newest(monkeypatch):
+    agent, theme = Agent(), [bytearray(3_000_000)]
+    agent.figures = {at: Figure(theme) for at in range(40)}
+    inventory, figures = found(agent, "figures")
+    spent = itertools.count()
+    monkeypatch.setattr(traversal, "own_time", lambda: next(spent) / 1000)  # read every 128 objects
+    for now in (100.0, 200.0, 300.0):
+        if figures.held.last is None:
+            weigh(figures, inventory, now)
+    assert figures.held.last == pytest.approx(40 * 4_200_000, rel=0.05)
+    assert spent.__reduce__()[1][0] < 200
 
 
 def wrapped(env, depth):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from opcode import EXTENDED_ARG, opmap
 from types import CodeType, FunctionType
 from typing import Any
@@ -87,9 +87,12 @@ def attribute_of(obj: Any, name: str) -> Any:
     layout = layout_of(type(obj))
     if layout.namespace is None:
         raise LookupError(name)
-    if not _lie_apart(obj, layout) or not _is_plain(layout, name):
+    if not _lie_apart(obj, layout):
         return dict.__getitem__(layout.namespace(obj), name)
-    value = _value(obj, layout, name)
+    of_class = _of_class(layout, name)
+    if _is_descriptor(of_class):
+        return dict.__getitem__(layout.namespace(obj), name)
+    value = _value_beside(obj, name, of_class)
     if value is _MISSING:
         raise LookupError(name)
     return value
@@ -100,12 +103,16 @@ class _Names:
 
     def __init__(self, layout: Layout) -> None:
         assigned: dict[str, None] = {}
+        of_classes: set[object] = set()
         for base in layout.mro:
-            for code in code_in(list(namespace_of(base).values())):
-                assigned.update(dict.fromkeys(_assigned(code)))
-            assigned.update(dict.fromkeys(_annotated(base)))
+            assigned.update(dict.fromkeys(_assigned_in(base)))
+            of_classes.update(namespace_of(base))
         self.known: list[str] = []
-        self.others = [name for name in islice(assigned, _MOST_NAMES) if _is_plain(layout, name)]
+        self.others = [
+            name
+            for name in islice(assigned, _MOST_NAMES)
+            if name not in of_classes or _is_plain(layout, name)
+        ]
 
 
 def _names(layout: Layout) -> _Names:
@@ -131,8 +138,13 @@ def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
 
 def _value(obj: Any, layout: Layout, name: str) -> Any:
     of_class = _of_class(layout, name)
-    if of_class is not _MISSING and _is_descriptor(of_class):  # the class may have been changed
+    if _is_descriptor(of_class):  # the class may have been changed
         return _MISSING
+    return _value_beside(obj, name, of_class)
+
+
+def _value_beside(obj: Any, name: str, of_class: Any) -> Any:
+    """An attribute of an instance whose class has another object, no descriptor, under the same name."""
     try:
         value = _get(obj, name)
     except AttributeError:
@@ -185,7 +197,9 @@ def _is_plain(layout: Layout, name: str) -> bool:
 
 
 def _is_descriptor(value: Any) -> bool:
-    return any("__get__" in namespace_of(base) for base in layout_of(type(value)).mro)
+    return value is not _MISSING and any(
+        "__get__" in namespace_of(base) for base in layout_of(type(value)).mro
+    )
 
 
 def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
@@ -208,6 +222,16 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if type(constant) is CodeType:
             yield from nested_code(constant)
+
+
+def _assigned_in(cls: type) -> tuple[str, ...]:
+    """The names that the code of a class assigns or annotates; read once for all its subclasses."""
+    layout = layout_of(cls)
+    if layout.assigned is None:
+        codes = code_in(list(namespace_of(cls).values()))
+        names = dict.fromkeys(chain(chain.from_iterable(map(_assigned, codes)), _annotated(cls)))
+        layout.assigned = tuple(names)
+    return layout.assigned
 
 
 def _assigned(code: CodeType) -> Iterator[str]:

@@ -82,14 +82,14 @@ class Layout:
         slots: readers of the attributes in slots, by name.
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
-        names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
-        shown, written: kept for `heapwatch.measure.introspection.written`.
+        assigned, names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
+        shown, words, written: kept for `heapwatch.measure.introspection.written`.
 
     """
 
     __slots__ = (
-        "_cls", "_is_complete", "bookkeeping", "kind", "module", "name", "names", "namespace", "shown",
-        "sizer", "slots", "written",
+        "_cls", "_is_complete", "assigned", "bookkeeping", "kind", "module", "name", "names", "namespace",
+        "shown", "sizer", "slots", "words", "written",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
@@ -101,10 +101,12 @@ class Layout:
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
         self.sizer = _sizer(mro)
+        self.assigned: tuple[str, ...] | None = None
         self.names: Any = None
         self.bookkeeping: frozenset[str] | None = None
         self.shown: tuple[str, str] | None = None
-        self.written: frozenset[str] | None = None
+        self.words: frozenset[str] | None = None
+        self.written: tuple[frozenset[str], ...] | None = None
         for base in reversed(mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:

@@ -65,7 +65,7 @@ def attribute_label(name: str, layout: Layout | None = None) -> str:
 
 def is_attribute_in_code(name: str, layout: Layout | None = None) -> bool:
     """Whether the user's source has a name, or the code of the class with this layout has it."""
-    return (layout is not None and name in _names_in_code(layout)) or is_written(name)
+    return (layout is not None and any(name in words for words in _words_in_code(layout))) or is_written(name)
 
 
 def code_label(name: str) -> str:
@@ -120,18 +120,28 @@ def _stands_in_code(cls: type) -> bool:
 _qualified_name = type.__dict__["__qualname__"].__get__
 
 
-def _names_in_code(layout: Layout) -> frozenset[str]:
-    """The names in the code of a class's methods, and those of its attributes if it is compiled."""
+def _words_in_code(layout: Layout) -> tuple[frozenset[str], ...]:
+    """The words in the code of a class and of its bases, one set for each."""
     if layout.written is None:
-        found: set[str] = set()
-        for base in layout.mro:
-            if flags_of(base) & _HEAP_TYPE:
-                for code in code_in(list(namespace_of(base).values())):
-                    found.update(_words_of(code))
-            else:
-                found.update(name for name in namespace_of(base) if type(name) is str)
-        layout.written = frozenset(name for name in found if len(name) <= _LONGEST)
+        layout.written = tuple(map(_words_in, layout.mro))
     return layout.written
+
+
+def _words_in(cls: type) -> frozenset[str]:
+    """The words in the code of a class's own methods, or the names of its attributes if it is compiled.
+
+    A framework's base class has thousands: they are read once, and kept once for all its subclasses.
+    """
+    layout = layout_of(cls)
+    if layout.words is None:
+        found: set[object] = set()
+        if flags_of(cls) & _HEAP_TYPE:
+            for code in code_in(list(namespace_of(cls).values())):
+                found.update(_words_of(code))
+        else:
+            found.update(namespace_of(cls))
+        layout.words = frozenset(name for name in found if type(name) is str and len(name) <= _LONGEST)
+    return layout.words
 
 
 class _Source:

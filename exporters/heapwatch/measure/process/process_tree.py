@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -16,7 +16,8 @@ _SHARE = 0.001
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
-_PRIVATE = ("RssAnon:", "RssShmem:")
+_PRIVATE = re.compile(rb"^(?:RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_READ_AT_ONCE = 65_536
 
 
 class ProcessTree:
@@ -97,11 +98,7 @@ def descendants(pid: int, most: int | None = None, proc: str = "/proc") -> list[
 
 def private_bytes(pid: int, proc: str = "/proc") -> int | None:
     """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie."""
-    try:
-        lines = Path(f"{proc}/{pid}/status").read_text().splitlines()
-    except OSError:
-        return None
-    found = [1024 * int(line.split()[1]) for line in lines if line.startswith(_PRIVATE)]
+    found = [1024 * int(kilobytes) for kilobytes in _PRIVATE.findall(_read(f"{proc}/{pid}/status"))]
     return sum(found) if found else None
 
 
@@ -109,16 +106,28 @@ def _children(pid: int, proc: str) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
         for task in os.listdir(f"{proc}/{pid}/task"):
-            with suppress(OSError):  # a thread that has ended meanwhile has no children
-                found += map(int, Path(f"{proc}/{pid}/task/{task}/children").read_text().split())
+            found += map(int, _read(f"{proc}/{pid}/task/{task}/children").split())
     return found
 
 
 def _command(pid: int, proc: str) -> str:
-    try:
-        return Path(f"{proc}/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
-    except OSError:
-        return ""
+    return _read(f"{proc}/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
+
+
+def _read(file: str) -> bytes:
+    """A file of procfs; empty if the process or the thread has ended.
+
+    There is one for each thread of each process, and `Path.read_text` takes five times as long.
+    """
+    found = b""
+    with suppress(OSError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while part := os.read(descriptor, _READ_AT_ONCE):
+                found += part
+        finally:
+            os.close(descriptor)
+    return found
 
 
 def _listed_by_psutil(pid: int) -> list[int]:

@@ -129,3 +129,11 @@ def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
 
 def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
     assert worker.pid in descendants(os.getpid(), proc=str(tmp_path))
+
+
+def test_more_children_than_the_kernel_tells_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(process_tree, "_READ_AT_ONCE", 16)
+    task = tmp_path / "1" / "task" / "1"
+    task.mkdir(parents=True)
+    (task / "children").write_text(" ".join(map(str, range(1000, 1100))))
+    assert descendants(1, proc=str(tmp_path)) == list(range(1000, 1100))
