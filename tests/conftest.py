@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import slow
+
 REPOSITORY = Path(__file__).parents[1]
 # A file is run by one worker. Each of these takes minutes, in processes of its own; all others run meanwhile.
 FIRST = (
@@ -26,6 +28,7 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(slow)
     fetched = Path(os.environ.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch") / "bin"
     os.environ["PATH"] = os.pathsep.join([str(fetched), os.environ["PATH"]])
     # A shell's background job ignores it, and so would the programs that tests start and interrupt.
@@ -38,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(FIRST)))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def hidden_from_the_collector() -> None:
     """Hide what is loaded from the garbage collector: hundreds of tests run it, or list its objects."""
     gc.collect()
     gc.freeze()

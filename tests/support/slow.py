@@ -1,9 +1,11 @@
-"""Which tests are slow, so that `-m "not slow"` leaves them out: those that start processes, and those marked so.
+"""Which tests are slow: those that start processes, and those that are marked so. `-m "not slow"` leaves them out.
 
-A test starts processes if it, a fixture of its or a function of the tests that either uses names `subprocess`,
-`multiprocessing` or a `fork`. What code of the product starts is not seen; such a test bears the mark itself,
-as does one that takes a second. One without the mark fails if it starts a process, and, where slow tests are
-left out, if it takes longer than it may.
+A test starts processes if the test, one of its fixtures or a function of the tests that these use names
+`subprocess`, `multiprocessing` or a fork. What the product starts by itself is not seen: such a test bears
+the mark, as does one that takes a second.
+
+A test without the mark fails if it starts a process, and where slow tests are left out also if it takes
+longer than it may.
 """
 
 from __future__ import annotations
@@ -13,57 +15,60 @@ import inspect
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import pytest
 
+TESTS = str(Path(__file__).parents[1])
+STARTERS = {"subprocess", "multiprocessing", "Popen", "fork"}
+LEFT_OUT = "not slow"
 LONGEST_SECONDS = 2.0
-STARTERS = ("subprocess", "multiprocessing", "fork")
-FAST_ONLY = "not slow"
 
 _started: list[str] = []
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes."""
-    for item in items:
-        if starts_processes(item):
-            item.add_marker("slow")
-
-
 def pytest_configure() -> None:
-    """Note which processes are started."""
-    started = subprocess.Popen.__init__
+    """Note what starts a process."""
+    start = subprocess.Popen.__init__
 
-    @functools.wraps(started)
+    @functools.wraps(start)
     def noted(self: Any, args: Any, *more: Any, **options: Any) -> None:
         _started.append(str(args)[:200])
-        started(self, args, *more, **options)
+        start(self, args, *more, **options)
 
     subprocess.Popen.__init__ = noted  # type: ignore[method-assign]
-    os.register_at_fork(before=functools.partial(_started.append, "a fork of this process"))
+    os.register_at_fork(before=lambda: _started.append("a fork"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts processes."""
+    for item in items:
+        if isinstance(item, pytest.Function) and starts_processes(*_functions(item)):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail a test that is slow and not marked."""
+    """Fail a slow test that is not marked."""
     _started.clear()
     began = _seconds()
     result = yield
     seconds = _seconds() - began
     if item.get_closest_marker("slow") is None:
         if _started:
-            pytest.fail(f"it starts a process and is not marked slow: {_started[0]}", pytrace=False)
-        if item.config.option.markexpr == FAST_ONLY and seconds > LONGEST_SECONDS:
-            pytest.fail(f"it takes {seconds:.1f} s and is not marked slow", pytrace=False)
+            pytest.fail(f"starts a process and is not marked slow: {_started[0]}", pytrace=False)
+        if item.config.option.markexpr == LEFT_OUT and seconds > LONGEST_SECONDS:
+            pytest.fail(f"takes {seconds:.1f} s and is not marked slow", pytrace=False)
     return result
 
 
 def _seconds() -> float:
-    """A clock that stands still while this thread waits for a processor, as on a busy machine."""
+    """A clock that stands still while this thread waits for a processor, as it does on a busy machine."""
     try:
         with open("/proc/thread-self/schedstat") as file:
             waited = int(file.read().split()[1]) / 1e9
@@ -72,25 +77,40 @@ def _seconds() -> float:
     return time.monotonic() - waited
 
 
-def starts_processes(item: pytest.Item) -> bool:
-    """Whether a test names what starts processes, by itself or in a function of the tests that it uses."""
-    known = getattr(item, "_fixtureinfo", None)
-    fixtures = known.name2fixturedefs.values() if known else ()
-    ahead: list[Any] = [getattr(item, "obj", None)]
-    ahead += [one.func for several in fixtures for one in several]
-    ahead += getattr(item, "callspec", None) and item.callspec.params.values() or ()
+def _functions(item: pytest.Function) -> Iterator[Callable[..., Any]]:
+    yield item.function
+    for fixtures in item._fixtureinfo.name2fixturedefs.values():
+        for fixture in fixtures:
+            yield fixture.func
+
+
+@functools.cache
+def starts_processes(*functions: Callable[..., Any]) -> bool:
+    """Whether one of these, or a function or class of the tests that they use, names what starts processes."""
+    ahead: list[Any] = [*functions]
     seen: set[int] = set()
     while ahead:
-        thing = _function(ahead.pop())
-        if id(thing) in seen or not _is_of_the_tests(thing):
-            continue
-        seen.add(id(thing))
-        if isinstance(thing, type):
-            ahead += vars(thing).values()
-            continue
-        names = _names(thing.__code__)
-        if not names.isdisjoint(STARTERS):
+        one = ahead.pop()
+        if isinstance(one, (staticmethod, classmethod, MethodType)):
+            one = one.__func__
+        if isinstance(one, ModuleType) and one.__name__ in STARTERS:
             return True
-        ahead += [thing.__globals__[name] for name in names & thing.__globals__.keys()]
-        ahead += [cell.cell_contents for cell in thing.__closure__ or () if cell != CellType()]
+        if not isinstance(one, (FunctionType, type)) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, type):
+            ahead += vars(one).values()
+            continue
+        one = inspect.unwrap(one)
+        if not one.__code__.co_filename.startswith(TESTS):
+            continue
+        names = _names(one.__code__)
+        if names & STARTERS:
+            return True
+        ahead += [one.__globals__[name] for name in names & one.__globals__.keys()]
     return False
+
+
+def _names(code: CodeType) -> set[str]:
+    inside = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return {*code.co_names, *chain.from_iterable(inside)}
