@@ -53,7 +53,7 @@ def _run_apart(name: str) -> Report:
     for table in report.tables:
         print(table.markdown(), end="\n\n")
     for missing in report.missing:
-        print(f"not compared with: {missing}")
+        print(f"not compared: {missing}")
     print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return report
 
@@ -64,8 +64,8 @@ def _document(reports: list[Report]) -> str:
         "",
         "Written by `make bench`, which is `python -m benchmarks` with the extra `bench` installed.",
         f"Figures of one run on {_machine()}.",
-        "Trust the ratios: the parties of a table run in one process, and where they take turns the least of",
-        "several rounds counts.",
+        "Use the ratios, not the times: what a table compares runs in one process. Where runs alternate, the",
+        "least of several rounds counts.",
         "",
         "## Claims",
         "",
@@ -75,7 +75,7 @@ def _document(reports: list[Report]) -> str:
     lines += [f"{table.markdown()}\n" for report in reports for table in report.tables]
     missing = sorted({name for report in reports for name in report.missing})
     if missing:
-        lines += ["Not compared with, because it is not installed: " + ", ".join(missing) + ".", ""]
+        lines += ["Not compared, because not installed: " + ", ".join(missing) + ".", ""]
     return "\n".join(lines)
 
 

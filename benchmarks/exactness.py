@@ -305,17 +305,17 @@ def document(rows: list[Row]) -> str:
 
 Written by `make exactness`, with {versions}.
 
-Every object is made with a known content, and measured by `heapwatch.measure.sizing.deep_size`. *Ours* counts
-the Python objects around the memory, too (names, wrappers: some hundred bytes). The error is
-`error_bytes` of the size, exported as `trainer_object_size_error_bytes` and `trainer_buffer_error_bytes`:
-0 where all memory was seen, else a bound.
+Every object is made with a known content and measured by `heapwatch.measure.sizing.deep_size`. *Ours* also
+counts the Python objects around the memory (names, wrappers: some hundred bytes). The error is `error_bytes`
+of the size, exported as `trainer_object_size_error_bytes` and `trainer_buffer_error_bytes`. It is 0 if all
+memory was measured, else a bound.
 
-*All that is resident* stands for the resident memory of the whole process: the object holds memory that
-nothing shows, as an autograd graph does, or an extension type that has no entry. What such a type exports
-by the buffer protocol or `__cuda_array_interface__` is counted.
+*All that is resident* means the resident memory of the whole process. Then the object holds memory that
+cannot be measured, such as an autograd graph or an extension type that Heapwatch does not know. What such a
+type exports by the buffer protocol or `__cuda_array_interface__` is counted.
 
-A polars column does not say whether it is a slice of a longer one. The bound is the run of memory mappings
-around it: small in a small process, large where much lies beside it.
+A polars column does not show whether it is a slice of a longer one. The bound is the size of the adjacent
+memory mappings. It is small in a small process.
 
 {table.markdown()}
 """

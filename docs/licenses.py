@@ -1,4 +1,4 @@
-"""Writes docs/licenses.md: under which licence everything stands that `heapwatch[stack]` brings.
+"""Writes docs/licenses.md: the licence of every package that `heapwatch[stack]` installs.
 
 python -m docs.licenses [--check]
 """
@@ -18,14 +18,14 @@ PAGE = Path(__file__).with_name("licenses.md")
 ROOTS = {"library": (), "stack": ("stack",)}
 HEAD = """# Licences
 
-Heapwatch is under the MIT licence. What its installation brings, as each package says of itself
+Heapwatch has the MIT licence. The packages that it installs have these, by their own metadata
 (`python -m docs.licenses` writes this page):
 
-| package | licence | with |
+| package | licence | installed with |
 |---|---|---|
 """
 TAIL = """
-`heapwatch up` runs three programs that it does not contain, as their projects or Debian ship them:
+`heapwatch up` runs three programs that are not part of it, from their projects or from Debian:
 Prometheus and Alertmanager (Apache-2.0) and Grafana (AGPL-3.0-only).
 """
 

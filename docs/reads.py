@@ -19,14 +19,14 @@ _HEAD = """# What is read, and in which thread
 
 C code may change an object without holding the interpreter's lock. Torch does so in `backward`. If another
 thread reads the object at that moment, the program may crash. So each read of an object that is not pure
-Python has a row here. A test finds a read without a row. `make test-harmless` runs programs that change
-everything as fast as they can while all of it is read.
+Python has a row here. A test finds a read without a row. `make test-harmless` runs programs that change such
+objects as fast as they can while Heapwatch reads them.
 
 - **any**: every thread may read it while it holds the lock.
-- **alone**: it is read while all other threads wait for a lock, a socket, a pipe or a process. The look at
-  the other threads and the read are one call into C, so no other thread runs in between. It happens in the
-  thread that calls `watch.step()`. In a program without steps it happens in the main thread, between two byte
-  codes, for less than a millisecond. Where this cannot be had, `/explain` says what was not read (`unread`).
+- **alone**: it is read while all other threads wait for a lock, a socket, a pipe or a process. One call into
+  C checks the other threads and reads, so no other thread runs in between. It happens in the thread that
+  calls `watch.step()`. In a program without steps it happens in the main thread, between two byte codes, for
+  less than a millisecond. If this is not possible, `/explain` says what was not read (`unread`).
 - **safe point**: the thread that calls `watch.step()` reads it there.
 
 | objects | what is read | thread | why this is safe |
@@ -64,8 +64,8 @@ READS = (
         ("is_leaf", "requires_grad"),
         ("measure.sizing.tensor_storage", "measure.sizing.replay_buffers", "measure.sizing.graph"),
         "any",
-        "A flag, and a pointer that is compared with null and not followed. They lie in a part of the "
-        "tensor that lives as long as the tensor.",
+        "A flag, and a pointer that is compared with null and not followed. They are in a part of the "
+        "tensor that exists as long as the tensor.",
     ),
     Read(
         "torch.Tensor",
@@ -81,15 +81,15 @@ READS = (
         ("shape",),
         ("measure.introspection.containers", "measure.sizing.replay_buffers"),
         "any",
-        "Up to five sizes lie inside the tensor; the sizes of a tensor with more dimensions are not "
-        "read. Of a declared buffer the shape is read at a safe point.",
+        "Up to five sizes are inside the tensor. The sizes of a tensor with more dimensions are not read. "
+        "The shape of a declared buffer is read at a safe point.",
     ),
     Read(
         "torch.Tensor",
         ("_storage_address",),
         ("measure.sizing.tensor_storage", "measure.objects.large"),
         "any",
-        "The address itself, which is not followed: it tells which tensors share their memory.",
+        "The address itself, which is not followed. It shows which tensors share their memory.",
     ),
     Read(
         "torch.Tensor",
@@ -113,36 +113,36 @@ READS = (
         ("measure.sizing.tensor_storage",),
         "alone",
         "`set_`, `resize_` and `share_memory_` replace the storage, or its memory, without the lock. "
-        "Without it the part of the storage counts that the tensor uses.",
+        "If it cannot be read, only the part of the storage counts that the tensor uses.",
     ),
     Read(
         "torch.UntypedStorage",
         ("_cdata", "nbytes", "data_ptr", "is_shared", "device", "type"),
         ("measure.sizing.tensor_storage",),
         "any",
-        "Numbers inside the storage, which lives as long as the reader refers to it.",
+        "Numbers inside the storage, which exists as long as the reader refers to it.",
     ),
     Read(
         "autograd operations",
         ("next_functions", "_sequence_nr"),
         ("measure.sizing.graph",),
         "any",
-        "Both stay as they were made. The reader refers to the newest operation, so all others that it "
-        "leads to live. `backward` frees what operations saved, which is not read.",
+        "Both never change. The reader refers to the newest operation, which keeps the others alive. "
+        "`backward` frees what operations saved, which is not read.",
     ),
     Read(
         "torch subclasses that wrap tensors",
         ("__tensor_flatten__",),
         ("measure.sizing.tensor_storage",),
         "any",
-        "Only the presence of the method is looked at. The tensors inside are attributes.",
+        "Only whether the method exists is checked. The tensors inside are attributes.",
     ),
     Read(
         "torch.cuda",
         ("cuda", "memory_stats"),
         ("measure.gpu", "runtime.release"),
         "any",
-        "The allocator has a lock of its own.",
+        "The allocator has its own lock.",
     ),
     Read(
         "numpy.ndarray",
@@ -150,23 +150,23 @@ READS = (
         ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.sizing.replay_buffers",
          "measure.objects.instances", "explain.weigh"),
         "any",
-        "Changed only with the lock held. `ndarray.resize` refuses while anybody else refers to the "
-        "array, so arrays are not remembered from one reading to the next.",
+        "Changed only with the lock held. `ndarray.resize` fails while there are other references to the "
+        "array, so the reader keeps none between two readings.",
     ),
     Read(
         "numpy arrays of objects",
         ("item", "ravel", "tolist", "size", "dtype"),
         ("measure.introspection.containers", "measure.sizing.tensor_storage"),
         "any",
-        "Items are changed only with the lock held. A resized array moves: one call into C reads them all.",
+        "Items are changed only with the lock held. A resized array moves, so one call into C reads all.",
     ),
     Read(
         "numpy arrays of StringDType",
         ("tolist", "ravel"),
         ("measure.sizing.tensor_storage",),
         "alone",
-        "Their memory has a lock of its own; a thread that waits for it with the interpreter's lock in "
-        "its hand could wait for ever.",
+        "Their memory has its own lock. A thread that waits for it while it holds the interpreter's lock "
+        "could wait for ever.",
     ),
     Read(
         "pandas index engines",
@@ -189,8 +189,7 @@ READS = (
         ("get_columns", "n_chunks", "get_chunks", "estimated_size", "to_numpy_view", "__array_interface__"),
         ("measure.sizing.foreign",),
         "any",
-        "Each object has a lock of its own in Rust, which is held only while the interpreter's lock is "
-        "free.",
+        "Each object has its own lock in Rust, which is held only while the interpreter's lock is free.",
     ),
     Read(
         "jax.Array",
@@ -198,8 +197,7 @@ READS = (
          "on_device_size_in_bytes"),
         ("measure.sizing.foreign", "measure.gpu"),
         "any",
-        "Arrays are immutable. Deletion and donation take the lock, and an array that is gone raises an "
-        "error.",
+        "Arrays are immutable. Deletion and donation take the lock. Reading a deleted array raises an error.",
     ),
     Read(
         "jax.Array",
@@ -213,7 +211,7 @@ READS = (
         ("platform", "memory_stats", "live_executables", "used_bytes", "total_bytes"),
         ("measure.gpu",),
         "any",
-        "The allocators have locks of their own.",
+        "The allocators have their own locks.",
     ),
     Read(
         "CuPy arrays",
@@ -227,9 +225,8 @@ READS = (
         ("PyObject_GetBuffer", "__cuda_array_interface__"),
         ("measure.sizing.memory", "measure.sizing.foreign"),
         "alone",
-        "Their buffer is asked for and given back in one call into C, as nothing is known of their "
-        "locks. For mapped memory and ctypes, which are changed with the lock held, that may be done at "
-        "any time.",
+        "Nothing is known of their locks, so one call into C requests and releases their buffer. Mapped "
+        "memory and ctypes are changed only with the lock held, so these may be read at any time.",
     ),
     Read(
         "objects of unknown C code",
@@ -237,8 +234,7 @@ READS = (
         ("measure.sizing.traversal", "measure.introspection.reading", "measure.introspection.containers",
          "measure.objects.instances"),
         "any",
-        "The garbage collector asks for the same, in whichever thread it starts. `__sizeof__` of a "
-        "library is not called.",
+        "The garbage collector does the same, in any thread. `__sizeof__` of a library is not called.",
     ),
     Read(
         "SWIG objects, such as Box2D bodies",
@@ -252,17 +248,16 @@ READS = (
         ("bodyCount", "locked"),
         ("explain.places",),
         "safe point",
-        "Without `watch.step()` it is the main thread. If another thread steps the world, it holds the "
-        "interpreter's lock meanwhile, except in a callback of the program, where `locked` is set and "
-        "nothing is read.",
+        "Without `watch.step()` the main thread reads. Another thread that steps the world holds the "
+        "interpreter's lock. In a callback of the program `locked` is set, and nothing is read.",
     ),
     Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame"),
         ("measure.introspection.roots", "measure.introspection.frames", "explain.census"),
         "any",
-        "Changed only with the lock held. Under a debugger the local variables are not read: until "
-        "Python 3.12 it shares one snapshot of them with every reader.",
+        "Changed only with the lock held. Under a debugger local variables are not read: until Python "
+        "3.12 all readers share one snapshot with it.",
     ),
     Read(
         "functools caches",
@@ -276,7 +271,7 @@ READS = (
         (),
         (),
         "any",
-        "Nothing is read but their Python attributes and what the collector sees of them.",
+        "Only their Python attributes, and the references that the garbage collector sees.",
     ),
 )  # fmt: skip
 

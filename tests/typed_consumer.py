@@ -48,15 +48,17 @@ def found_by_mypy(
     folder: Path, options: Sequence[str] = (), environment: Mapping[str, str] = os.environ
 ) -> list[int]:
     """The lines in which mypy finds an error."""
-    told = _told(folder, [sys.executable, "-m", "mypy", *MYPY, *options, "consumer.py"], environment)
-    return [int(line) for line in re.findall(r"^consumer\.py:(\d+).*: error: ", told, re.MULTILINE)]
+    reported = _told(folder, [sys.executable, "-m", "mypy", *MYPY, *options, "consumer.py"], environment)
+    return [int(line) for line in re.findall(r"^consumer\.py:(\d+).*: error: ", reported, re.MULTILINE)]
 
 
 def found_by_pyright(folder: Path, python: str) -> list[int]:
     """The lines in which pyright's standard mode finds an error."""
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
-    told = _told(folder, ["basedpyright", "--outputjson", "--pythonpath", python, "consumer.py"], os.environ)
-    found = json.loads(told)["generalDiagnostics"]
+    reported = _told(
+        folder, ["basedpyright", "--outputjson", "--pythonpath", python, "consumer.py"], os.environ
+    )
+    found = json.loads(reported)["generalDiagnostics"]
     return [one["range"]["start"]["line"] + 1 for one in found if one["severity"] == "error"]
 
 

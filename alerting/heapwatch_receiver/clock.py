@@ -32,5 +32,5 @@ class Clock:
         self._offset = steady + down - self._monotonic()
 
     def steady(self) -> float:
-        """Seconds that never go back."""
+        """Steady seconds, which never decrease."""
         return self._monotonic() + self._offset

@@ -135,9 +135,9 @@ def decide(
 ) -> Act | Refuse | Ask | Wait:
     """The decision on an alert whose turn has come.
 
-    The steps are a regular cleanup, an emergency cleanup, then the configured escalation. An action since the
-    start of this episode did not help if the alert still arrives after its cooldown. Then the next step is
-    due; no step is repeated.
+    The steps are a regular cleanup, an emergency cleanup, then the configured escalation. The next step is
+    due if the alert still arrives after the cooldown of an action since the start of this episode, also if
+    that freed memory; no step is repeated.
     """
     if refusal := on_sight(alert) or _outdated(alert, history) or _recovering(history, settings):
         return refusal
@@ -199,7 +199,7 @@ def _next_step(alert: Alert, history: AlertHistory, settings: Settings) -> Act |
         return Refuse(
             "exhausted", f"still firing after {', '.join(past.action for past in reversed(tried))}: giving up"
         )
-    return _fresh(alert, history, Act(ladder[highest + 1], f"{ladder[highest]} did not help"), settings)
+    return _fresh(alert, history, Act(ladder[highest + 1], f"still firing after {ladder[highest]}"), settings)
 
 
 def _fresh(alert: Alert, history: AlertHistory, act: Act, settings: Settings) -> Act | Refuse:

@@ -43,7 +43,7 @@ async def notify(client: httpx.AsyncClient, settings: Settings, record: ActionRe
     alert = {
         "labels": labels,
         "annotations": {
-            "summary": f"Cleaning up {record.trainer_instance} did not help",
+            "summary": f"{record.trainer_instance} still alerts after its cleanup",
             "description": f"{cause} still fires after a cleanup. The receiver's page lists what was tried.",
             "runbook_url": f"{settings.runbooks_url.rstrip('/')}/TrainerCleanupEscalated.md",
         },

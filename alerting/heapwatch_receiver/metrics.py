@@ -168,10 +168,10 @@ class LedgerCollector(Collector):
 
 
 class MachineCollector(Collector):
-    """The memory in use on this machine, by all processes: the rules take the trainers' from it."""
+    """The memory in use on this machine by all processes; the rules subtract that of the trainers."""
 
     def collect(self) -> Iterator[Metric]:
-        """The figure of now; nothing where it cannot be read."""
+        """The current value; nothing if it cannot be read."""
         try:
             memory = psutil.virtual_memory()
         except (OSError, psutil.Error):
@@ -186,7 +186,7 @@ class MachineCollector(Collector):
 
 
 class LostCollector(Collector):
-    """Trainers of the last day that ended without saying goodbye."""
+    """Trainers of the last day that ended unexpectedly."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = tuple(folders)
@@ -195,7 +195,7 @@ class LostCollector(Collector):
         """Read the folders."""
         family = GaugeMetricFamily(
             _PREFIX + "trainer_lost_timestamp_seconds",
-            "When it was noticed that a trainer had ended without saying goodbye (of the last day).",
+            "When it was detected that a trainer had ended unexpectedly (of the last day).",
             labels=["trainer_job", "trainer_instance", "trainer", "cause"],
         )
         for one in (one for folder in self._folders for one in lost.read(folder)):

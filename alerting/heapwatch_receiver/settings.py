@@ -106,12 +106,12 @@ class Settings(BaseModel):
 
     @property
     def silent_dir(self) -> Path:
-        """Where the trainers are kept that registered over the network and fell silent."""
+        """The folder of trainers that registered over the network and stopped renewing."""
         return self.database.parent / lost.FOLDER
 
     @property
     def lost_dirs(self) -> list[Path]:
-        """Where trainers that ended without saying goodbye are kept."""
+        """The folders of trainers that ended unexpectedly."""
         return [*([self.targets_dir / lost.FOLDER] if self.targets_dir else []), self.silent_dir]
 
     @property

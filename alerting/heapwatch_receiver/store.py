@@ -45,7 +45,7 @@ class StoreUnusable(Exception):
 
 
 class Store:
-    """A SQLite file in WAL mode, synced at every commit. What went to a file that was moved is not written.
+    """A SQLite file in WAL mode, synced at every commit; no operation on a moved file succeeds.
 
     `run` passes an operation to the writer thread, which puts all waiting operations into one transaction, so
     several webhooks share one sync. `read` gives a read-only connection to any thread.
@@ -93,7 +93,7 @@ class Store:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the waiting operations, then close; a disk that does not answer is not waited for."""
+        """Finish the waiting operations, then close; it does not wait for a disk that does not answer."""
         self._queue.put(None)
         self._thread.join(_STOP_SECONDS)
         os.close(self._lock)

@@ -2,7 +2,8 @@
 
 A registration lasts LIFETIME seconds and is renewed three times in this time. Registrations are kept in
 memory. After a restart the list is withheld until every trainer has had time to renew; meanwhile Prometheus
-keeps its targets. A trainer that is late with its renewal, and has not said that it ends, is kept as lost.
+keeps its targets. A trainer that does not renew in time, and has not removed its registration, is recorded as
+lost.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class _Registration:
 
 
 class Registrations:
-    """Addresses, `host:port`, and when they expire; in `lost_dir` trainers are kept that fell silent."""
+    """Addresses, `host:port`, and when they expire; `lost_dir` has the trainers that stopped renewing."""
 
     def __init__(self, lost_dir: Path, steady: Callable[[], float] = time.monotonic) -> None:
         self._lost_dir = lost_dir
@@ -107,7 +108,7 @@ def add_routes(
     """Add `POST /targets` and `GET /targets` to the application; registrations are signed with the token.
 
     `names`: of this receiver, and `host:port` where a proxy forwards another port to it. `taken`: ports of
-    the stack's own services on this machine, at which there is no trainer.
+    the stack's own services on this machine, which no trainer has.
     """
     verifier = Verifier()
 
@@ -159,7 +160,7 @@ def add_routes(
 
 
 def _check_addressee(request: Request, names: Collection[str]) -> None:
-    """Refuse a registration that was signed for another receiver, and is passed on."""
+    """Reject a registration that was signed for another receiver."""
     local = request.scope.get("server") or ("", 0)
     host = host_name(request.headers.get("Host", ""))
     known = {*LOOPBACK, *(name.rpartition(":")[0] or name for name in names), local[0]}

@@ -76,8 +76,8 @@ def _run(
                 reports[tool].append(pool.submit(report, tool, script, folder / tool, lasting))
         runs.append((case, plain, reports))
     for case, plain, reports in runs:
-        told = {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
-        yield case, _growth(case, plain), told
+        scores = {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
+        yield case, _growth(case, plain), scores
 
 
 def _growth(case: Case, plain: list[Future[float]]) -> tuple[float, float] | None:

@@ -22,23 +22,27 @@ _INTRODUCTION = """# Leak cases
 
 <!-- Written by `make bench-cases` from the results in `benchmarks/cases/results`. -->
 
-Leaks that people reported of their RL and training projects, rebuilt small against the real libraries
+Leaks that people reported in their RL and training projects, rebuilt as small scripts with the real libraries
 (`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
-warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool;
-the last run of each case counts. {ran} of {all} cases have been run{missing}.{circumstances}
+warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool.
+The last run of each case counts. {ran} of {all} cases have been run{missing}.{circumstances}
 """
 
 _RULES = """## How it is scored
 
-The first {top} findings of a tool count. A leak is *detected* when the tool reports a finding; *named* when
-one of those findings has the right holder or type, or the right kind of memory where nothing in Python holds
-it; the *line* is right when one names a line that allocates or keeps what leaks. *Explained* is the share of
-the growth that rightly named findings account for; tools that tell no share have none. On a *twin* every
-finding is wrong. Where what grows has an end, though one that the machine does not have the memory for, a
-tool may say so instead of calling it a leak.
+The first {top} findings of a tool count:
 
-Tools that list what grows are read as a careful person reads them: looks after {looks} of the time, and
-only what grew in each round and by {least:g} MB a minute or more is a finding. In detail:
+- *detected*: the tool reports a finding.
+- *named*: one of the findings has the right holder or type, or the right kind of memory if nothing in Python
+  holds it.
+- *right line*: one of the findings names a line that allocates or keeps what leaks.
+- *explained*: the share of the growth that rightly named findings account for. Some tools report no share.
+- *twin*: every finding on a twin is wrong.
+
+If a bound ends the growth, but needs more memory than the machine has, a tool may report that instead.
+
+Some tools list what grows. They are read after {looks} of the time. A finding is what grew between
+all of these readings, by {least:g} MB a minute or more. In detail:
 
 """
 
@@ -121,8 +125,8 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
 
 
 def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
-    header = "case | library | leak, twin (MB/min) | detected | named | line | explained | told after (s)"
-    table = Table(f"Cases, as {OURS} tells them", f"{header} | ran for (s) | twin")
+    header = "case | library | leak, twin (MB/min) | detected | named | line | explained | reported after (s)"
+    table = Table(f"Cases, as {OURS} reports them", f"{header} | ran for (s) | findings on twin")
     for case in cases:
         result = results[case.name]
         score = result.scores[OURS]
@@ -136,7 +140,7 @@ def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
                 f"{score.share:.0%}",
                 "" if score.seconds is None else f"{score.seconds:.0f}",
                 f"{result.seconds:.0f}",
-                f"{score.findings_on_twin or 'quiet'}",
+                f"{score.findings_on_twin}",
             ]
         )
     return table
@@ -165,7 +169,7 @@ def write() -> None:
 
 
 def main() -> int:
-    """Write the page, or with --check tell by the exit status whether it is up to date."""
+    """Write the page, or with --check return 1 if it is not up to date."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cases.page", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
     if not parser.parse_args().check:

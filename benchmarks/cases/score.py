@@ -38,7 +38,7 @@ class ToolFinding:
 
 @dataclass(frozen=True)
 class Report:
-    """A tool's findings, most first; the seconds from the start until it told them; why it failed."""
+    """A tool's findings, most first; the seconds from the start until it reported them; why it failed."""
 
     findings: tuple[ToolFinding, ...] = ()
     seconds: float | None = None
@@ -76,9 +76,9 @@ class Total:
 
     @property
     def median_seconds(self) -> float | None:
-        """Seconds until told, at the median of those told; None where none was."""
-        told = [score.seconds for score in self.scores if score.seconds is not None]
-        return median(told) if told else None
+        """Median of the seconds until a leak was reported; None if none was."""
+        reported = [score.seconds for score in self.scores if score.seconds is not None]
+        return median(reported) if reported else None
 
     @property
     def twins_with_findings(self) -> int:

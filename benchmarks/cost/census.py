@@ -58,7 +58,7 @@ def run() -> Report:
 
     rows = [*slow, *fast]
     table = Table(
-        "Census of live objects: milliseconds, all of them a stall",
+        "Census of live objects: milliseconds, for which the program stops",
         " | ".join(["technique", *columns]),
         [[name, *(milliseconds(column[name]) for column in columns.values())] for name in rows],
     )

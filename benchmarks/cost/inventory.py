@@ -39,7 +39,7 @@ def run() -> Report:
         ["longest piece that holds the interpreter", f"{1000 * explainer.census.pause_limit.longest:.1f} ms"],
         ["CPU time in the first minute", f"{1000 * sum(explainer.spent_on.values()):.0f} ms"],
         ["walks through all objects that are reached", f"{explainer.inventory.rounds}"],
-        ["objects looked at in one walk", f"{explainer.inventory.visited:,}"],
+        ["objects visited in one walk", f"{explainer.inventory.visited:,}"],
     ]
     hour = _share_of_an_hour()
     table.rows.append(["share of an hour, when there is always something to do", f"{hour:.3%}"])

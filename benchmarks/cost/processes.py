@@ -43,8 +43,8 @@ def run() -> Report:
     error = sum(statistics.variance(cost) / _EACH for cost in costs.values()) ** 0.5
     interval = f"{slowdown - _STUDENT * error:+.2%} to {slowdown + _STUDENT * error:+.2%}"
     spread = statistics.stdev(costs[_WITHOUT])
-    columns = "a trainer with | slowdown | 95 % interval | processes | one process differs by"
-    table = Table("SB3 DQN: whole processes in turns, slowdown in CPU time", columns)
+    columns = "a trainer with | slowdown | 95 % interval | processes | standard deviation of a process"
+    table = Table("SB3 DQN: whole processes, alternating, slowdown in CPU time", columns)
     table.rows.append([_WITH, f"{slowdown:+.2%}", interval, f"{_EACH} and {_EACH}", f"{spread:.2%}"])
     return Report([table], [], peers.missing)
 

@@ -185,15 +185,15 @@ def main() -> int:
     chosen = parser.parse_args()
     found = floor(chosen.trainers)
     rules = measure_rules(sorted(RULES.glob("*.yml")), [EVERYTHING], chosen.trainers)
-    told = text(found, rules)
-    print(told)
+    report = text(found, rules)
+    print(report)
     for (group, name, expression), seconds in sorted(rules.items(), key=lambda item: -item[1])[:12]:
         print(
             f"{1e6 * seconds:6.0f} µs  {group}  {name}  {' '.join(expression.split())[:90]}", file=sys.stderr
         )
     if chosen.write:
         head = f"`make bench-floor`, {prometheus_version()}, {chosen.trainers} trainers:"
-        write_part(DOCUMENT, BEGIN, END, f"{head}\n\n{told}")
+        write_part(DOCUMENT, BEGIN, END, f"{head}\n\n{report}")
     return 0
 
 

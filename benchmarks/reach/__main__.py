@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from benchmarks.measure import Claim, Table, write_part
 from benchmarks.reach import entered, watched
-from benchmarks.running import ROOT
+from benchmarks.running import ROOT, allow_interrupts
 
 DOCUMENT = ROOT / "docs" / "reach.md"
 PARTS: dict[str, Callable[[float], tuple[list[Table], list[Claim]]]] = {
@@ -28,6 +28,7 @@ def main() -> int:
     )
     parser.add_argument("--write", action="store_true", help="write docs/reach.md")
     arguments = parser.parse_args()
+    allow_interrupts()
     holds = True
     for part in arguments.only:
         tables, claims = PARTS[part](arguments.seconds)

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cases.tools.registry import memray
 from benchmarks.measure import Claim, Table
 from benchmarks.reach.entered import PROGRAMS
 from benchmarks.running import started
@@ -24,7 +25,7 @@ WORKERS = (
     "fork", "spawn", "forkserver", "ProcessPoolExecutor", "joblib (loky)", "SubprocVecEnv", "AsyncVectorEnv",
     "DataLoader", "torchrun", "subprocess",
 )  # fmt: skip
-WORKERS_PATIENCE, NATIVE_PATIENCE = 600.0, 420.0
+WORKERS_PATIENCE, NATIVE_PATIENCE, MEMRAY_SECONDS = 600.0, 420.0, 60.0
 NATIVE_LINES = {
     "SQLite in memory": 'database.execute("insert',
     "Box2D fixtures": "CreateEdgeFixture",
@@ -84,12 +85,16 @@ class Watched:
         return None, seconds
 
 
+def line_of(program: str, text: str) -> int:
+    """The number of the first line of a program that holds `text`."""
+    lines = (PROGRAMS / f"{program}.py").read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
 def is_at(finding: Mapping[str, Any], program: str, text: str) -> bool:
     """Whether a finding gives the line of the program that holds `text`."""
-    lines = (PROGRAMS / f"{program}.py").read_text(encoding="utf-8").splitlines()
-    right = next(number for number, line in enumerate(lines, 1) if text in line)
     site = finding.get("site") or {}
-    return Path(site.get("file", "")).stem == program and site.get("line") == right
+    return Path(site.get("file", "")).stem == program and site.get("line") == line_of(program, text)
 
 
 def workers() -> tuple[list[Table], list[Claim]]:
@@ -134,7 +139,8 @@ def _workers_of(kind: str) -> tuple[list[str], bool]:
 
 def native() -> tuple[list[Table], list[Claim]]:
     """One row for each leak of memory that C code holds, with HEAPWATCH_NATIVE=on."""
-    rows = Table("Memory that C code takes and keeps", "leak | named as | line | after")
+    columns = "leak | named as | line | after | line by `memray run`"
+    rows = Table("Memory that C code takes and keeps", columns)
     right = 0
     for leak, text in NATIVE_LINES.items():
         with ExitStack() as stack:
@@ -142,15 +148,25 @@ def native() -> tuple[list[Table], list[Claim]]:
             try:
                 finding, seconds = watched.found(lambda one: bool(one["site"]), NATIVE_PATIENCE)
             except RuntimeError as error:
-                rows.rows.append([leak, f"{error}", "", ""])
+                row = [leak, f"{error}", "", ""]
             else:
                 at = finding is not None and is_at(finding, "native", text)
                 right += at
                 name = "no" if finding is None else finding["path"] or finding["type"]
-                rows.rows.append([leak, name, "right" if at else "no", f"{seconds:.0f} s"])
+                row = [leak, name, "right" if at else "no", f"{seconds:.0f} s"]
+        rows.rows.append([*row, _by_memray(leak, line_of("native", text))])
         print(json.dumps(rows.rows[-1]), flush=True)
     claim = "leaks of C code have the line of the program that takes the memory"
     return [rows], [Claim(claim, f"{right} of {len(NATIVE_LINES)}", right == len(NATIVE_LINES))]
+
+
+def _by_memray(leak: str, right: int) -> str:
+    """Whether the line that holds most after a minute is the right one."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = memray(PROGRAMS / "native.py", Path(folder), MEMRAY_SECONDS, leak)
+    if found.failure or not found.findings:
+        return found.failure or "none"
+    return "right" if found.findings[0].sites[0][1] == right else "no"
 
 
 def heaps() -> tuple[list[Table], list[Claim]]:

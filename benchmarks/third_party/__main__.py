@@ -42,8 +42,7 @@ def main() -> int:
     if not trainers:
         parser.error(f"no trainer has {' or '.join(arguments.only)} in its name")
 
-    # by its first name, so that earlier results count
-    results = Path(os.environ.get("HEAPWATCH_STATE") or ROOT / ".heapwatch").absolute() / "strangers"
+    results = Path(os.environ.get("HEAPWATCH_STATE") or ROOT / ".heapwatch").absolute() / "third-party"
     results.mkdir(parents=True, exist_ok=True)
     kinds_wanted = [leak for leak in (False, True) if not (arguments.healthy if leak else arguments.leak)]
     plan = [(one, leak) for leak in kinds_wanted for one in trainers]

@@ -14,24 +14,24 @@ Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
 def document(seen: Seen) -> str:
     """The whole page."""
     versions = "\n".join(f"- {one.name}: {one.what}; {_versions(one, seen)}" for one in TRAINERS)
-    return f"""# Public trainers
+    return f"""# Third-party trainers
 
-Trainers as their authors write them, from public packages at pinned versions, started with the
-README's snippet or an adapter's one line beside a running stack. Written by `make bench-third-party`
+Trainers as their authors write them, from public packages at pinned versions. They are started with the
+README's snippet or an adapter's line while the stack runs. Written by `make bench-third-party`
 (`python -m benchmarks.third_party`) on {machine()}.
-Of each trainer the latest run counts; several run at a time. Memory is that of a trainer and
-its child processes together, pages that they share counted in each.
+The latest run of each trainer counts. Several run at a time. Memory is the sum over a trainer and its
+child processes; pages that they share count in each.
 
 ## Healthy
 
-No alert of any kind, no line of the logger `heapwatch` at WARNING or above and at most
-{MOST_NOTICES} at INFO, no port trouble.
+No alert of any kind, no line of the logger `heapwatch` at WARNING or above, at most
+{MOST_NOTICES} lines at INFO, and no port problem.
 
 {healthy(seen).body()}
 
-## With a leak that nothing declares
+## With an undeclared leak
 
-To be reported and named within {FAST_MINUTES:.0f} minutes when fast (more than 1 % of the
+A leak must be reported and named within {FAST_MINUTES:.0f} minutes if it is fast (more than 1 % of the
 level per minute, or a container that grows with every episode),
 else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer.
 *Named by* is the alert's text or `/explain`.
@@ -46,7 +46,7 @@ else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the train
 
 def healthy(seen: Seen) -> Table:
     """A row of each healthy run."""
-    columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port trouble"
+    columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port problems"
     table = Table("Healthy", columns)
     for trainer, run in _runs(seen, leaking=False):
         wrong = "; ".join(run.problems(trainer)) or "none"

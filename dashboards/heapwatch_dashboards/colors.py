@@ -1,7 +1,7 @@
 """One colour and one word for one meaning, on every dashboard.
 
 The hues are those of Okabe and Ito's palette for colour-blind readers (https://jfly.uni-koeln.de/color/),
-which hold on a light and on a dark background. A colour never carries a meaning alone: the verdict is also a
+which are readable on a light and on a dark background. A colour is never the only sign: the verdict is also a
 word, and a limit is also a dashed line.
 """
 
@@ -56,7 +56,7 @@ def thresholds(base: str, *steps: tuple[float, str]) -> dict[str, Any]:
 
 
 def judged(good: str, *steps: tuple[float, str]) -> dict[str, Any]:
-    """Thresholds of what is 0 or more: a missing value lies below them, and has no colour of a verdict."""
+    """Thresholds of a value of 0 or more. A missing value is below them, and gets no colour of a verdict."""
     return thresholds(UNKNOWN, (0, good), *steps)
 
 

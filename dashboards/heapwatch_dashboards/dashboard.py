@@ -25,7 +25,7 @@ LEGACY_KEYS = ("__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", 
 class Row:
     """Lines of panels that belong together; a row without title has no heading.
 
-    Panels without a width share what their line has left; all of a line are as high as its highest.
+    Panels without a width share the rest of their line. All panels of a line have the height of the highest.
     """
 
     title: str
@@ -45,7 +45,7 @@ class Dashboard:
 
     @property
     def title(self) -> str:
-        """The title that links to it carry."""
+        """The title, also in links to it."""
         return navigation.TITLES[self.uid]
 
     def render(self) -> Json:
@@ -125,7 +125,7 @@ def _heading(row: Row, y: int, panels: list[Any]) -> Json:
 
 
 def _annotations(panels: Sequence[int]) -> list[dict[str, Any]]:
-    """Alerts, cleanups and restarts, on the panels with these ids; minor alerts are off until switched on.
+    """Alerts, cleanups and restarts on the panels with these ids; minor alerts are off by default.
 
     Each is a moment. Grafana fills the time between two samples of one event on every panel, so a query gives
     one sample an event.

@@ -1,6 +1,6 @@
-"""What a panel says when its queries find nothing, and what that means: no panel just has no data.
+"""The text of a panel whose queries find nothing, and what that means.
 
-What the absence of a series means belongs to the series, so the text follows from what a panel asks first.
+The meaning depends on the series that is absent, so the text follows from the panel's first query.
 """
 
 import re
@@ -120,7 +120,7 @@ _MEANINGS = (
     (
         r"trainer_(allocator|python)|process_open_fds",
         "Not read on this platform",
-        "Python or its C library does not tell",
+        "Python or its C library does not provide it",
     ),
     (r"", *NO_TRAINER),
 )

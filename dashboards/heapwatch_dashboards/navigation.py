@@ -1,4 +1,4 @@
-"""Template variables and links between the dashboards, along which range and choice travel."""
+"""Template variables, and links between the dashboards that keep time range and selection."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def variables_of_targets() -> list[dict[str, Any]]:
 
 
 def variables_of_trainers() -> list[dict[str, Any]]:
-    """Data source and trainer, by name, the latest life of each address; the job only travels in links."""
+    """Data source and trainer by name, the latest process of each address; links also keep the job."""
     seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
     return [

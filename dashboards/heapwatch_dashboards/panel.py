@@ -76,7 +76,7 @@ class Query:
 
     @property
     def asked(self) -> str:
-        """The PromQL that is asked."""
+        """The PromQL expression."""
         if self.lives:
             return living(self.expression)
         return named(self.expression) if "{{trainer_name}}" in self.legend else self.expression
@@ -103,11 +103,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel before it has a place.
+    """A panel without a position.
 
-    `width` is in 24ths of the page (0: what its line has left), `height` in units of 30 pixels.
+    `width` is in 24ths of the page (0: the rest of its line), `height` in units of 30 pixels.
 
-    `empty` is what it says when its queries find nothing, which its description explains. `marked`: alerts,
+    `empty` is its text when its queries find nothing, which its description explains. `marked`: alerts,
     cleanups and restarts are drawn over it.
     """
 
@@ -127,7 +127,7 @@ class Panel:
 
     @property
     def identity(self) -> int:
-        """The panel's id, from its title: links to it keep working when others come and go."""
+        """The panel's id, from its title: links to it keep working when other panels are added or removed."""
         return identity(self.title)
 
     def render(self, place: core.GridPos) -> Json:
@@ -153,7 +153,7 @@ class Panel:
 
 
 def _legend(width: int, values: Sequence[str]) -> Json:
-    """A list below the chart, on every width: at the right it leaves a phone's chart no room."""
+    """A list below the chart: at the right it would leave no space for the chart on a phone."""
     shown = list(values if width >= LEAST_FOR_TWO_VALUES else values[:1])
     return {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": shown}
 

@@ -1,6 +1,6 @@
-"""Panel presets: a panel reads as title, queries, unit and description, and looks like its siblings.
+"""Panel presets: a panel is declared by title, queries, unit and description.
 
-What a panel says without data follows from its queries, its decimals from its unit.
+The text of an empty panel follows from its queries, the decimals from its unit.
 """
 
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ def number(
 
 
 def alarm(title: str, expression: str, color: str, description: str, width: int = 0) -> Panel:
-    """A count of what should not be: green at zero, this colour from one on."""
+    """A count that should be 0: green at zero, this colour from one on."""
     thresholds = colors.judged(colors.GOOD, (1, color))
     return number(title, expression, NUMBER, description, thresholds=thresholds, filled=True, width=width)
 
@@ -212,7 +212,7 @@ def limit(expression: str, level: str, legend: str, across: str = "max") -> tupl
     """Two queries for a limit: near `level` (a selector or an expression), and far above it.
 
     The legend ends in `limit`, after a severity or what it limits. `across`: how the levels of several
-    trainers lie over each other, `max` for lines of one chart, `sum` for a stack.
+    trainers are combined: `max` for lines of one chart, `sum` for a stack.
     """
     return _pair(expression, f"scalar({across}({_highest(level)}))", legend)
 

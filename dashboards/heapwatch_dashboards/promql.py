@@ -1,7 +1,7 @@
-"""Small pieces of PromQL, so that a query reads as what it asks.
+"""Functions that build PromQL expressions.
 
-`$job` and `$instance` are the dashboards' variables: every selector made here is narrowed by them. Sizes are
-in bytes, durations in seconds, growth per minute. A panel and an alert read the same recorded series, so that
+`$job` and `$instance` are the dashboards' variables: every selector made here filters by them. Sizes are in
+bytes, durations in seconds, growth per minute. A panel and an alert read the same recorded series, so that
 they never disagree.
 """
 
@@ -16,6 +16,10 @@ def select(metric: str, *matchers: str, **equal: str) -> str:
     """The metric's series of the chosen jobs and instances, narrowed by more matchers."""
     parts = [SELECTED, *matchers, *(f'{label}="{value}"' for label, value in equal.items())]
     return f"{metric}{{{', '.join(parts)}}}"
+
+
+# When each name was last there in the dashboard's time range.
+SEEN = f"max_over_time(timestamp({select(NAME)})[$__range:1m])"
 
 
 def total(expression: str) -> str:
@@ -48,18 +52,27 @@ def in_range(function: str, series: str) -> str:
     return f"{function}({series}[$__range])"
 
 
-def increment(series: str) -> str:
+def increment(series: str, step: str = "$__interval") -> str:
     """By how much counters rose in a step: whole events stay whole, which `increase` would smear."""
-    return f"clamp_min({series} - last_over_time({series}[5m] offset $__interval), 0)"
+    return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"
+
+
+def counted(series: str) -> str:
+    """By how much counters rose in the dashboard's time range: the sum of the steps of a chart."""
+    return f"sum_over_time({increment(series, '1m')}[$__range:1m])"
 
 
 def increment_from_zero(series: str) -> str:
-    """The same for counters that appear with their first event."""
-    return f"clamp_min({series} - (last_over_time({series}[5m] offset $__interval) or 0 * {series}), 0)"
+    """The same for counters that appear with their first event: not after a gap in the scrapes."""
+    before = f"last_over_time({series}[5m] offset $__interval)"
+    return (
+        f"clamp_min({series} - ({before} or last_over_time({series}[1h] offset $__interval) <= {series}"
+        f" or 0 * {series}), 0)"
+    )
 
 
 def started(expression: str) -> str:
-    """What is there and was not a step ago: one sample a start."""
+    """Series that exist now and did not a step ago: one sample for each start."""
     return f"({expression}) unless ({offset(expression)})"
 
 
@@ -69,30 +82,35 @@ def offset(expression: str) -> str:
 
 
 def events_or_zero(labels: str, counter: str) -> str:
-    """What the counters of each value of the labels counted in a step; one 0 where none counted anything."""
+    """The increase of counters in a step, by labels; a single 0 if none increased."""
     return f"{sum_by(labels, increment(counter))} > 0 or on () 0 * {total(counter)}"
 
 
 def or_zero(expression: str, of: str) -> str:
-    """The expression, or 0 where `of` has something to count: what is not known stays absent."""
+    """The expression, or 0 if `of` has a sample; what is not known stays absent."""
     return f"{expression} or 0 * {of}"
 
 
 def named(expression: str) -> str:
-    """The expression with the label `trainer_name`, so that one line is one life of a process."""
+    """The expression with the label `trainer_name`, so each line is one process."""
     # The latest of an address: after a crash of Prometheus an earlier name may still be looked back at.
     latest = f"(topk by ({TRAINER}) (1, timestamp({select(NAME)})) > bool 0)"
     return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
 
 
 def living(expression: str) -> str:
-    """The same, only of processes that live at the end of the time range."""
+    """The same, only for processes that run at the end of the time range."""
     at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
     return f"({named(expression)}) and on ({TRAINER}, trainer_name) {at_the_end}"
 
 
+def present(expression: str) -> str:
+    """The expression without trainers that have ended."""
+    return f"(({expression}) and on ({TRAINER}) {select(NAME)})"
+
+
 def of_one(expression: str) -> str:
-    """The expression while one trainer is chosen: the sum of several trainers has no limit."""
+    """The expression if a single trainer is selected, because the sum of several has no limit."""
     return f"({expression}) and on () count({select(NAME)}) == 1"
 
 
@@ -136,25 +154,19 @@ def growth_limit(resource: str, per: str = "minute") -> str:
 
 
 def aged(minutes: int, expression: str) -> str:
-    """Only of processes that are the same as so many minutes ago: before that it says nothing."""
+    """Only processes that already ran so many minutes ago."""
     return f"(({expression}) and on (job, instance) ({_START} == {_START} offset {minutes}m))"
 
 
 def current(expression: str) -> str:
-    """Only of trainers that are there or missed: one that ended took its target back."""
+    """Only trainers that exist or are missing; one that ended normally has removed its target."""
     missed = select("ALERTS", 'component=~"process|progress"', kind="health", resource="trainer")
     return f"(({expression}) and on (job, instance) ({select('up')} or {missed}))"
 
 
 def of_trainers(expression: str) -> str:
-    """Only what trainers say: the stack's own services have the metrics of a process too."""
+    """Only series of trainers, because the stack's services also have process metrics."""
     return f"({expression} and on (job, instance) {select('trainer_info')})"
-
-
-def of_known_trainers(expression: str) -> str:
-    """Only what is said of trainers, also of those that are lost or do not answer."""
-    known = f"{select('trainer_info')} or {select('job:trainer_known:info')}"
-    return f"({expression} and on (job, instance) ({known}))"
 
 
 # Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
@@ -176,7 +188,7 @@ def forecast(expression: str, known: str, labels: str) -> str:
 
 
 def soon(expression: str, labels: str) -> str:
-    """Seconds until the limit, only where there is a forecast: charts draw no words, and this is cheaper."""
+    """Seconds until the limit, only if there is a forecast, for charts."""
     return f"{min_by(labels, f'{expression} {_TRUSTED}')} < {_SOON}"
 
 

@@ -1,1 +1,1 @@
-"""Shows the generated dashboards where Grafana is not installed."""
+"""Shows the generated dashboards if Grafana is not installed."""

@@ -76,7 +76,7 @@ def _add_pages(library: Library, prometheus: Prometheus) -> None:
 
 
 def _document(path: str, library: Library) -> Response | None:
-    """A page of the documents, or the answer when it is none."""
+    """A page of the documents, or the response if there is none."""
     file = documents.find(path)
     if file is None:
         return Response(f"there is no document {path}\n", 404, media_type="text/plain")
@@ -132,7 +132,7 @@ async def _fill(page: DashboardPage) -> None:
 
 
 async def _browser_zone() -> tzinfo:
-    """The browser's time zone; UTC where it is not known here or the browser does not tell."""
+    """The browser's time zone; UTC if it is not known here or the browser does not report it."""
     try:
         return ZoneInfo(await ui.run_javascript(TIME_ZONE, timeout=5))
     except (TimeoutError, ZoneInfoNotFoundError, ValueError, TypeError):

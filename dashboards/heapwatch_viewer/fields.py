@@ -1,4 +1,4 @@
-"""How one series of a panel is to be shown: its unit, colour, thresholds and overrides."""
+"""Display options of one series of a panel: its unit, colour, thresholds and overrides."""
 
 import re
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ def ink(paint: str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """Everything that decides how a value of one series is written and painted.
+    """The options that decide the text and the colour of a value of one series.
 
     Attributes:
         mappings: text and colour of a value, by the value as it is written in JSON.
@@ -60,7 +60,7 @@ class Field:
         return value if isinstance(value, str) else write(value, self.unit, self.decimals)
 
     def paint(self, value: float | str | None) -> str | None:
-        """The colour that mappings or thresholds give `value`; None when nothing decides."""
+        """The colour that mappings or thresholds give `value`; None without one."""
         if value is None:
             return None
         color = self._mapped(value).get("color")

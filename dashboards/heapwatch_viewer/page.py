@@ -1,4 +1,4 @@
-"""One open dashboard: its state, its toolbar, its rows, and their refreshing."""
+"""One open dashboard: its state, its toolbar, its rows, and their refresh."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ REFRESHES = {"": 0, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "1m": 60, "5m": 30
 
 
 class DashboardPage:
-    """Builds the page of one dashboard for one browser, and keeps it fresh.
+    """Builds the page of one dashboard for one browser, and refreshes it.
 
     Args:
         boards: every dashboard, by uid, for the links between them.
@@ -81,23 +81,23 @@ class DashboardPage:
         self._toolbar.update()
 
     def reload(self) -> None:
-        """Ask for everything in sight now; what is still being asked is given up."""
+        """Query everything that is visible now, and cancel running queries."""
         self.stop()
         self._begin(self._ask())
 
     def refresh(self) -> None:
-        """Ask again, unless answers are still awaited or nobody looks: questions must not pile up."""
+        """Query again, unless queries are pending or the page is hidden, so that queries do not pile up."""
         if self.watched and not self._asking:
             self._begin(self._ask())
 
     def watch(self, watched: bool) -> None:
-        """The tab was hidden, or is shown again."""
+        """Note that the tab was hidden, or is shown again."""
         if watched and not self.watched and self.state.refresh:
             self.reload()
         self.watched = watched
 
     def stop(self) -> None:
-        """Give up what is being asked; Prometheus then stops working on it."""
+        """Cancel running queries, which also ends them in Prometheus."""
         for task in self._asking:
             task.cancel()
 
@@ -146,7 +146,7 @@ class DashboardPage:
         ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
 
     def _change(self) -> None:
-        """The state has changed: show it in the address and ask again."""
+        """After a change of state: show it in the address and query again."""
         self._problem = ""
         self._write_address()
         self._toolbar.update()
@@ -164,7 +164,7 @@ class DashboardPage:
         task.add_done_callback(self._asking.discard)
 
     async def _ask(self) -> None:
-        """Ask for variables, annotations and panels, and say what fails where it fails."""
+        """Query variables, annotations and panels, and show each error at its place."""
         _show(self._unwell, unwell())
         now = time.time()
         try:

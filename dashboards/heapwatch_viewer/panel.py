@@ -48,7 +48,7 @@ class PanelView:
 
     Attributes:
         in_sight: its row is open.
-        says: what it says for lack of data, as HTML; empty when it has some.
+        says: its text without data, as HTML; empty when it has some.
 
     """
 
@@ -127,7 +127,7 @@ class PanelView:
 class RowView:
     """Shows a row, which a click on its heading opens and closes.
 
-    While none of its panels has data, one line stands in their place.
+    While none of its panels has data, one line replaces them.
 
     Args:
         fill: asks for the data of these panels.
@@ -151,7 +151,7 @@ class RowView:
         self._show(not row.collapsed)
 
     def fold_if_empty(self) -> None:
-        """While no panel has data, say so once instead of in each; a row that somebody opened stays open."""
+        """While no panel has data, show one line instead. A row that the user opened stays open."""
         if not self.views[0].in_sight or self._opened_by_hand:
             return
         says = [view.says for view in self.views]

@@ -1,4 +1,4 @@
-"""Asking Prometheus what a panel and the annotations want to know."""
+"""Queries of panels and annotations to Prometheus."""
 
 import asyncio
 import re
@@ -48,7 +48,7 @@ async def _ask(
 async def marks(
     annotations: list[Annotation], prometheus: Prometheus, selections: Selections, window: Window
 ) -> list[Mark]:
-    """What the annotations have to mark in `window`; neighbouring samples of a series make one mark."""
+    """The marks of the annotations in `window`; neighbouring samples of a series make one mark."""
     found: list[Mark] = []
     for annotation in annotations:
         steps = window.with_step(annotation.step)

@@ -1,4 +1,4 @@
-"""The viewer's settings, from the environment, and whether it can listen where they say."""
+"""The viewer's settings from the environment, and a check that it can listen."""
 
 import errno
 import os

@@ -46,7 +46,7 @@ def _moment(text: str, now: float) -> float:
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From and to, as they stand in the address of the page."""
+    """Start and end, as written in the address of the page."""
 
     start: str = "now-6h"
     end: str = "now"
@@ -71,7 +71,7 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class Window:
-    """A time range made concrete for one refresh, aligned to the step so that graphs do not wobble.
+    """A time range for one refresh, aligned to the step so that graphs do not jitter.
 
     Attributes:
         start, end: seconds since 1970.

@@ -1,4 +1,4 @@
-"""What the stack's supervision says of services that are unwell: it needs none of them to say so."""
+"""The unhealthy services, from a file of the stack's supervision, which needs no service for it."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _MOST_CHARACTERS = 500
 
 
 def unwell(environment: Mapping[str, str] = os.environ) -> str:
-    """One line for the pages; empty where all is well, or nothing supervises the stack."""
+    """One line for the pages; empty if all services are healthy or the stack is not supervised."""
     try:
         lines = read_text(Path(environment["HEAPWATCH_STATE"]) / UNWELL).splitlines()
     except (KeyError, OSError):

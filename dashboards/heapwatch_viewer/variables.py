@@ -19,7 +19,7 @@ Selections = dict[str, tuple[str, ...]]
 async def choices(
     variable: Variable, chosen: Selections, prometheus: Prometheus, window: Window
 ) -> dict[str, str]:
-    """What `variable` can be, given the variables before it: value to text. Raises QueryError."""
+    """The choices of `variable`, given the variables before it: value to text. Raises QueryError."""
     query = variable.query.strip()
     asked = _QUERY_RESULT.match(query)
     if asked:
@@ -55,7 +55,7 @@ def _captured(regex: str, labels: Mapping[str, str]) -> tuple[str, str]:
 
 
 def available_or_all(wanted: Sequence[str], available: Collection[str]) -> tuple[str, ...]:
-    """What was wanted where that is available, else all."""
+    """The wanted values that are available, else all."""
     return tuple(value for value in wanted if value in available and ALL not in wanted) or (ALL,)
 
 

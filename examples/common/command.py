@@ -81,17 +81,21 @@ def run(
         make: called with the seed and the rate (None: as fast as it goes).
 
     """
-    options = argparse.ArgumentParser(prog=f"python -m examples.{name}")
-    options.add_argument("--port", type=int, default=int(os.environ.get("HEAPWATCH_TRAINER_PORT", "7777")))
-    options.add_argument("--host", default=os.environ.get("HEAPWATCH_BIND", "127.0.0.1"))
+    # Its module says what it trains, and names the options of its own.
+    about = sys.modules["__main__"].__doc__
+    options = argparse.ArgumentParser(prog=f"python -m examples.{name}", description=about)
+    port = int(os.environ.get("HEAPWATCH_TRAINER_PORT", "7777"))
+    options.add_argument("--port", type=int, default=port, help="where to serve (%(default)d)")
+    host = os.environ.get("HEAPWATCH_BIND", "127.0.0.1")
+    options.add_argument("--host", default=host, help="address to listen on (%(default)s)")
     options.add_argument(
         "--rate", type=float, default=rate, help=f"steps per second at most; 0: as fast as it goes ({rate:g})"
     )
     options.add_argument("--steps", type=int, help="stop after so many steps (never)")
     options.add_argument(
-        "--interval", type=float, default=5.0, help="seconds between samples of live objects at least (5)"
+        "--interval", type=float, default=5.0, help="least seconds between samples of live objects (5)"
     )
-    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
     options.add_argument(
         "--leak",
         action="append",

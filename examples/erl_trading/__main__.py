@@ -1,6 +1,6 @@
 """Evolve traders: `python -m examples.erl_trading [--resume] [--leak environments=16] [--steps N]`.
 
-With `--resume` it goes on from the checkpoint of its last generation.
+With `--resume` it continues from the checkpoint of its last generation.
 """
 
 import sys

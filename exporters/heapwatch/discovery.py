@@ -115,7 +115,8 @@ class TargetFile:
     def write(self) -> None:
         """Write the target; a reader sees the whole file or none of it.
 
-        A trainer whose target is still at this address has ended without saying goodbye, and is kept as lost.
+        If the target of another trainer is at this address, that trainer has ended unexpectedly and is
+        recorded as lost.
 
         Raises:
             OSError: the directory cannot be written.

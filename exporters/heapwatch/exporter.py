@@ -109,7 +109,7 @@ class Exporter:
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
         process, gpu = ProcessCollector(tree, lambda: unique.workers), GpuCollector(self.failures, tree)
-        self._costly: list[Collector] = [process, gpu]
+        self._costly: list[Collector] = [unique, process, gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.reported_leak: Callable[[], str] = str

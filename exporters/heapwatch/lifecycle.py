@@ -1,4 +1,4 @@
-"""Starting and stopping: one running watch a trainer's name, none in forked or spawning workers."""
+"""Starts and stops watches: one for each trainer's name, none in forked or spawned workers."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ def start(
     which may then request cleanups; without a stack it waits for one. One line of level INFO says where it
     serves and which stack scrapes it; on stderr if the program has not configured logging.
 
-    What the environment has wrong (a variable, a port, a folder) is logged once and never raises: the default
-    is used, or that part is missing. HEAPWATCH_SERVE, HEAPWATCH_EXPLAIN and HEAPWATCH_TRACE switch parts off.
+    Errors in the environment (a variable, a port, a folder) are logged once and never raise: the default is
+    used, or that part is missing. HEAPWATCH_SERVE, HEAPWATCH_EXPLAIN and HEAPWATCH_TRACE switch parts off.
 
-    The watch ends with the program, also when SIGTERM ends it: unless the program handles that signal itself,
-    the summary is logged and the record is closed first, in two seconds at most.
+    The watch ends with the program. If SIGTERM ends the program, the summary is logged and the record is
+    closed first, in two seconds at most. A program that handles that signal decides itself when it ends.
 
-    A second start with the same name stops the first: a notebook's cell can be run again. While a worker
-    process is being spawned, which runs the main script a second time, the watch it gets serves nothing.
+    A second start with the same name stops the first one, so a notebook's cell can be run again. A spawned
+    worker runs the main script a second time; the watch that it gets serves nothing.
 
     Args:
         name: the trainer's name.
-        port: 0 takes any free one; by default HEAPWATCH_TRAINER_PORT, else 7777. One that is taken is passed
-            over for the next free one, with a warning if it was given explicitly.
+        port: the port to listen on, 0 for any free one; by default HEAPWATCH_TRAINER_PORT, else 7777. If it
+            is taken, the next free one is used, with a warning if it was given explicitly.
         host: the address to listen on; by default HEAPWATCH_BIND, else loopback.
         token: the secret of `POST /force_cleanup`; by default HEAPWATCH_TOKEN, or the file
             HEAPWATCH_TOKEN_FILE, or that of the running stack. Without one every cleanup request is refused.
-        port_search: False raises where the port is taken.
+        port_search: False raises if the port is taken.
         framework: the library that trains, label of `trainer_info`.
         run: which run this is, label of `trainer_info`; by default the task of a Slurm job array.
         profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`; by default
             HEAPWATCH_PROFILE, else `default`.
         walker_names: also export the `walker_*` names of the Walker system.
-        interval: seconds between samples of live objects at least.
+        interval: least number of seconds between samples of live objects.
         budget: CPU seconds per second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
         register: the address of the receiver of a stack on another machine, such as `http://stack:9095`, to
@@ -85,9 +85,9 @@ def start(
 
     Raises:
         ValueError: for an argument that is not allowed.
-        OSError: for an argument alone: the host is not an address of this machine, the record cannot be
-            written, the port is not permitted, or is taken and `port_search` is off (the message names its
-            owner).
+        OSError: for an argument that cannot be used: the host is not an address of this machine, the record
+            cannot be written, the port is not permitted, or is taken and `port_search` is off (the message
+            names its owner).
 
     """
     show_notices()
@@ -135,7 +135,7 @@ def _is_being_spawned() -> bool:
 
 
 def begin_unserved(name: str) -> Watch:
-    """Watch this process for what grows alone: nothing is served, no stack joined, no signal handled."""
+    """Watch this process only for what grows: nothing is served, no stack joined, no signal handled."""
     watch = Watch(name)
     watch._exporter.explainer.workers.enabled = False  # the command that entered this process visits them
     watch._exporter.begin()
@@ -156,7 +156,7 @@ def end(watch: Watch) -> None:
 
 
 def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> None:
-    """Serve, unless that is off: on loopback where HEAPWATCH_BIND names no address of this machine."""
+    """Serve, unless that is off; on loopback if HEAPWATCH_BIND is no address of this machine."""
     if not environment.is_on(environment.SERVE):
         log.info("%s is not served: %s is off", watch.name, environment.SERVE)
         return
@@ -172,7 +172,7 @@ def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> 
 
 
 def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_search: bool) -> bool:
-    """Whether the caller's own arguments cannot be carried out, and not something in the environment."""
+    """Whether an argument of the caller is the cause, and not the environment."""
     if isinstance(error, PortTaken):
         return port is not None or not port_search
     if error.errno == errno.EACCES:
@@ -189,7 +189,7 @@ def _begin(watch: Watch) -> None:
 
 
 def _send(watch: Watch, otlp: str | None) -> None:
-    """Send series by OTLP where that is asked for. What is in the way is logged: training goes on."""
+    """Send series by OTLP if requested. An error is logged, and training continues."""
     address = environment.address(environment.OTLP, os.environ if otlp is None else {environment.OTLP: otlp})
     if address is None:
         return

@@ -1,4 +1,4 @@
-"""Trainers that ended without saying goodbye: one small file each, kept for a day beside the targets.
+"""Trainers that ended unexpectedly: one small file each, kept for a day beside the targets.
 
 Whoever notices the end writes the file; the receiver exposes it as a series, from which an alert fires.
 """
@@ -33,14 +33,14 @@ _CLOCK_SECONDS = 60.0  # by which another machine's clock may be ahead
 _MOST = 4000
 _KEPT, _ENDING = ".json", ".ending"  # a record, and one that the exit status completes
 _STATUS = "exit status {}"  # in words
-_GOODBYE = _STATUS.format(0)
+_CLEAN_EXIT = _STATUS.format(0)
 _MOST_BYTES = 4096
 _LONGEST = 200  # characters
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A trainer that ended without saying goodbye.
+    """A trainer that ended unexpectedly.
 
     Attributes:
         address: where it was scraped, `host:port`.
@@ -97,7 +97,7 @@ def read(folder: Path) -> list[Lost]:
         if lost is None:
             continue
         kept = KEPT_SECONDS if lost.cause else _ENDING_SECONDS
-        if lost.cause == _GOODBYE or not now - kept < lost.at < now + _CLOCK_SECONDS:
+        if lost.cause == _CLEAN_EXIT or not now - kept < lost.at < now + _CLOCK_SECONDS:
             with suppress(OSError):
                 path.unlink()
         elif lost.cause:

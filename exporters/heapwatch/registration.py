@@ -145,7 +145,7 @@ class Registration:
             if self.others:
                 return f"your stack does not run{waits}; HEAPWATCH_STATE={self.others[0]} joins one that does"
             return (
-                f"no running stack of yours sees it{waits}: `heapwatch up`, or `make up`, starts one; "
+                f"no running stack of yours scrapes it{waits}: `heapwatch up`, or `make up`, starts one; "
                 "`heapwatch monitor` needs none"
             )
         if not stack.targets:
@@ -157,7 +157,9 @@ class Registration:
             return f"the stack in {stack.state} cannot see it, as its target cannot be written"
         cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
         several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
-        return f"the stack in {stack.state} sees it and {cleanups}{several}; look at {stack.dashboards}"
+        return (
+            f"the stack in {stack.state} scrapes it and {cleanups}{several}; dashboards: {stack.dashboards}"
+        )
 
     def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
         """Remove the target. A second call does nothing.

@@ -37,8 +37,8 @@ class Watch:
     training (`step`, `progress`, `phase`, `checkpoint`) never raise: errors are counted in
     `trainer_exporter_collect_errors_total` and logged once.
 
-    A source is an object (held weakly where its type allows), a function without arguments, or an attribute
-    path from `root`; it is resolved on each read.
+    A source is an object (referenced weakly if its type allows), a function without arguments, or an
+    attribute path from `root`; it is resolved on each read.
 
     Args:
         name: the trainer's name, label `trainer` of `trainer_info`.
@@ -46,7 +46,7 @@ class Watch:
         run: which run this is.
         profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`.
         walker_names: also export the `walker_*` names of the Walker system.
-        interval: seconds between samples of live objects at least.
+        interval: least number of seconds between samples of live objects.
         budget: CPU seconds per second that all samples of live objects together may take.
 
     """
@@ -122,10 +122,10 @@ class Watch:
         return self._exporter.phases.phase(name)
 
     def checkpoint(self, label: str) -> Checkpoint | None:
-        """Note the memory of a named point of training, such as `after_evaluation`; also a safe point.
+        """Record the memory at a named point of training, such as `after_evaluation`; also a safe point.
 
-        A line of the log tells the change since the checkpoint before, since the last one of this label and
-        since the first. None where memory could not be read.
+        A line of the log shows the change since the previous checkpoint, since the last one of this label and
+        since the first. Returns None if memory could not be read.
         """
         self._safe_point.visit(stepping=False)
         try:
@@ -140,9 +140,9 @@ class Watch:
         return self._exporter.checkpoints.all()
 
     def growth_since(self, label: str | None = None) -> CheckpointGrowth:
-        """What changed from the first checkpoint of this label, by default of all, to the newest.
+        """The change from the first checkpoint of this label, by default of all, to the newest.
 
-        `bytes`, `objects` by class, and printed a few lines.
+        It has `bytes`, and `objects` by class; `str` gives a few lines of text.
 
         Raises:
             ValueError: there is no such checkpoint.
@@ -151,7 +151,10 @@ class Watch:
         return self._exporter.checkpoints.growth_since(label)
 
     def claim(self) -> None:
-        """Make the calling thread the one whose steps are safe points: by default the first that steps."""
+        """Make the calling thread the training thread, whose steps are safe points.
+
+        By default it is the first thread that steps.
+        """
         self._safe_point.claim()
 
     def bodies(
@@ -165,7 +168,7 @@ class Watch:
 
         Args:
             world: a Box2D world, an accessor of one or several, or an accessor of `{type: count}`.
-            classify: returns a body's type, or None to leave it to the rule below.
+            classify: returns a body's type, or None to apply the rule below.
             owners: accessor of groups of owned bodies, one group an agent, its main body first; or of
                 `{type: bodies}`. A static body is `static`, a group's first `agent`, its others
                 `dynamic`, and a moving body without an owner is `unknown`.
@@ -209,7 +212,7 @@ class Watch:
         Args:
             name: the list's name, such as `death`.
             source: a sized container, or an accessor of one or of a number.
-            capacity: items it is meant to hold at most; by default its `maxlen`.
+            capacity: the most items that it should hold; by default its `maxlen`.
 
         Raises:
             ValueError: an invalid or duplicate name, a source of another type, or a capacity below 1.
@@ -264,10 +267,10 @@ class Watch:
         self._exporter.count_objects(*classes)
 
     def expect(self, cls: type, count: int) -> None:
-        """Count live instances of `cls`, and say at once when there are more than `count`.
+        """Count live instances of `cls`, and warn when there are more than `count`.
 
-        The log gets a warning at the census that finds them; the limit of `objects` is set to one more, so
-        that an alert follows.
+        The count that finds them logs a warning. The limit of `objects` is set to `count` + 1, so that an
+        alert follows.
 
         Raises:
             ValueError: `cls` is no class, or `count` no whole number of at least 0.
@@ -297,7 +300,7 @@ class Watch:
         self._exporter.sample(self._exporter.sizes)
 
     def size_interval(self, interval: int, unit: str = "epoch") -> None:
-        """Measure named objects after every `interval` epochs, or other units, beside the samples by time.
+        """Measure named objects after every `interval` epochs or other units, besides the samples by time.
 
         Raises:
             ValueError: the interval is not a whole number above 0, or a bad unit.
@@ -308,10 +311,10 @@ class Watch:
         self._exporter.sample_sizes_every(interval, checked_name("unit", unit))
 
     def large_objects(self, nbytes: float = 10e6, most: int = 20) -> list[Large]:
-        """The largest single objects of the program, of at least `nbytes`, whatever holds them.
+        """The `most` largest single objects of the program, of at least `nbytes` bytes, whatever holds them.
 
-        Training stands still meanwhile: about a second for a million objects. `heapwatch report` of the
-        recorded run lists those that were found last.
+        Training stops meanwhile, for about a second per million objects. `heapwatch report` of the recorded
+        run lists the result of the last call.
         """
         from heapwatch.measure.objects.large import large_objects
 
@@ -376,9 +379,9 @@ class Watch:
     def record(self, path: str | Path) -> Path:
         """Record the run to a file for `heapwatch report`, for a trainer without Prometheus.
 
-        One line at the end of each phase and cycle, or every 15 seconds, from a separate thread. The file
-        stays below about 4 MB: when it gets there, every second cycle is dropped. A file that is there
-        already is kept as `PATH.1`. Called after the declarations, the record begins with their levels.
+        One line at the end of each phase and cycle, or every 15 seconds, from a separate thread. When the
+        file reaches 4 MB, every second cycle is removed. An existing file is kept as `PATH.1`. If it is
+        called after the declarations, the record begins with their levels.
 
         Raises:
             OSError: the file cannot be written.
@@ -407,9 +410,9 @@ class Watch:
     def on_cleanup(self, function: Function) -> Function:
         """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.
 
-        `action` is `regular` or `emergency`. With a parameter `target` it is also given what the cleanup is
-        for: `target.resource` and `target.component` of the alert, "" where none was named. It may return
-        `{resource: how many were removed}`. What it raises is reported, and the other functions still run.
+        `action` is `regular` or `emergency`. A function with a parameter `target` also gets the target of the
+        cleanup: `target.resource` and `target.component` of the alert, "" if none was named. It may return
+        `{resource: how many were removed}`. An exception is reported, and the other functions still run.
         Garbage collection, emptying the CUDA cache and trimming the allocator follow automatically.
 
         Raises:
@@ -420,7 +423,7 @@ class Watch:
         return function
 
     def cleanup(self, action: str = "regular", reason: str = "") -> CleanupResult:
-        """Clean up now: for a trainer's own schedule, called from its own thread between steps.
+        """Clean up now, for a trainer's own schedule. Call it in the training thread, between steps.
 
         Raises:
             ValueError: for an action other than `regular` and `emergency`.
@@ -435,7 +438,7 @@ class Watch:
         return paragraph(where) + self._exporter.explanation()._repr_html_()
 
     def stop(self) -> None:
-        """Stop serving and sampling; `step`, `progress` and `phase` stay harmless. Idempotent."""
+        """Stop serving and sampling. `step`, `progress` and `phase` may still be called. Idempotent."""
         self._exporter.stop()
 
     def __enter__(self) -> Self:

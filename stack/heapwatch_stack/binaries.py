@@ -11,8 +11,8 @@ from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
 from heapwatch_stack.configuration import claim
-from heapwatch_stack.debian import BUILT_IN, PackageError, Say, relocate, unpack
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.debian import BUILT_IN, PackageError, relocate, unpack
+from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.releases import (
     ALERTMANAGER,
     GRAFANA,

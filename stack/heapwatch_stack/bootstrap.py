@@ -43,8 +43,8 @@ def ensure(venv: Path, requirements: list[Path]) -> None:
         state_folder.make(venv.parent)
     except FileExistsError as error:
         raise StackError(f"{error}: set HEAPWATCH_STATE to another") from error
-    told = "another make sets up the Python environment: waiting for it"
-    with state_folder.locked(venv.parent / "bootstrap.lock", waits=lambda: _say(told)):
+    message = "another make sets up the Python environment: waiting for it"
+    with state_folder.locked(venv.parent / "bootstrap.lock", waits=lambda: _say(message)):
         _ensure(venv, requirements)
 
 

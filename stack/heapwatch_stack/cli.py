@@ -54,7 +54,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Report an error as one line on stderr and exit code 1."""
+    """Report an error as one line on stderr, with exit code 1."""
 
     def command(arguments: argparse.Namespace) -> int:
         try:
@@ -99,7 +99,7 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def down(arguments: argparse.Namespace) -> int:
-    """Stop."""
+    """Stop the stack."""
     chosen_stack(arguments.mode).down()
     say("stopped: nothing of the stack is running")
     return 0

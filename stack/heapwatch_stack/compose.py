@@ -17,8 +17,7 @@ from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack import configuration, containers, health, preflight
 from heapwatch_stack.configuration import fingerprint
-from heapwatch_stack.debian import Say
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.settings import TRAINER, Settings
 
@@ -215,7 +214,7 @@ class ComposeStack:
 
     @property
     def _project(self) -> str:
-        """Compose's project name: each clone and each state folder has a stack of its own."""
+        """Compose's project name: each clone and each state folder has its own stack."""
         return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
 
     def _environment(self) -> dict[str, str]:

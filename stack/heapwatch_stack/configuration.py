@@ -133,7 +133,17 @@ def _link(link: Path, target: Path) -> None:
 
 
 def fingerprint(*paths: Path) -> str:
-    """A short digest of these files, and of the source and configuration files below these folders."""
+    """A short digest of these files, and of the source and configuration files below these folders.
+
+    It depends on the paths, too. A path that does not exist adds nothing.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        OSError: a file cannot be read.
+
+    """
     digest = hashlib.sha256()
     for path in paths:
         # resolve: the state folder contains links to folders, which rglob does not follow

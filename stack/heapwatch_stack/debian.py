@@ -7,12 +7,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
+from heapwatch_stack.errors import Say
 
-Say = Callable[[str], None]  # is given one line of progress
 _RUN_SECONDS = 1800
 BUILT_IN = b"/usr/share/prometheus/alertmanager"
 DESCRIPTOR = 9

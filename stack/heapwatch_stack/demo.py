@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def run(stack: Stack, settings: Settings, console: Console) -> None:
-    """Run the loop once; StackError if it does not close. The leak is switched off in any case."""
+    """Run the demonstration once; StackError if a step fails. The leak is switched off in any case."""
     if unhealthy := [row.service for row in stack.status() if not row.healthy]:
         raise StackError(f"unhealthy services ({', '.join(unhealthy)}): run heapwatch up first")
     try:
@@ -56,7 +56,7 @@ def _loop(settings: Settings, trainer: Trainer) -> Loop:
 
 
 def _cooldown_left(settings: Settings, trainer: Trainer) -> float:
-    """Seconds for which the receiver still leaves the trainer alone after a cleanup."""
+    """Seconds for which the receiver does not act on the trainer yet after a cleanup."""
     cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_EMERGENCY_COOLDOWN") or RECEIVER_COOLDOWN)
     finished = [
         datetime.fromisoformat(row["action"]["finished_at"]).timestamp()
@@ -151,7 +151,7 @@ class _Demonstration:
     def _see_leftovers_gone(self, before: DemoLevels) -> None:
         """Clean up the other leaked resources, and what leaked after the receiver's cleanup.
 
-        They are gone once nothing came back for a while in which the trainer went on.
+        They are gone if nothing returns for a while in which the trainer continues.
         """
         asked_at = float("-inf")
         gone_since: tuple[float, float] | None = None
@@ -199,7 +199,7 @@ class _Demonstration:
             raise StackError(f"the cleanup did not help: {action['result']}")
 
     def _see_silence(self) -> None:
-        """Wait for the alerts that asked for the cleanup; the rules hold warnings and leaks for minutes."""
+        """Wait until the alerts that asked for the cleanup end, which takes minutes."""
 
         def asking() -> set[str]:
             return {_name(alert) for alert in self._loop.alerts()}
@@ -212,7 +212,7 @@ class _Demonstration:
     def _wait(self, what: str, condition: Callable[[], T | None], left: Callable[[], set[str]] = set) -> T:
         """Call `condition` every second until it returns something; say what it waits for.
 
-        `left` names what is still there, for the error of a wait that is given up.
+        `left` names what is still there, for the error after a timeout.
         """
         began = time.monotonic()
         say_at = began + SAID_AFTER
@@ -220,7 +220,7 @@ class _Demonstration:
             now = time.monotonic()
             if now - began > PATIENCE:
                 waited_for = ": ".join(filter(None, (what, ", ".join(sorted(left())))))
-                raise StackError(f"the loop did not close: waited {PATIENCE} s for {waited_for}")
+                raise StackError(f"the demonstration failed: waited {PATIENCE} s for {waited_for}")
             if now >= say_at:
                 say_at = now + SAID_AGAIN_AFTER
                 self._tell("waits", f"for {what}; the trainer has {self._loop.levels()}", "dim")

@@ -1,4 +1,8 @@
-"""The exception whose message is shown to the user."""
+"""What the user is told: lines of progress, and the exception whose message is shown."""
+
+from collections.abc import Callable
+
+Say = Callable[[str], None]  # is given one line of progress
 
 
 class StackError(Exception):

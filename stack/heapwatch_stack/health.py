@@ -11,8 +11,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack.debian import Say
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.processes import serves
 from heapwatch_stack.settings import Endpoint, Settings
 
@@ -41,7 +40,7 @@ def condition(settings: Settings, endpoint: Endpoint) -> str:
 
 
 def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
-    """The condition of a service under the supervisor, not of another process that answers in its place."""
+    """The condition of a service under the supervisor, not of another process on its port."""
     state = condition(settings, endpoint)
     if state == HEALTHY and not serves(info["pid"], endpoint.port):
         return TAKEN
@@ -167,7 +166,7 @@ def _send(settings: Settings) -> None:
     try:
         httpx.post(address, json=[alert], timeout=10, trust_env=False).raise_for_status()
     except httpx.HTTPError as error:
-        raise StackError(f"Alertmanager takes no alert: {error}") from error
+        raise StackError(f"Alertmanager accepts no alert: {error}") from error
 
 
 def _last_heartbeat(settings: Settings) -> float:

@@ -1,8 +1,8 @@
 """Restarts supervisord if it dies; supervisord in turn restarts this process.
 
 The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
-also removes the target files of trainers that were killed, and keeps these as lost, with the cause. And it
-asks each service whether it is well, and says in its log and to the viewer which is not: an alert about
+also removes the target files of trainers that were killed, and records these as lost, with the cause. It
+checks each service, and reports an unhealthy one in its log and to the viewer, because an alert about
 Alertmanager would need Alertmanager.
 """
 
@@ -31,7 +31,7 @@ from heapwatch_viewer.unwell import UNWELL
 
 SWEEP_SECONDS = 5.0
 WATCH_SECONDS = 30.0
-TELL_AFTER = 3  # checks in a row
+REPORT_AFTER = 3  # checks in a row
 
 
 def main() -> int:
@@ -56,21 +56,21 @@ def main() -> int:
 
 
 class Watch:
-    """Says when a service is unwell for longer than a restart takes, and when it is well again.
+    """Reports a service that is unhealthy for longer than a restart takes, and when it is healthy again.
 
-    It says so in the log, and in a file that the viewer's pages show.
+    It reports in the log, and in a file that the viewer's pages show.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._supervisor = Supervisor(settings)
-        self._unwell = Counter[str]()
-        self._told: dict[str, str] = {}
+        self._unhealthy = Counter[str]()
+        self._reported: dict[str, str] = {}
         self._written: str | None = None
         self._next = 0.0
 
     def check(self) -> None:
-        """Ask each service, once in WATCH_SECONDS."""
+        """Check each service, once in WATCH_SECONDS."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + WATCH_SECONDS
@@ -83,18 +83,18 @@ class Watch:
 
     def _judge(self, name: str, state: str) -> None:
         if state == HEALTHY:
-            self._unwell.pop(name, None)
-            if self._told.pop(name, None):
+            self._unhealthy.pop(name, None)
+            if self._reported.pop(name, None):
                 say(f"{name} is healthy again")
             return
-        self._unwell[name] += 1
-        if self._unwell[name] >= TELL_AFTER:
-            if name not in self._told:
+        self._unhealthy[name] += 1
+        if self._unhealthy[name] >= REPORT_AFTER:
+            if name not in self._reported:
                 say(f"{name}: {state}. Alerts may be lost: heapwatch status")
-            self._told[name] = state
+            self._reported[name] = state
 
     def _write(self) -> None:
-        text = "".join(f"{name}: {state}\n" for name, state in self._told.items())
+        text = "".join(f"{name}: {state}\n" for name, state in self._reported.items())
         if text != self._written:
             with suppress(OSError):  # tried again at the next check
                 replace(self._settings.state / UNWELL, text)

@@ -1,4 +1,4 @@
-"""What the demonstration looks at and acts on: the four services, and a trainer that leaks on request."""
+"""What the demonstration reads and controls: the four services, and a trainer that leaks on request."""
 
 from __future__ import annotations
 
@@ -207,8 +207,8 @@ def leaking_trainer(
 ) -> Iterator[Trainer]:
     """The stack's example if it has one, else a small trainer that ends with the context.
 
-    `in_cooldown`: whether the receiver leaves a trainer alone after a cleanup. Then a small one is started,
-    where the stack can see it: outside of containers.
+    `in_cooldown`: whether the receiver does not act on the example after a cleanup. Then a small trainer is
+    started, unless the stack runs in containers, which cannot reach it.
     """
     if settings.checkout or isinstance(stack, ComposeStack):
         own = ExampleTrainer(stack, settings)

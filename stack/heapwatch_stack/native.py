@@ -17,8 +17,7 @@ from types import FrameType
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
 from heapwatch_stack import binaries, configuration, health, preflight, processes
 from heapwatch_stack.configuration import fingerprint
-from heapwatch_stack.debian import Say
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, services
 from heapwatch_stack.settings import TRAINER, Endpoint, Settings

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from heapwatch.runtime.own_files import make_private, open_own
-from heapwatch_stack.debian import Say
+from heapwatch_stack.errors import Say
 from heapwatch_stack.state_folder import locked
 
 CONNECT_SECONDS = 5.0
@@ -109,7 +109,7 @@ class DownloadError(Exception):
 
 
 class NoAnswer(DownloadError):
-    """The host does not answer, so other downloads from it need not be tried."""
+    """The host does not answer, so other downloads from it are not tried."""
 
 
 def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:

@@ -57,7 +57,7 @@ class Narrator:
         self.tell("", text)
 
     def tell(self, about: str, text: str, style: str = "bold") -> None:
-        """Print one line; in front of it, in this style, what it is about."""
+        """Print one line after its subject, which has this style."""
         elapsed = literal(f"{time.monotonic() - self._began:6.1f} s", "dim")
         subject = literal(about.ljust(_WIDTH) if about else "", style)
         self._console.print(Text.assemble(elapsed, "  ", subject, literal(text)), soft_wrap=True)

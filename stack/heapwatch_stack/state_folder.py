@@ -22,10 +22,11 @@ TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove wh
 # Identify a folder of an earlier version, which has no mark.
 OWN_FOLDER = ".heapwatch"
 EVIDENCE = ("etc/supervisord.conf", "secrets/token")
-# Names that the stack and make write into a state folder.
+# Names that the stack, make and the checks in .ci write into a state folder.
 OWN = (
-    "bin", "bootstrap.lock", "data", "etc", "light", "lock", "logs", "packages", "packages.lock", "run",
-    "secrets", "targets", "venv",
+    "bin", "bootstrap.lock", "cases-plugins", "conda", "data", "dist", "docs", "etc", "kubernetes", "light",
+    "lock", "logs", "packages", "packages.lock", "pictures", "release", "run", "secrets", "site", "targets",
+    "third-party", "third-party-venv", "venv",
 )  # fmt: skip
 LOCK_SECONDS = 1800.0  # a download over a slow line
 _POLL_SECONDS = 0.1
@@ -51,17 +52,20 @@ def make(folder: Path) -> None:
 
 
 def carried_by(folder: Path) -> bool:
-    """Whether the folder carries the mark."""
+    """Whether the folder carries the mark; False where there is no folder."""
     return (folder / NAME).is_file()
 
 
 def remove(folder: Path) -> list[str]:
     """Remove this project's files from a marked folder, and the folder if it is then empty.
 
-    After an interruption the marks are still there, so the next call goes on.
+    After an interruption the marks are still there, so the next call continues.
 
     Returns:
         The names of the files that are left, because heapwatch did not write them.
+
+    Raises:
+        OSError: a file cannot be removed.
 
     """
     for name in OWN:
@@ -73,7 +77,12 @@ def remove(folder: Path) -> list[str]:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder of this project with all that is in it: its files, its folders, at last its mark."""
+    """Remove a folder of this project with all that is in it: its files, its folders, at last its mark.
+
+    Raises:
+        OSError: there is no such folder, or a file in it cannot be removed.
+
+    """
     inside = [path for path in folder.iterdir() if path.name != NAME]
     for path in sorted(inside, key=_is_folder):
         _remove(path)
@@ -98,7 +107,12 @@ def _is_folder(path: Path) -> bool:
 def locked(
     path: Path, seconds: float = LOCK_SECONDS, waits: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold a lock file, once no other process does; `waits` is called if one does.
+    """Hold a lock file, once no other process does.
+
+    Args:
+        path: the file, made if it is missing; it stays.
+        seconds: for how long it is waited.
+        waits: called once if it is waited.
 
     Raises:
         StackError: another process has held it for `seconds`.
@@ -106,7 +120,7 @@ def locked(
 
     """
     until = time.monotonic() + seconds
-    told = False
+    reported = False
     with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
         while True:
             try:
@@ -115,8 +129,8 @@ def locked(
             except BlockingIOError:
                 if time.monotonic() >= until:
                     raise StackError(f"another process has held {path} for {seconds:.0f} s: end it") from None
-            if not told:
+            if not reported:
                 waits()
-                told = True
+                reported = True
             time.sleep(_POLL_SECONDS)
         yield

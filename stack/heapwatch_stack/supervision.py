@@ -190,7 +190,7 @@ class Supervisor:
 
 
 class _Connection(UnixStreamHTTPConnection):  # type: ignore[misc]
-    """A connection to supervisord on which no answer is waited for without an end."""
+    """A connection to supervisord with a timeout for each answer."""
 
     def connect(self) -> None:
         """Connect; raises OSError."""

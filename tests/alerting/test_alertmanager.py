@@ -43,7 +43,7 @@ def test_the_source_is_valid_as_it_is():
     assert "1 templates" in amtool("check-config", str(SOURCE))
 
 
-def test_nobody_is_told_by_default(tmp_path):
+def test_nobody_is_notified_by_default(tmp_path):
     text = render(SOURCE, {})
     accepted(tmp_path, text)
     assert receiver(text, "people") == {"name": "people"}
@@ -169,12 +169,12 @@ def test_a_secret_address_is_not_shown_in_the_error():
         ({"kind": "tomorrow", "severity": "warning"}, "people"),
     ],
 )
-def test_labels_choose_who_is_told(labels, receivers):
+def test_labels_choose_who_is_notified(labels, receivers):
     pairs = [f"{name}={value}" for name, value in (TRAINER | labels).items()]
     amtool("config", "routes", "test", f"--config.file={SOURCE}", f"--verify.receivers={receivers}", *pairs)
 
 
-def test_a_trainer_that_is_down_is_told_at_once_and_once_a_day():
+def test_a_trainer_that_is_down_is_reported_at_once_and_once_a_day():
     """It may be lost in a second, and stays in the list for a day."""
     routes = yaml.safe_load(SOURCE.read_text())["route"]["routes"]
     (route,) = (one for one in routes if 'component="process"' in one["matchers"])

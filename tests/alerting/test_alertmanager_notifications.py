@@ -170,22 +170,22 @@ def test_one_message_per_leak_in_two_hours(tmp_path, sink, alertmanager):
     began = replay(alertmanager, firing)
 
     received = [(request.at, request.path, json.loads(request.body)) for request in sink.requests]
-    told = {}
+    reported = {}
     for moment, path, body in received:
         alerts = [name(a["labels"]) for a in body["alerts"] if a["status"] == "firing"]
         minute = (moment - began) * SPEED / 60
         if path == "/people" and alerts:
             print(f"minute {minute:5.0f}: {'; '.join(sorted(alerts))}")
             for alert in alerts:
-                told.setdefault(alert, []).append(minute)
+                reported.setdefault(alert, []).append(minute)
     messages = sum(1 for _, path, body in received if path == "/people" and body["status"] == "firing")
     print(f"{messages} messages to people in {MINUTES} minutes, {len(leaks)} leaks")
 
     allowed = math.ceil(MINUTES / REPEAT_MINUTES)
     # Memory's message names what leaks beside it, which has none of its own from then on.
     memory = {leak for leak in leaks if "memory trainer" in leak}
-    assert {leak: len(told.get(leak, [])) for leak in memory} == dict.fromkeys(memory, allowed)
-    assert max(len(minutes) for minutes in told.values()) <= allowed
-    assert not [alert for alert in told if "healthy" in alert]
-    assert not [alert for alert in told if "Watchdog" in alert]
+    assert {leak: len(reported.get(leak, [])) for leak in memory} == dict.fromkeys(memory, allowed)
+    assert max(len(minutes) for minutes in reported.values()) <= allowed
+    assert not [alert for alert in reported if "healthy" in alert]
+    assert not [alert for alert in reported if "Watchdog" in alert]
     assert any(path == "/receiver/alerts" for _, path, _ in received)

@@ -83,9 +83,9 @@ def test_mail_is_safe_html_and_says_that_a_cleanup_was_asked_for(tmp_path):
 
 
 def test_no_label_is_markup_to_slack(tmp_path):
-    evil = alert(resource="<!channel> <https://evil.example|Dashboard> &amp;")
+    crafted = alert(resource="<!channel> <https://evil.example|Dashboard> &amp;")
     for template in ("slack", "slack.title"):
-        text = render(tmp_path, template, [evil])
+        text = render(tmp_path, template, [crafted])
         assert "&lt;!channel&gt; &lt;https://evil.example|Dashboard&gt; &amp;amp;" in text
         assert "<!channel>" not in text
-    assert f"<{DASHBOARD.replace('&', '&amp;')}|Dashboard>" in render(tmp_path, "slack", [evil])
+    assert f"<{DASHBOARD.replace('&', '&amp;')}|Dashboard>" in render(tmp_path, "slack", [crafted])

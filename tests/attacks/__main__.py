@@ -39,11 +39,10 @@ SUITE = (
 
 def document(said: list[str], summary: str) -> str:
     """The page with what was sent and what came back in a whole run."""
-    return f"""# Attacks that were tried
+    return f"""# Tested attacks
 
 Written by `make test-attacks` on {time.strftime("%Y-%m-%d")}, against real processes: {summary}.
-Lines with `>`
-were sent, lines with `<` came back.
+Lines with `>` were sent, lines with `<` came back.
 [SECURITY.md](https://github.com/heapwatch/heapwatch/blob/main/SECURITY.md) says what is defended.
 
 {chr(10).join(said)}"""

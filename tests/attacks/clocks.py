@@ -49,12 +49,12 @@ def jumps(stage: Stage, exchange: Exchange) -> None:
             shift.write_text(str(seconds))
             time.sleep(5)
             answer = _signed(trainer)
-            told = httpx.get(f"{trainer.url}/explain", timeout=15)
+            reported = httpx.get(f"{trainer.url}/explain", timeout=15)
             exchange.sent(f"the clock is set {what}, and a cleanup is asked for by a clock that is right")
             exchange.back(
-                f"cleanup: {answer.status_code}; training goes on; verdict: {told.json()['verdict']}"
+                f"cleanup: {answer.status_code}; training goes on; verdict: {reported.json()['verdict']}"
             )
             assert trainer.makes_progress()
             assert answer.status_code in (code, 200 if code == 202 else code), answer.text
-            assert told.json()["verdict"] != "leak"
+            assert reported.json()["verdict"] != "leak"
             assert sorted((folder / "targets").glob("*.json")) == targets

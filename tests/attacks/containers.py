@@ -58,7 +58,7 @@ def _published(service: dict[str, Any]) -> list[str]:
     return found
 
 
-@attack("600 requests that never end at a published port, where every client has one address", quick=False)
+@attack("600 requests that never end at a published port, if every client has the same address", quick=False)
 def one_address(stage: Stage, exchange: Exchange) -> None:
     with published_alertmanager(stage) as url:
         with flooded(os.geteuid(), int(url.rpartition(":")[2])):

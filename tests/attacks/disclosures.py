@@ -73,31 +73,31 @@ def held_secrets(stage: Stage, exchange: Exchange) -> None:
         assert "example.com" not in text, where
 
 
-EVIL = "\x1b]0;owned\x07\x9b2J\x7f\n\u202e\u2066\u200b[bold][link=http://evil.example]x[/link]"
+TEXT = "\x1b]0;owned\x07\x9b2J\x7f\n\u202e\u2066\u200b[bold][link=http://evil.example]x[/link]"
 
 
-@attack("control characters, bidi marks and markup in everything that a trainer says", quick=False)
+@attack("control characters, bidi marks and markup in everything that a trainer sends", quick=False)
 def terminal(stage: Stage, exchange: Exchange) -> None:
     import json
 
-    site = {"file": EVIL, "line": 1, "function": EVIL}
+    site = {"file": TEXT, "line": 1, "function": TEXT}
     finding = {
-        "kind": "container", "path": EVIL, "type": EVIL, "items": 1, "bytes": 1, "items_per_minute": 1,
-        "bytes_per_minute": 1, "share": 1, "site": site, "holders": [EVIL], "remedy": EVIL, "is_leak": True,
+        "kind": "container", "path": TEXT, "type": TEXT, "items": 1, "bytes": 1, "items_per_minute": 1,
+        "bytes_per_minute": 1, "share": 1, "site": site, "holders": [TEXT], "remedy": TEXT, "is_leak": True,
     }  # fmt: skip
     explanation = {
-        "verdict": "leak", "detail": EVIL, "seconds": 1, "growth_bytes_per_minute": 1, "explained_share": 1,
+        "verdict": "leak", "detail": TEXT, "seconds": 1, "growth_bytes_per_minute": 1, "explained_share": 1,
         "findings": [finding, finding],
     }  # fmt: skip
-    label = EVIL.replace("\n", "\\n")
+    label = TEXT.replace("\n", "\\n")
     metrics = (
         f'trainer_process_resident_memory_bytes{{role="trainer"}} 1e6\ntrainer_info{{trainer="{label}"}} 1\n'
         f'trainer_entities{{type="{label}"}} 9\ntrainer_growing_path_bytes{{path="{label}"}} 9\n'
     )
     folder = stage.folder("terminal")
     recorded = folder / "run.jsonl"
-    points = [{"time": at, "event": "sample", "resident_bytes": 1e6, "sizes": {EVIL: at}} for at in (1, 2)]
-    lines = [{"heapwatch": 1, "trainer": EVIL}, *points, {"explanation": explanation}]
+    points = [{"time": at, "event": "sample", "resident_bytes": 1e6, "sizes": {TEXT: at}} for at in (1, 2)]
+    lines = [{"heapwatch": 1, "trainer": TEXT}, *points, {"explanation": explanation}]
     recorded.write_text("".join(json.dumps(line) + "\n" for line in lines))
     answers = {"/explain": json.dumps(explanation).encode(), "/metrics": metrics.encode()}
     with answering(answers) as server:
@@ -106,12 +106,12 @@ def terminal(stage: Stage, exchange: Exchange) -> None:
         commands += [("report", recorded, "--format", kind) for kind in ("text", "markdown", "html", "json")]
         for command in commands:
             _, output = printed(folder, *command)
-            exchange.sent(f"heapwatch {command[0]} of names with {plain(EVIL)}")
+            exchange.sent(f"heapwatch {command[0]} of names with {plain(TEXT)}")
             exchange.back(output.splitlines()[0])
             assert all(line.isprintable() for line in output.split("\n")), command
 
 
-@attack("explanations of wrong types, 10**400, NaN, deep, endless and dripped")
+@attack("explanations of wrong types, 10**400, NaN, deep, endless and slowly sent")
 def malformed(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("malformed")
     for name, answer in EXPLANATIONS.items():

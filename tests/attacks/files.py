@@ -11,7 +11,7 @@ from tests.alerting.faults.stage import Stage
 from tests.attacks.programs import printed, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
-from tests.support.unreadable_files import HOSTILE, others_file
+from tests.support.unreadable_files import UNREADABLE, others_file
 
 PATIENCE = 60
 
@@ -21,7 +21,7 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("files")
     targets = folder / "targets"
     targets.mkdir()
-    for number, (kind, make) in enumerate(HOSTILE.items()):
+    for number, (kind, make) in enumerate(UNREADABLE.items()):
         make(targets / f"{number}.json")
         exchange.sent(f"{number}.json: {kind}")
     with real_trainer(folder) as trainer:
@@ -30,19 +30,19 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
         _, listed = printed(folder, "ps")
         assert f"127.0.0.1:{trainer.port}" in listed, listed
         exchange.back(f"heapwatch ps: {listed.splitlines()[-1]}")
-        _, told = printed(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
-        warnings = [line.strip() for line in told.splitlines() if "remove it" in line]
-        assert len(warnings) == len(HOSTILE) - 1, told
+        _, reported = printed(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
+        warnings = [line.strip() for line in reported.splitlines() if "remove it" in line]
+        assert len(warnings) == len(UNREADABLE) - 1, reported
         for line in warnings:
             exchange.back(line.replace(str(targets), "…"))
 
 
-@attack("a pipe, an endless device, a gigabyte and a folder in the place of a token")
+@attack("a pipe, an endless device, a gigabyte and a folder instead of a token")
 def instead_of_a_token(stage: Stage, exchange: Exchange) -> None:
     script = "import heapwatch; print(heapwatch.start(port=0)._exporter.registration.token)"
     for kind in ("a pipe", "a link to /dev/zero", "a gigabyte", "a folder", "no UTF-8"):
         folder = stage.folder("files")
-        HOSTILE[kind](folder / "token")
+        UNREADABLE[kind](folder / "token")
         exchange.sent(f"HEAPWATCH_TOKEN_FILE: {kind}")
         named = {"HEAPWATCH_TOKEN_FILE": str(folder / "token"), "XDG_STATE_HOME": str(folder)}
         done = subprocess.run(
@@ -57,7 +57,7 @@ def instead_of_a_token(stage: Stage, exchange: Exchange) -> None:
         exchange.back(done.stderr.splitlines()[0].replace(str(folder), "…"))
 
 
-@attack("another user's targets, old temporary files of other programs: what a sweep leaves alone")
+@attack("another user's targets, and old temporary files of other programs, during a sweep")
 def what_is_not_ours(stage: Stage, exchange: Exchange) -> None:
     if os.geteuid() != 0:
         raise NotHere("only root makes files of another user")
@@ -95,7 +95,7 @@ def in_the_state_folder(stage: Stage, exchange: Exchange) -> None:
         (state / "run" / "lock", "a link to /dev/zero"),
     ):
         place.unlink(missing_ok=True)
-        HOSTILE[kind](place)
+        UNREADABLE[kind](place)
         exchange.sent(f"{place.parent.name}/{place.name}: {kind}; heapwatch up")
         done = stack.run("up", timeout=PATIENCE * 5)
         assert done.returncode == 1, done.stdout

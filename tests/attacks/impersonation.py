@@ -15,7 +15,7 @@ from tests.attacks.programs import asked, heapwatch, printed, real_trainer, reco
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.support.http_server import Request, Server
 
-OTHER_USER, VICTIM = 61234, 61235
+OTHER_USER, WATCHING_USER = 61234, 61235
 
 
 def _without_secret(server: Server, exchange: Exchange) -> Request:
@@ -86,7 +86,7 @@ def other_user(stage: Stage, exchange: Exchange) -> None:
     if os.geteuid() != 0:
         raise NotHere("only root can start processes of two other users")
     folder = stage.folder("monitor")
-    os.chown(folder, VICTIM, VICTIM)
+    os.chown(folder, WATCHING_USER, WATCHING_USER)
     folder.parent.chmod(0o755)
     with subprocess.Popen(
         [sys.executable, "-c", LISTEN, str(OTHER_USER)], stdout=subprocess.PIPE, text=True
@@ -95,10 +95,10 @@ def other_user(stage: Stage, exchange: Exchange) -> None:
             assert other.stdout is not None
             port = int(other.stdout.readline())
             exchange.sent(
-                f"9 GB of memory, by a process of user {OTHER_USER}, to the monitor of user {VICTIM}"
+                f"9 GB of memory, by a process of user {OTHER_USER}, to the monitor of user {WATCHING_USER}"
             )
             command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 3, f"127.0.0.1:{port}")
-            _, output = printed(folder, *command, user=VICTIM)
+            _, output = printed(folder, *command, user=WATCHING_USER)
             exchange.back(next((line for line in output.splitlines() if "listens" in line), output))
             assert f"user {OTHER_USER} listens" in output
         finally:

@@ -118,9 +118,9 @@ def spawned(stage: Stage, exchange: Exchange) -> None:
     )  # fmt: skip
     exchange.sent("a script without a guard around heapwatch.start(), with two spawned workers")
     exchange.back(done.stdout.strip() or done.stderr.strip()[-300:])
-    told = json.loads(done.stdout)
-    assert told["codes"] == [0, 0]
-    assert [port for port, _ in told["said"]] == [None, None], "a worker's copy serves nothing by itself"
+    reported = json.loads(done.stdout)
+    assert reported["codes"] == [0, 0]
+    assert [port for port, _ in reported["said"]] == [None, None], "a worker's copy serves nothing by itself"
     assert not list(targets.glob("*.json")), "every target is removed at the end"
 
 
@@ -205,7 +205,7 @@ def another_port(stage: Stage, exchange: Exchange) -> None:
         assert len(swept) == 1
 
 
-@attack("the supervisor and its keeper killed at the same moment", quick=False)
+@attack("supervisord and the process that restarts it, killed at the same moment", quick=False)
 def keeper_killed(stage: Stage, exchange: Exchange) -> None:
     from heapwatch_stack import processes
     from heapwatch_stack.services import Service
@@ -221,9 +221,9 @@ def keeper_killed(stage: Stage, exchange: Exchange) -> None:
     supervisor.start()
     try:
         wait_for(lambda: supervisor.processes()["keeper"]["pid"], "the keeper")
-        victims = [supervisor.pid(), supervisor.processes()["keeper"]["pid"]]
-        for victim in victims:
-            os.kill(victim, signal.SIGKILL)
+        killed = [supervisor.pid(), supervisor.processes()["keeper"]["pid"]]
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
         exchange.sent("SIGKILL to supervisord and keeper")
         wait_for(lambda: not supervisor.running(), "it is gone")
         left = [process.pid for process in processes.of_stack(state)]

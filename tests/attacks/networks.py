@@ -117,8 +117,8 @@ def _register(
 def registrations(stage: Stage, exchange: Exchange) -> None:
     receiver = stage.receiver(prometheus_url="http://127.0.0.1:19090").start()
     time.sleep(1.1)  # the second in which the receiver began is over
-    honest = httpx.HTTPTransport(local_address="127.0.0.2")
-    with httpx.Client() as client, httpx.Client(transport=honest) as other:
+    other_address = httpx.HTTPTransport(local_address="127.0.0.2")
+    with httpx.Client() as client, httpx.Client(transport=other_address) as other:
         for what, port, host, expected in (
             ("signed for another receiver, and passed on", 7777, f"10.0.0.66:{receiver.port}", 421),
             ("the same for another port", 7777, "127.0.0.1:9", 421),
@@ -161,7 +161,7 @@ def distinct(stage: Stage, exchange: Exchange) -> None:
     assert took < 10
 
 
-@attack("an alert that names a destination of its own", quick=False)
+@attack("an alert that names its own destination", quick=False)
 def destination(stage: Stage, exchange: Exchange) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

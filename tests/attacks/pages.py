@@ -17,10 +17,10 @@ from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, attack
 from tests.support.ports import free_port
 
-EVIL = ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "")
+FOREIGN_HOSTS = ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "")
 
 
-@attack("a page that makes its own name point to the trainer (DNS rebinding)")
+@attack("a page whose host name points to the trainer (DNS rebinding)")
 def trainer_host(stage: Stage, exchange: Exchange) -> None:
     with real_trainer(stage.folder("trainer")) as trainer:
         for path in ("/", "/metrics", "/performance_status", "/healthz"):
@@ -28,11 +28,11 @@ def trainer_host(stage: Stage, exchange: Exchange) -> None:
             exchange.answered(f"GET {path}, Host: evil.example:7777", answer, 403)
 
 
-@attack("a page that makes its own name point to the receiver, also where it listens on 0.0.0.0", quick=False)
+@attack("a page whose host name points to the receiver, also if it listens on 0.0.0.0", quick=False)
 def receiver_host(stage: Stage, exchange: Exchange) -> None:
     for bind in ("127.0.0.1", "0.0.0.0"):
         receiver = stage.receiver(bind=bind).start()
-        for host in EVIL:
+        for host in FOREIGN_HOSTS:
             codes = [
                 httpx.get(f"{receiver.url}{path}", headers={"Host": host}, timeout=10).status_code
                 for path in ("/", "/actions", "/metrics", "/healthz")
@@ -95,7 +95,7 @@ def guarded(folder: Path, *command: str) -> Iterator[str]:
         yield url
 
 
-@attack("a page that silences alerts, across origins or by a name of its own", quick=False)
+@attack("a page that silences alerts, across origins or by DNS rebinding", quick=False)
 def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("alertmanager")
     with guarded(folder, *alertmanager_command(folder)) as url:
@@ -115,7 +115,7 @@ def alertmanager_page(stage: Stage, exchange: Exchange) -> None:
         assert (folder / "run").stat().st_mode & 0o777 == 0o700
 
 
-@attack("a page that makes its own name point to Prometheus", quick=False)
+@attack("a page whose host name points to Prometheus", quick=False)
 def prometheus_page(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("prometheus")
     options = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")

@@ -17,7 +17,7 @@ import psutil
 from heapwatch_stack.supervision import Supervisor
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
-from tests.attacks.pages import EVIL, ask_for_silence
+from tests.attacks.pages import FOREIGN_HOSTS, ask_for_silence
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running
@@ -73,7 +73,7 @@ def reboot(stage: Stage, exchange: Exchange) -> None:
         exchange.back("the secret is the same, the dead trainer's target is gone")
 
 
-@attack("Alertmanager hangs: status, the keeper and the pages say so", quick=False)
+@attack("Alertmanager hangs: status, log and pages report it", quick=False)
 def hanging_alertmanager(stage: Stage, exchange: Exchange) -> None:
     with own_stack(stage.folder("stack")) as stack:
         guard = psutil.Process(Supervisor(stack.settings).processes()["alertmanager"]["pid"])
@@ -202,7 +202,7 @@ def _fill(file: Path) -> None:
                 continue
 
 
-@attack("a page that makes its own name point to the viewer, also where it listens on 0.0.0.0", quick=False)
+@attack("a page whose host name points to the viewer, also if it listens on 0.0.0.0", quick=False)
 def viewer_host(stage: Stage, exchange: Exchange) -> None:
     for bind in ("127.0.0.1", "0.0.0.0"):
         port = free_port()
@@ -214,7 +214,7 @@ def viewer_host(stage: Stage, exchange: Exchange) -> None:
         url = f"http://127.0.0.1:{port}"
         with stopping(program):
             wait_for(lambda url=url: httpx.get(f"{url}/healthz").status_code == 200, "the viewer", 90)
-            for host in EVIL:
+            for host in FOREIGN_HOSTS:
                 codes = [
                     httpx.get(url + path, headers={"Host": host}, timeout=10).status_code
                     for path in ("/", "/metrics", "/d/heapwatch-fleet")

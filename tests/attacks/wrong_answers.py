@@ -10,19 +10,19 @@ from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
 from tests.attacks.programs import asked, printed, recording_trainer
 from tests.attacks.record import Exchange, attack
-from tests.exporters.cli.test_wrong_answers import ANSWERS, WELL, WRONG
+from tests.exporters.cli.test_wrong_answers import ANSWERS, HEALTHY, WRONG
 from tests.exporters.cli.wrong_answers import answering
 
 CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e"
 
 
-@attack("a trainer whose metrics and answers are of other types, beside a well one", quick=False)
+@attack("a trainer whose metrics and answers are of wrong types, next to a healthy one", quick=False)
 def types(stage: Stage, exchange: Exchange) -> None:
-    with answering({"/metrics": WELL}) as well:
+    with answering({"/metrics": HEALTHY}) as healthy:
         for number, wrong in enumerate(WRONG):
             folder = stage.folder("monitor")
             with answering({"/metrics": wrong, "/force_cleanup": ANSWERS[number % len(ANSWERS)]}) as trainer:
-                addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
+                addresses = [one.url.removeprefix("http://") for one in (trainer, healthy)]
                 command = ("monitor", "--auto-cleanup", "--interval", 0.2, "--count", 2, *addresses)
                 _, output = printed(folder, *command)
             exchange.sent(wrong[:120].decode("latin-1"))
@@ -33,11 +33,11 @@ def types(stage: Stage, exchange: Exchange) -> None:
             assert all(line.isprintable() for line in output.splitlines())
 
 
-@attack("a trainer that drips its headers a byte at a time, beside a well one", quick=False)
+@attack("a trainer that sends its headers one byte at a time, next to a healthy one", quick=False)
 def drip(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("monitor")
-    with answering({}, drip=0.2) as trainer, answering({"/metrics": WELL}) as well:
-        addresses = [one.url.removeprefix("http://") for one in (trainer, well)]
+    with answering({}, drip=0.2) as trainer, answering({"/metrics": HEALTHY}) as healthy:
+        addresses = [one.url.removeprefix("http://") for one in (trainer, healthy)]
         began = time.monotonic()
         exchange.sent("HTTP/1.1 200 OK, then a header byte every 0.2 s")
         _, output = printed(folder, "monitor", "--count", 1, *addresses)
@@ -75,13 +75,13 @@ def long_answer(stage: Stage, exchange: Exchange) -> None:
     assert all(line.isprintable() for line in receiver.log.read_text().splitlines())
 
 
-@attack("an alert that writes log lines, HTML and SQL of its own", quick=False)
+@attack("an alert that contains log lines, HTML and SQL", quick=False)
 def alert_text(stage: Stage, exchange: Exchange) -> None:
     receiver = stage.receiver().start()
-    evil = "a:1\n2026-01-01 INFO helped\x1b[2J<script>alert(1)</script>' OR 1=1 --"
-    receiver.post(alert(evil, labels={"alertname": evil}, annotations={"summary": evil}))
+    malicious = "a:1\n2026-01-01 INFO helped\x1b[2J<script>alert(1)</script>' OR 1=1 --"
+    receiver.post(alert(malicious, labels={"alertname": malicious}, annotations={"summary": malicious}))
     row = receiver.decided(1)[0]
-    exchange.sent(f"instance {evil!r}")
+    exchange.sent(f"instance {malicious!r}")
     page = receiver.get("/").text
     exchange.back(f"{row['decision']}: {row['reason']}; escaped in the page: {'<script>' not in page}")
     assert "<script>" not in page

@@ -130,14 +130,14 @@ def test_the_cost_is_of_trainers_like_those_of_the_scenarios():
     assert levels(EVERYTHING) == 18
 
 
-def test_what_each_rule_group_costs_is_told(monkeypatch):
+def test_what_each_rule_group_costs_is_reported(monkeypatch):
     monkeypatch.setattr(cost_module, "MEASURED_SECONDS", 1)
     cost = measure(LEAK_RULES, [EVERYTHING], trainers=1, evaluations=1)
     assert set(cost) == {"trainer-leak", "leak_alerts"}
     assert all(0 < seconds < 10 for seconds in cost.values())
 
 
-def test_the_floor_is_told_in_reads_that_a_millisecond_leaves() -> None:
+def test_the_floor_is_reported_in_reads_that_a_millisecond_leaves() -> None:
     count = levels(EVERYTHING)
     found = dict.fromkeys(FLOOR, count * 5e-6) | {list(FLOOR)[-1]: 0.4e-3}
     rules = {
@@ -145,10 +145,11 @@ def test_the_floor_is_told_in_reads_that_a_millisecond_leaves() -> None:
         ("trainer-leak", "job:trainer_leak:straightness", "b"): 2e-3,
         ("limits", "job:trainer:present", "c"): 1e-3,
     }
-    told = text(found, rules)
+    reported = text(found, rules)
     assert (
-        f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} " in told
+        f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} "
+        in reported
     )
-    assert "| read, as it is now | 0.09 | 5.0 |" in told
-    assert "| windows, straight lines and verdicts | 2.00 | 50% |" in told
-    assert "of the 4.0 ms of all 3 rules" in told
+    assert "| read, as it is now | 0.09 | 5.0 |" in reported
+    assert "| windows, straight lines and verdicts | 2.00 | 50% |" in reported
+    assert "of the 4.0 ms of all 3 rules" in reported

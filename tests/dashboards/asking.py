@@ -6,7 +6,7 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from tests.dashboards.documents import Target, interpolate
+from tests.dashboards.documents import DOCUMENTS, Json, Target, interpolate, panels
 
 
 def ask(url: str, path: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -24,3 +24,29 @@ def run(url: str, target: Target, hours: float = 3, instance: str = ".+") -> lis
     if target.target["instant"]:
         return ask(url, "query", query=expression, time=now)
     return ask(url, "query_range", query=expression, start=now - hours * 3600, end=now, step=60)
+
+
+def panel(board: str, title: str) -> Json:
+    """The panel with this title."""
+    return next(one for one in panels(DOCUMENTS[f"heapwatch-{board}"]) if one["title"] == title)
+
+
+def asked(
+    url: str, board: str, title: str, ref: str = "A", of: str = ".+", hours: float = 1.5
+) -> list[dict[str, Any]]:
+    """The answer to one query of a panel, for one instance or all."""
+    shown = panel(board, title)
+    (target,) = (target for target in shown["targets"] if target["refId"] == ref)
+    return run(url, Target(f"heapwatch-{board}", shown, target), hours, of)
+
+
+def values(series: list[dict[str, Any]]) -> list[float]:
+    """All values, in the order of the series."""
+    return [float(value) for one in series for _, value in one.get("values", [one.get("value")])]
+
+
+def column(url: str, board: str, title: str, name: str, of: str = ".+") -> list[dict[str, Any]]:
+    """The answer to the query that fills this column of a table."""
+    renamed = panel(board, title)["transformations"][-1]["options"]["renameByName"]
+    (field,) = (field for field, shown in renamed.items() if shown == name)
+    return asked(url, board, title, field.removeprefix("Value #"), of)

@@ -31,7 +31,7 @@ def test_the_data_source_is_the_one_that_the_dashboards_start_with() -> None:
     assert (source["type"], source["isDefault"]) == ("prometheus", True)
 
 
-def test_the_scrape_interval_is_told_to_grafana() -> None:
+def test_the_scrape_interval_is_passed_to_grafana() -> None:
     (source,) = read("datasources/prometheus.yml")["datasources"]
     scraping = yaml.safe_load((command.ROOT / "prometheus" / "prometheus.yml").read_text())
     assert source["jsonData"]["timeInterval"] == scraping["global"]["scrape_interval"]

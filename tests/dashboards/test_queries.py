@@ -27,17 +27,17 @@ LIMITS = [target for target in targets() if is_limit(target)]
 
 
 @pytest.mark.parametrize(("near", "far"), list(zip(LIMITS[::2], LIMITS[1::2], strict=True)), ids=str)
-def test_a_limit_is_drawn_or_told_in_the_legend(near: Target, far: Target, prometheus_url: str) -> None:
+def test_a_limit_is_drawn_or_listed_in_the_legend(near: Target, far: Target, prometheus_url: str) -> None:
     of_one = "count(job:trainer:name" in near.target["expr"]
-    drawn, told = (
+    drawn, reported = (
         {
             frozenset(series["metric"].items())
             for series in run(prometheus_url, half, instance=ONE if of_one else ".+")
         }
         for half in (near, far)
     )
-    assert drawn | told
-    assert not drawn & told
+    assert drawn | reported
+    assert not drawn & reported
 
 
 def test_every_expression_parses(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboards.asking import run
+from tests.dashboards.asking import asked, column, panel, run, values
 from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.documents import DOCUMENTS, Json, Target, panels
+from tests.dashboards.documents import DOCUMENTS, Target
 from tests.dashboards.series import Clock, Series, Value, filling
 from tests.dashboards.server import prometheus
 from tests.dashboards.trainers import Trainer
@@ -127,28 +127,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def panel(board: str, title: str) -> Json:
-    return next(one for one in panels(DOCUMENTS[f"heapwatch-{board}"]) if one["title"] == title)
-
-
-def asked(url: str, board: str, title: str, ref: str = "A", of: str = ".+") -> list[Json]:
-    """The answer to one query of a panel, for one instance or all."""
-    shown = panel(board, title)
-    (target,) = (target for target in shown["targets"] if target["refId"] == ref)
-    return run(url, Target(board, shown, target), HOURS, of)
-
-
-def values(series: list[Json]) -> list[float]:
-    return [float(value) for one in series for _, value in one.get("values", [one.get("value")])]
-
-
-def column(url: str, board: str, title: str, name: str, of: str) -> list[Json]:
-    """The answer to the query that fills this column of a table."""
-    renamed = panel(board, title)["transformations"][-1]["options"]["renameByName"]
-    (field,) = (field for field, shown in renamed.items() if shown == name)
-    return asked(url, board, title, field.removeprefix("Value #"), of)
-
-
 GROWS = "What grows, where, and what to do"
 EXPLAINED = "Memory explained"
 
@@ -179,8 +157,8 @@ def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str)
         asked(url, "trainer", GROWS, of="leaking:7777"),
         key=lambda one: one["metric"]["what"] != "loss_history",
     )
-    told = {name: row["metric"][name] for name in ("what", "type", "site", "remedy", "trainer_name")}
-    assert told == {
+    reported = {name: row["metric"][name] for name in ("what", "type", "site", "remedy", "trainer_name")}
+    assert reported == {
         "what": "loss_history",
         "type": "list of list",
         "site": SITE,
@@ -305,7 +283,7 @@ def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:
     assert gone == {"lives, 11-24 10:00", "ended, 11-24 12:00", "young, 11-24 10:00"}
 
 
-def test_what_was_last_known_of_an_ended_trainer_is_told(url: str) -> None:
+def test_what_was_last_known_of_an_ended_trainer_is_reported(url: str) -> None:
     memory = column(url, "fleet", "Ended in this range", "Last memory", "ended:7777")
     assert values(memory) == [400e6]
     assert values(column(url, "fleet", "Ended in this range", "Last verdict", "ended:7777")) == [1]

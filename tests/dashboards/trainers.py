@@ -162,9 +162,19 @@ class Trainer:
         if capacity is not None:
             self.add("trainer_buffer_capacity_items", capacity, buffer=name)
             self.add("trainer_buffer_capacity_bytes", lambda minute: capacity * item_bytes, buffer=name)
+            self._to_fill([capacity * item_bytes - (nbytes or 0) for nbytes in held])
         self.add("trainer_buffer_attached_tensors", attached, buffer=name)
         self.level("buffer", name, held)
         return held
+
+    def _to_fill(self, more: Sequence[float]) -> None:
+        """What the rules record of all bounded buffers together."""
+        name = "job:trainer_memory:to_fill_bytes"
+        known = next((one for one in self.series if one.name == name), None)
+        if known is not None:
+            self.series.remove(known)
+            more = [left + (right or 0) for left, right in zip(more, known.values, strict=True)]
+        self.add(name, more)
 
     def progress(self, until: float = float("inf"), **per_minute: float) -> None:
         """Counters of progress; nothing happens any more after minute `until`."""
@@ -239,7 +249,7 @@ class Trainer:
     def lost(
         self, minute: float, cause: str, memory: float, leak: Mapping[str, str], per_minute: float
     ) -> None:
-        """It ended without a goodbye at this minute; what the rules recorded as known last."""
+        """It ended unexpectedly at this minute; what the rules recorded as known last."""
         self.lives = (minute, float("inf"))
         stamp = self.clock.start + 60 * minute
         self.add("job:trainer:lost", stamp, trainer="x", cause=cause)

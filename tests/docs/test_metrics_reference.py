@@ -38,14 +38,14 @@ def test_the_command_compares():
     assert subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
 
 
-def test_a_difference_is_told_and_what_is_written_is_none(tmp_path, monkeypatch, capsys):
+def test_a_difference_is_reported_and_what_is_written_is_none(tmp_path, monkeypatch, capsys):
     page, other = tmp_path / "page.md", tmp_path / "other.md"
     page.write_text("Dead processes.")
     files = {page: "Live processes.", other: "New."}
     monkeypatch.setattr(sys, "argv", ["docs.some", "--check"])
     assert write_or_check("docs.some", files) == 1
-    told = [f"{path} is not what would be written: run python -m docs.some" for path in files]
-    assert capsys.readouterr().err.splitlines() == told
+    reported = [f"{path} is not what would be written: run python -m docs.some" for path in files]
+    assert capsys.readouterr().err.splitlines() == reported
     monkeypatch.setattr(sys, "argv", ["docs.some"])
     assert write_or_check("docs.some", files) == 0
     assert page.read_text() == "Live processes."

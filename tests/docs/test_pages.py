@@ -10,6 +10,7 @@ import pytest
 
 from docs.systems import samples
 from heapwatch.analysis.verdict import MEANINGS
+from heapwatch_receiver.settings import Settings
 from tests.docs.commands import ROOT
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -23,7 +24,7 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to
 
 
 @pages
-def test_what_stands_below_a_list_item_is_indented_by_four(page):
+def test_what_is_below_a_list_item_is_indented_by_four(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if TOO_LITTLE.match(line)] == []
 
@@ -40,9 +41,14 @@ def test_samples_of_the_systems_are_what_the_commands_print(name):
     assert samples.page(name).read_text(encoding="utf-8") == samples.written(name)
 
 
-def test_the_docs_tell_each_word_of_a_verdict_as_the_code_does():
+def test_the_docs_have_each_word_of_a_verdict_as_the_code_does():
     text = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z -]+)` \| (.+) \| (.+) \| (\d) \|$", text, re.MULTILINE)
     assert rows == [
         (word, meaning.claim, meaning.action, str(meaning.exit_code)) for word, meaning in MEANINGS.items()
     ]
+
+
+def test_each_setting_of_the_receiver_is_in_its_page():
+    text = (ROOT / "docs" / "receiver.md").read_text(encoding="utf-8")
+    assert [name for name in Settings.model_fields if f"`{name}`" not in text] == []

@@ -90,11 +90,11 @@ def main() -> int:
     with ThreadPoolExecutor(options.at_once) as pool:
         running = {pool.submit(answer, run, options.after): run for run in range(1, options.runs + 1)}
         for done in as_completed(running):
-            told = done.result()
-            wrong += not told.is_right
+            found = done.result()
+            wrong += not found.is_right
             print(
-                f"{running[done]:>3} {os.getloadavg()[0]:>5.1f}  {told.phase:<20} {told.each:>+12.1f} "
-                f"{told.began:>7} {told.since:>5}  {'right' if told.is_right else 'WRONG'}",
+                f"{running[done]:>3} {os.getloadavg()[0]:>5.1f}  {found.phase:<20} {found.each:>+12.1f} "
+                f"{found.began:>7} {found.since:>5}  {'right' if found.is_right else 'WRONG'}",
                 flush=True,
             )
     print(f"{options.runs - wrong} of {options.runs} right")

@@ -640,7 +640,7 @@ CHANGES = (
         "examples/fire_dqn/trainer.py",
         "agent.memory.buffer = bounded(kept, CAPACITY)",
         "pass",
-        ("fire_dqn: cleanup brings",),
+        ("fire_dqn: cleanup frees",),
     ),
     Change(LIMITS, 'GROWN: {"warning": 35e9', 'GROWN: {"warning": 45e9', ("erl_trading: total growth",)),
     Change(

@@ -237,7 +237,7 @@ def report_of_a_leak(example: Example) -> None:
 def sites(example: Example) -> None:
     """The line of the example that keeps environments."""
 
-    def told() -> bool:
+    def reported() -> bool:
         found = {str(one["path"]): one["site"] for one in example.explain()["findings"]}
         site = next((site for path, site in found.items() if "environments" in path), None)
         return site is not None and (site["file"].rpartition("/")[2], site["function"]) == (
@@ -246,7 +246,7 @@ def sites(example: Example) -> None:
         )
 
     with example.leaking(environments=900.0):
-        example.until(told)
+        example.until(reported)
 
 
 def host_memory(example: Example) -> None:

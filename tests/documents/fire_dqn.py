@@ -214,11 +214,11 @@ def graphs_reported(example: Example) -> None:
 def graphs_console(example: Example) -> None:
     """The lines of a monitor that saw for a quarter of an hour what the example exposes now."""
     exposed = [with_graphs(example), without_graphs(example)]
-    told = []
+    reported = []
     for text in exposed:
         reporter, now = Reporter(Thresholds(), interval=20.0), time.time()
         readings = Readings(text_string_to_metric_families(text))
-        told.append(
+        reported.append(
             [
                 message.text
                 for second in range(0, 900, 20)
@@ -228,7 +228,7 @@ def graphs_console(example: Example) -> None:
     line = (
         r"WARNING: buffer memory: \d+ tensors keep their autograd graphs; store tensor.detach\(\).cpu\(\).*"
     )
-    assert [bool(any(re.fullmatch(line, text) for text in texts)) for texts in told] == [True, False]
+    assert [bool(any(re.fullmatch(line, text) for text in texts)) for texts in reported] == [True, False]
 
 
 def cleaned(example: Example) -> None:
@@ -278,13 +278,13 @@ ROWS = (
     ),
     Row(
         "every 100 training steps: GPU memory",
-        "likewise",
+        "the same",
         "`python -m examples.fire_dqn`",
         every(100, "update", r"Cleanup after update (\d+): (?:no GPU|GPU memory .*)$"),
     ),
     Row(
         "every 10 episodes: everything, with a message",
-        "likewise",
+        "the same",
         "`python -m examples.fire_dqn`",
         every(
             10,
@@ -361,7 +361,7 @@ ROWS = (
         "`heapwatch report run.jsonl.gz`",
         graphs_reported,
     ),
-    Row("cleanup brings all back", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
+    Row("cleanup frees everything", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
     Row(
         "final cleanup at the end of training",
         "also at SIGTERM; the last line names the leak that was reported",

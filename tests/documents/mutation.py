@@ -53,10 +53,10 @@ def main() -> int:
         for done in as_completed(running):
             result, failure = done.result()
             counts[result] += 1
-            told = f"{result}: {running[done]}\n    {failure}"
-            print(told, flush=True)
+            reported = f"{result}: {running[done]}\n    {failure}"
+            print(reported, flush=True)
             with kept.open("a", encoding="utf-8") as results:
-                results.write(f"{told}\n")
+                results.write(f"{reported}\n")
     print(f"{len(chosen)} changes: {', '.join(f'{count} {result}' for result, count in counts.items())}")
     return int(counts[NOTICED] < len(chosen))
 

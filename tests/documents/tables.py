@@ -1,4 +1,4 @@
-"""The tables of `docs/systems`, from the rows tried: `python -m tests.documents.tables [--check]`."""
+"""The tables of `docs/systems`, from the tested rows: `python -m tests.documents.tables [--check]`."""
 
 import sys
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ SYSTEMS: dict[str, Sequence[Row]] = {
 }
 HEADING = "## Compared with the original\n"
 INTRODUCTION = """
-Each row is tried by `make documents-test`, on this example while it runs.
+`make documents-test` tests each row on this example while it runs.
 
-| the original | here | try it |
+| the original | here | how to try it |
 |---|---|---|
 """
 

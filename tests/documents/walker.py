@@ -146,14 +146,14 @@ def mlflow(_example: Example) -> None:
 
 def by_itself(_example: Example) -> None:
     """Past 1,500 bodies, or 2 GB, the trainer cleans up without a monitor, if it was told to."""
-    for told in (False, True):
-        with redirect_stdout(io.StringIO()) as said, stepped(29, auto_cleanup=told) as (walker, watch):
+    for reported in (False, True):
+        with redirect_stdout(io.StringIO()) as said, stepped(29, auto_cleanup=reported) as (walker, watch):
             for index in range(1400):
                 walker.ecosystem.world.CreateStaticBody(position=(5.0 * index, -50.0))
             walker.train(watch, 30)
-            assert (walker.ecosystem.world.bodyCount == 186) == told
-        assert ("EMERGENCY: Triggering emergency cleanup!" in said.getvalue()) == told
-        assert ("EMERGENCY cleanup: 1400 bodies" in said.getvalue()) == told
+            assert (walker.ecosystem.world.bodyCount == 186) == reported
+        assert ("EMERGENCY: Triggering emergency cleanup!" in said.getvalue()) == reported
+        assert ("EMERGENCY cleanup: 1400 bodies" in said.getvalue()) == reported
     for rss in (1_990_000_000, 2_010_000_000):
         with redirect_stdout(io.StringIO()) as said, stepped(29, auto_cleanup=True) as (walker, watch):
             used = SimpleNamespace(rss=rss)
@@ -315,14 +315,14 @@ def orphans(example: Example) -> None:
     """The log tells the same counts as the metrics, by type."""
     crowd(example)
 
-    def told() -> bool:
+    def reported() -> bool:
         now = {kind: int(example.value("trainer_bodies", type=kind)) for kind in BODIES if kind != "terrain"}
         types = "Static={static}, Dynamic={dynamic}, Terrain=0, Agent={agent}, Unknown={unknown}".format(
             **now
         )
         return f"Body Types: {types}\n   ORPHANS: {now['unknown']} bodies that nobody owns" in example.log()
 
-    example.until(told)
+    example.until(reported)
 
 
 def for_bodies(example: Example) -> None:
@@ -489,7 +489,7 @@ ROWS = (
     ),
     Row(
         "Docker: container health",
-        "`/readyz` answers 503 while training stands still",
+        "`/readyz` answers 503 while training is stalled",
         "`docker compose ps`",
         container,
     ),
@@ -512,7 +512,7 @@ ROWS = (
         alert_lines,
     ),
     Row(
-        "more than 30 food sources are warned of",
+        "a warning above 30 food sources",
         "`WARNING: food_sources` in the trainer's own log",
         "`python -m examples.walker`",
         food_in_the_log,
@@ -537,7 +537,7 @@ ROWS = (
     ),
     Row(
         "emergency cleanup: 10 food sources, no events, `memory_saved_mb`",
-        "likewise; a replay buffer within its bound stays",
+        "the same; a replay buffer within its bound stays",
         "`heapwatch cleanup walker`",
         emergency,
     ),

@@ -1,4 +1,4 @@
-"""A trainer that is killed is alerted with its last known figures, and one that says goodbye is not."""
+"""A trainer that is killed is alerted with its last known figures, and one that ends normally is not."""
 
 from __future__ import annotations
 

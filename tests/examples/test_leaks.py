@@ -1,7 +1,7 @@
 import pytest
 
 from examples.common.leaks import LeakSwitches, parse, write
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 ALLOWED = {"static": "bodies", "memory": "MB"}
 
@@ -53,9 +53,9 @@ def test_a_broken_file_changes_nothing_and_says_so(tmp_path, capsys):
     assert "ignored" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", sorted(HOSTILE))
-def test_whatever_has_the_name_of_the_switches_the_trainer_goes_on(tmp_path, kind, capsys):
-    HOSTILE[kind](tmp_path / "leaks.json")
+@pytest.mark.parametrize("kind", sorted(UNREADABLE))
+def test_whatever_has_the_name_of_the_switches_the_trainer_continues(tmp_path, kind, capsys):
+    UNREADABLE[kind](tmp_path / "leaks.json")
     switches = LeakSwitches(tmp_path / "leaks.json", ALLOWED, Clock())
     assert switches.due() == {}
     assert capsys.readouterr().out.count("ignored") == 1

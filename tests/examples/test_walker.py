@@ -115,7 +115,7 @@ def test_a_regular_cleanup_for_one_resource_leaves_the_others_alone(ecosystem, t
     assert cleaner.clean("regular", "memory")["history"] == 3
 
 
-def test_the_health_line_is_the_documents_and_tells_orphans(ecosystem, tmp_path, capsys):
+def test_the_health_line_is_the_documents_and_reports_orphans(ecosystem, tmp_path, capsys):
     leaking(ecosystem, Learner(), tmp_path / "leaks.json", unknown=60.0)
     health = HealthLog(ecosystem)
     health.step(5558)

@@ -13,7 +13,7 @@ import pytest
 from heapwatch import discovery, lost
 from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
 from heapwatch.measure.process.kernel_kills import KernelKills
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 
 def groups(path):
@@ -79,7 +79,7 @@ def test_a_trainer_whose_address_another_takes_over_is_kept_as_lost(tmp_path):
     assert (kept.address, kept.trainer, kept.cause) == ("127.0.0.1:7777", "ppo", lost.UNKNOWN)
 
 
-def test_a_trainer_that_says_goodbye_is_not_kept_and_one_that_failed_is(tmp_path):
+def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_path):
     target = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
     target.write()
     target.remove()
@@ -188,10 +188,10 @@ def test_sweep_removes_what_a_killed_writer_left_half_done_and_nothing_of_others
     assert sorted(tmp_path.iterdir()) == sorted([fresh, *others])
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_what_lies_beside_the_targets_neither_hides_nor_holds_them(tmp_path, kind):
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_files_next_to_the_targets_neither_hide_nor_delay_them(tmp_path, kind):
     for name in ("odd.json", ".heapwatch-0123abcd.tmp"):
-        HOSTILE[kind](tmp_path / name)
+        UNREADABLE[kind](tmp_path / name)
         with suppress(OSError):
             os.utime(tmp_path / name, (1, 1), follow_symlinks=False)
     target = TargetFile(tmp_path, "127.0.0.1", 7777)
@@ -204,10 +204,10 @@ def test_what_lies_beside_the_targets_neither_hides_nor_holds_them(tmp_path, kin
     assert not target.path.exists()
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_a_target_replaces_what_has_its_name(tmp_path, kind):
     target = TargetFile(tmp_path, "127.0.0.1", 7777)
-    HOSTILE[kind](target.path)
+    UNREADABLE[kind](target.path)
     target.remove()
     assert os.path.lexists(target.path)
     if kind == "a folder":

@@ -16,7 +16,7 @@ import pytest
 import heapwatch
 from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
-from tests.support.unreadable_files import HOSTILE, OF_ANOTHER_USER, others_file
+from tests.support.unreadable_files import OF_ANOTHER_USER, UNREADABLE, others_file
 
 PRELUDE = """
 import json, multiprocessing, os, sys, threading, time, urllib.request
@@ -48,7 +48,7 @@ def left_over(tmp_path):
     return list((tmp_path / "targets").glob("*.json"))
 
 
-def test_a_forked_worker_is_inert_and_the_trainer_goes_on(tmp_path):
+def test_a_forked_worker_is_inert_and_the_trainer_continues(tmp_path):
     found = run(
         tmp_path,
         """
@@ -125,8 +125,8 @@ def test_multiprocessing_workers(tmp_path, method):
             print(json.dumps([told, 'trainer_processes{{role="worker"}}' in text, targets()]))
         """,
     )
-    told, scraped, targets = found
-    assert told == [[[], None]] * 4
+    reported, scraped, targets = found
+    assert reported == [[[], None]] * 4
     assert scraped
     assert targets == 1
     assert not left_over(tmp_path)
@@ -218,7 +218,7 @@ def said(caplog):
     return listen
 
 
-def test_a_default_port_that_is_taken_is_passed_over_in_silence(said, monkeypatch):
+def test_a_default_port_that_is_taken_is_skipped_in_silence(said, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", port)
@@ -229,7 +229,7 @@ def test_a_default_port_that_is_taken_is_passed_over_in_silence(said, monkeypatc
 
 
 @pytest.mark.parametrize("by", ["argument", "environment"])
-def test_a_port_that_was_asked_for_is_passed_over_with_its_owner_named(by, said, monkeypatch):
+def test_a_port_that_was_asked_for_is_skipped_with_its_owner_named(by, said, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(port) if by == "environment" else "")
@@ -249,7 +249,7 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
     assert done.stdout == ""
     began, ended = done.stderr.splitlines()
     assert began.startswith("heapwatch: mine at http://127.0.0.1:")
-    assert "no running stack of yours sees it" in began
+    assert "no running stack of yours scrapes it" in began
     assert ended.startswith("heapwatch: mine has ended: too early to tell")
 
 
@@ -314,7 +314,7 @@ def lines(caplog):
         ("TRACES", "0", "nothing reads HEAPWATCH_TRACES; did you mean HEAPWATCH_TRACE?"),
     ],
 )
-def test_a_wrong_variable_is_one_line_and_the_run_goes_on(name, value, said, monkeypatch, caplog):
+def test_a_wrong_variable_is_one_line_and_the_run_continues(name, value, said, monkeypatch, caplog):
     monkeypatch.delenv("HEAPWATCH_TARGETS_DIR")
     monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "0")
     monkeypatch.setenv(f"HEAPWATCH_{name}", value)
@@ -327,7 +327,7 @@ def test_a_wrong_variable_is_one_line_and_the_run_goes_on(name, value, said, mon
     assert all(line.isprintable() and len(line) < 500 for line in lines(caplog))
 
 
-@pytest.mark.parametrize("kind", [*HOSTILE, OF_ANOTHER_USER])
+@pytest.mark.parametrize("kind", [*UNREADABLE, OF_ANOTHER_USER])
 def test_no_file_holds_or_ends_a_start(kind, tmp_path, monkeypatch, caplog):
     """Not one in the place of another target, of another stack, of the token and of the record."""
     if kind == OF_ANOTHER_USER and os.geteuid() != 0:
@@ -343,7 +343,7 @@ def test_no_file_holds_or_ends_a_start(kind, tmp_path, monkeypatch, caplog):
         if kind == OF_ANOTHER_USER:
             others_file(path, [{"targets": ["127.0.0.1:1"], "labels": {}}])
         else:
-            HOSTILE[kind](path)
+            UNREADABLE[kind](path)
     monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(token))
     monkeypatch.setenv("HEAPWATCH_RECORD", str(record))
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
@@ -357,7 +357,7 @@ def homeless(_path):
     raise RuntimeError("Could not determine home directory.")
 
 
-def test_a_user_without_a_home_is_told_once(monkeypatch, caplog):
+def test_a_user_without_a_home_is_reported_once(monkeypatch, caplog):
     for name in ("XDG_STATE_HOME", "HEAPWATCH_TARGETS_DIR", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pathlib.Path.expanduser", homeless)

@@ -1,4 +1,4 @@
-"""What is kept of trainers that ended without saying goodbye."""
+"""What is kept of trainers that ended unexpectedly."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def test_it_folds_away_after_a_day(tmp_path: Path, later: float) -> None:
     ("status", "age", "causes", "stays"),
     [(b"\x07", 0, ["exit status 7"], True), (b"\0", 0, [], False), (b"", 0, [], True), (b"", 120, [], False)],
 )
-def test_the_exit_status_tells_whether_a_program_that_ends_is_lost(
+def test_the_exit_status_decides_whether_a_program_that_ends_is_lost(
     tmp_path: Path, status: bytes, age: float, causes: list[str], stays: bool
 ) -> None:
     lost.write(tmp_path, replace(one(), cause="", at=time.time() - age))
@@ -60,7 +60,7 @@ def test_the_exit_status_tells_whether_a_program_that_ends_is_lost(
 @pytest.mark.parametrize(
     "content", ["", "[", "[]", "{}", '{"address": "a", "trainer": "", "cause": "", "at": "x"}']
 )
-def test_what_is_no_record_is_passed_over(tmp_path: Path, content: str) -> None:
+def test_what_is_no_record_is_skipped(tmp_path: Path, content: str) -> None:
     (tmp_path / "odd.json").write_text(content)
     assert lost.read(tmp_path) == []
 

@@ -99,10 +99,10 @@ def test_a_refusal_is_logged_once_and_tried_again(
     registration.refresh()
     assert all(receiver.came.acquire(timeout=30) for _ in range(3))
     registration.remove()
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(told) == 1
-    assert "answers 429: not today" in told[0]
-    assert "secret" not in told[0]
+    reported = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(reported) == 1
+    assert "answers 429: not today" in reported[0]
+    assert "secret" not in reported[0]
 
 
 @pytest.mark.parametrize(

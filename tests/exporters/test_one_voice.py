@@ -25,7 +25,7 @@ from heapwatch.cli.sources import Sample, read_metrics
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
-from heapwatch.explain.received import told
+from heapwatch.explain.received import exposed_explanation
 from heapwatch.explain.schedule import LogLimit
 from heapwatch.explain.source.sites import Site
 from heapwatch.http.client import get_json, get_text
@@ -170,7 +170,7 @@ def test_the_series(trainer: Trainer) -> None:
     assert readings.by("trainer_memory_verdict", "verdict") == {
         word: float(word == trainer.case.word) for word in WORDS
     }
-    again = told(readings)
+    again = exposed_explanation(readings)
     assert again is not None
     agrees(trainer, headline(again))
     assert again.growth_bytes_per_minute == trainer.explanation.growth_bytes_per_minute

@@ -44,8 +44,8 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
     assert joining.token == "the-stacks-token"
     assert len(targets(stack.targets)) == 1
     line = joining.describe()
-    assert f"the stack in {stack.stack.state} sees it and may ask it to clean up" in line
-    assert "look at http://127.0.0.1:3009/" in line
+    assert f"the stack in {stack.stack.state} scrapes it and may ask it to clean up" in line
+    assert "dashboards: http://127.0.0.1:3009/" in line
     assert "the-stacks-token" not in line
     joining.remove()
     assert targets(stack.targets) == []
@@ -107,7 +107,7 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     waiting = registration()
     assert not waiting.refresh()
     assert targets(stacks.user_folder() / "targets")
-    assert "no running stack of yours sees it" in waiting.describe()
+    assert "no running stack of yours scrapes it" in waiting.describe()
     assert waiting.token is None
     stack = stand()
     assert waiting.refresh()
@@ -147,7 +147,7 @@ def test_a_stack_in_containers_does_not_reach_this_machine(stand):
     assert targets(stacks.user_folder() / "targets")
 
 
-def test_the_trainers_own_token_wins_and_a_different_one_is_told_once(stand, caplog):
+def test_the_trainers_own_token_wins_and_a_different_one_is_reported_once(stand, caplog):
     stand()
     with caplog.at_level(logging.WARNING, "heapwatch"):
         joining = registration(token="given-by-code")
@@ -194,7 +194,7 @@ def test_a_token_file_that_cannot_be_read_costs_cleanups_and_not_the_training(ca
     assert "/nowhere/token" in caplog.text
 
 
-def test_two_tokens_are_told_and_the_first_is_used(caplog, monkeypatch, tmp_path):
+def test_two_tokens_are_reported_and_the_first_is_used(caplog, monkeypatch, tmp_path):
     (tmp_path / "token").write_text("second")
     monkeypatch.setenv("HEAPWATCH_TOKEN", "first")
     monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(tmp_path / "token"))
@@ -210,7 +210,7 @@ def test_a_token_given_wrongly_is_the_callers_error():
         registration(token="")
 
 
-def test_a_folder_that_cannot_be_written_is_told_once(caplog, monkeypatch, tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported_once(caplog, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "file" / "targets"))
     joining = registration()

@@ -6,7 +6,7 @@ import pytest
 
 from heapwatch import stacks
 from tests.exporters.standing_stack import StandingStack
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_the_newest_comes_first_and_one_in_containers_last(tmp_path, stack):
 
 
 @pytest.mark.parametrize("content", ["", "[", "[]", "{}", '{"state": 1}', "\xff"])
-def test_a_damaged_file_is_passed_over(stack, content):
+def test_a_damaged_file_is_skipped(stack, content):
     (file,) = (stacks.user_folder() / "stacks").iterdir()
     damaged = file.with_name("damaged.json")
     damaged.write_bytes(content.encode("latin-1"))
@@ -66,23 +66,23 @@ def test_a_damaged_file_is_passed_over(stack, content):
     assert stacks.running() == [stack.stack]
 
 
-def test_a_file_that_others_could_have_written_is_passed_over(stack):
+def test_a_file_that_others_could_have_written_is_skipped(stack):
     (file,) = (stacks.user_folder() / "stacks").iterdir()
     file.chmod(0o666)
     assert stacks.running() == []
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_what_lies_beside_it_neither_hides_nor_holds_it(stack, kind):
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_files_next_to_it_neither_hide_nor_delay_it(stack, kind):
     (file,) = (stacks.user_folder() / "stacks").iterdir()
-    HOSTILE[kind](file.with_name("odd.json"))
+    UNREADABLE[kind](file.with_name("odd.json"))
     assert stacks.running() == [stack.stack]
 
 
 @pytest.mark.parametrize(
     "change", [{"answers_at": 1}, {"state": None}, {"targets": "a\0b"}, {"state": "\ud800"}, {"started": "1"}]
 )
-def test_a_file_with_fields_of_other_types_is_passed_over(stack, change, monkeypatch):
+def test_a_file_with_fields_of_other_types_is_skipped(stack, change, monkeypatch):
     (file,) = (stacks.user_folder() / "stacks").iterdir()
     odd = file.with_name("odd.json")
     odd.write_text(json.dumps(json.loads(file.read_text()) | change))

@@ -218,7 +218,7 @@ def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
 
 
 @pytest.mark.parametrize(
-    ("declare_badly", "told"),
+    ("declare_badly", "expected"),
     [
         (lambda watch: watch.entities("", []), "name '' is not allowed"),
         (lambda watch: watch.entities("food", 5), "a number would never change"),
@@ -243,8 +243,8 @@ def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
         (lambda watch: watch.cleanup("nuke"), "allowed: regular, emergency"),
     ],
 )
-def test_declarations_say_what_is_allowed(watch, declare_badly, told):
-    with pytest.raises(ValueError, match=told):
+def test_declarations_say_what_is_allowed(watch, declare_badly, expected):
+    with pytest.raises(ValueError, match=expected):
         declare_badly(watch)
 
 
@@ -361,7 +361,7 @@ def test_a_trainer_that_stopped_stepping_is_scraped_and_looks_stopped(trainer):
         assert values(second, "trainer_bodies", "type") == values(first, "trainer_bodies", "type")
 
 
-def test_checkpoints_are_noted_and_growth_is_told_by_label(watch, caplog):
+def test_checkpoints_are_noted_and_growth_is_reported_by_label(watch, caplog):
     watch.objects(Trainer)
     alive = [Trainer()]
     step_until_sampled(watch)

@@ -1,5 +1,8 @@
 """Every program for some minutes on each Python: `python -m tests.harmless [--seconds 300] [--only NAME]`.
 
+`--windows` traces the programs in windows of memray instead, hundreds a minute; `--preload jemalloc` or
+`tcmalloc_minimal` gives them another allocator.
+
 Prints a line for each program and exits with 1 if one of them was harmed. A library that a Python lacks is
 said to be missing. Programs run two at a time; `faulthandler` shows where a crash happened, and
 `PYTHONMALLOC=debug` finds memory that is written to after it was freed.
@@ -8,6 +11,7 @@ said to be missing. Programs run two at a time; `faulthandler` shows where a cra
 from __future__ import annotations
 
 import argparse
+import ctypes.util
 import os
 import subprocess
 import sys
@@ -40,6 +44,7 @@ _FILES = {
 PROGRAMS = {name: (file, library) for file, (library, names) in _FILES.items() for name in names}
 # What C code of torch changes fastest is also read by the readers alone, which come around more often then.
 READ_FAST = ("gradients", "graphs", "storages", "training_thread")
+PROFILED = ("traced",)  # by themselves: no window begins there
 # For imports, on a loaded machine; a program that hangs later ends itself.
 _START_SECONDS = 600
 
@@ -55,11 +60,21 @@ class Run(NamedTuple):
         return self.name if self.who == "all" else f"{self.name} ({self.who})"
 
 
-def run(one: Run, seconds: float) -> tuple[int, str]:
-    """Run a program; returns its exit code, negative for a signal, and what it printed."""
+def run(one: Run, seconds: float, preload: str = "") -> tuple[int, str]:
+    """Run a program; returns its exit code, negative for a signal, and what it printed.
+
+    Args:
+        one: what to run.
+        seconds: how long it runs.
+        preload: a shared library that is loaded before all others, as an allocator is.
+
+    """
     program = f"{PROGRAMS[one.name][0]}.{one.name}"
     arguments = ["-X", "faulthandler", "-m", "tests.harmless.program", program, str(seconds), one.who]
     environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=python_path())
+    if preload:
+        # The debugging allocator would stand before it.
+        environment |= {"LD_PRELOAD": preload, "PYTHONMALLOC": "malloc"}
     try:
         done = subprocess.run(
             [one.python, *arguments],
@@ -76,13 +91,17 @@ def run(one: Run, seconds: float) -> tuple[int, str]:
     return done.returncode, done.stdout.decode(errors="replace")
 
 
-def wanted(pythons: list[str], only: list[str]) -> Iterator[tuple[Run, str | None]]:
+def wanted(pythons: list[str], only: list[str], *, windows: bool) -> Iterator[tuple[Run, str | None]]:
     """The runs, each with the module that is missing for it, if any."""
     for python in pythons:
         for name, (_, library) in PROGRAMS.items():
-            if only and name not in only:
+            if (only and name not in only) or (windows and name in PROFILED):
                 continue
-            missing = None if has(python, library) else library
+            needed = [library, "memray"] if windows else [library]
+            missing = next((module for module in needed if not has(python, module)), None)
+            if windows:
+                yield Run(python, name, "windows"), missing
+                continue
             for who in ("all", "readers") if name in READ_FAST else ("all",):
                 yield Run(python, name, who), missing
 
@@ -99,20 +118,25 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300, help="how long each program runs")
     parser.add_argument("--only", nargs="*", default=[], choices=list(PROGRAMS), metavar="NAME")
     parser.add_argument("--python", nargs="*", default=[sys.executable], help="interpreters to run it on")
+    parser.add_argument("--windows", action="store_true", help="trace them in windows of memray")
+    parser.add_argument("--preload", default="", metavar="NAME", help="a shared library, as jemalloc")
     parser.add_argument("--jobs", type=int, default=2, help="programs at the same time")
     arguments = parser.parse_args()
+    preload = ctypes.util.find_library(arguments.preload) if arguments.preload else ""
+    if preload is None:
+        parser.error(f"there is no shared library {arguments.preload}")
     harmed = 0
     with ThreadPoolExecutor(arguments.jobs) as pool:
         started = []
-        for one, missing in wanted(arguments.python, arguments.only):
+        for one, missing in wanted(arguments.python, arguments.only, windows=arguments.windows):
             if missing is None:
-                started.append((one, pool.submit(run, one, arguments.seconds)))
+                started.append((one, pool.submit(run, one, arguments.seconds, preload)))
             else:
                 print(f"not run  {one.python} {one}: {missing} is not installed", flush=True)
         for one, outcome in started:
             code, output = outcome.result()
-            told = next((line for line in output.splitlines() if line.startswith(f"{one.name}: ")), "")
-            print(f"{'ok      ' if code == 0 else 'HARMED  '} {one.python} {told or one}", flush=True)
+            reported = next((line for line in output.splitlines() if line.startswith(f"{one.name}: ")), "")
+            print(f"{'ok      ' if code == 0 else 'HARMED  '} {one.python} {reported or one}", flush=True)
             if code:
                 harmed += 1
                 print(f"exit code {code}\n{output[-6000:]}", flush=True)

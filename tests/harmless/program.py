@@ -1,7 +1,8 @@
-"""Runs one program under watch: `python -m tests.harmless.program FILE.NAME SECONDS [all|readers|nothing]`.
+"""Runs one program under watch: `python -m tests.harmless.program FILE.NAME SECONDS [WHO]`.
 
-The last argument says who reads: `readers` are the readers of single objects alone, which then come around
-most often; with `nothing` the program shows that it is sound by itself. Exits with 0 if the program ran
+WHO says who reads: `all` is usual; `readers` are the readers of single objects alone, which then come around
+most often; `windows` are windows of memray, one after the other; with `nothing` the program shows that it is
+sound by itself. Exits with 0 if the program ran
 through, it was read, and nothing was kept alive.
 """
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from heapwatch import Watch
 from heapwatch.explain.engine import Explainer
+from heapwatch.explain.tracing.native import WINDOW_SECONDS, NativeTracer
 from heapwatch.explain.weigh import traits_of
 from heapwatch.measure.introspection.containers import array_bytes, items_in, shape_of
 from heapwatch.measure.introspection.layout import classes, layout_of
@@ -34,6 +35,8 @@ from heapwatch.runtime.owned_reads import OwnedReads
 
 _FEWEST_ROUNDS = 3
 _SPEED = 500.0  # seconds of the explainer's clock in a second
+_WINDOW_SECONDS = 0.005
+_READ_EACH = 100  # windows, of which one is read
 _EXPECTED = (OutOfTime, ContainerChanged, RuntimeError, TypeError, ValueError)
 
 
@@ -57,8 +60,13 @@ class Readers:
         self._threads: list[threading.Thread] = []
 
     def start(self, who: str) -> None:
-        """Begin to read with `all` of it, the `readers` alone, or `nothing`."""
-        reading = {"all": (self._explain, self._measure, self._read), "readers": (self._read,), "nothing": ()}
+        """Begin to read: `all`, the `readers` or the `windows` of memray alone, or `nothing`."""
+        reading = {
+            "all": (self._explain, self._measure, self._read),
+            "readers": (self._read,),
+            "windows": (self._trace,),
+            "nothing": (),
+        }
         for read in reading[who]:
             thread = threading.Thread(
                 target=self._repeat, args=[read], name=f"{OWN_THREADS}{read.__name__}", daemon=True
@@ -80,7 +88,7 @@ class Readers:
 
     def few(self, who: str) -> list[str]:
         """What was read too few times to have shown anything."""
-        counted = {"all": "explain", "readers": "objects read"}.get(who)
+        counted = {"all": "explain", "readers": "objects read", "windows": "windows"}.get(who)
         return [] if counted is None or self._counts[counted] >= _FEWEST_ROUNDS else [counted]
 
     def problems(self, who: str) -> list[str]:
@@ -138,6 +146,23 @@ class Readers:
                 continue
             finally:
                 self._counts["objects read"] += 1
+
+    def _trace(self) -> None:
+        now = 0.0
+        tracer = NativeTracer(lambda: now)
+        tracer.enabled = True
+        tracer.step(1.0)
+        self._stopped.wait(_WINDOW_SECONDS)
+        if self._counts["windows"] % _READ_EACH == 0:
+            now = WINDOW_SECONDS
+            tracer.step(0.0)
+            while tracer._reader is not None:
+                self._stopped.wait(0.1)
+                tracer.step(0.0)
+        tracer.stop()
+        if not tracer.enabled:
+            raise RuntimeError("memory of C code is not traced any more")
+        self._counts["windows"] += tracer.windows
 
     def _read_tensor(self, tensor: Any) -> None:
         for _ in range(50):

@@ -13,6 +13,7 @@ from tests.harmless.__main__ import PROGRAMS, READ_FAST, Run, has, run
 
 SECONDS = 3
 RUNS = [(name, "all") for name in PROGRAMS] + [(name, "readers") for name in READ_FAST]
+RUNS += [(name, "windows") for name in ("forks", "several_threads")]
 
 
 @pytest.mark.timeout(400)

@@ -69,9 +69,11 @@ def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
         raise PackageError("apt-get said: no network")
 
     monkeypatch.setattr(binaries, "unpack", fail)
-    with pytest.raises(StackError, match=r"not on PATH: prometheus; .*no network.*check the network") as told:
+    with pytest.raises(
+        StackError, match=r"not on PATH: prometheus; .*no network.*check the network"
+    ) as raised:
         binaries.find(settings(tmp_path), print)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_what_was_fetched_is_not_fetched_again(
@@ -121,7 +123,7 @@ def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: 
     assert cached.prometheus.path == found.prometheus.path
 
 
-def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_stand_in(
+def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_are_used(
     tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = debian(monkeypatch)
@@ -135,7 +137,7 @@ def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_stand_in(
     assert len([line for line in said if f"127.0.0.1:{port} does not answer" in line]) == 2
 
 
-def test_a_wrong_checksum_is_said_and_debian_stands_in(
+def test_a_wrong_checksum_is_said_and_debian_is_used(
     tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debian(monkeypatch)
@@ -148,7 +150,7 @@ def test_a_wrong_checksum_is_said_and_debian_stands_in(
 
 
 @pytest.mark.parametrize("manner", ["unranged", "hanging"])
-def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_stands_in(
+def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_is_used(
     tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, manner: str
 ) -> None:
     monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
@@ -162,7 +164,7 @@ def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_stands_in(
         assert "\n" not in line
 
 
-def test_debians_alertmanager_without_its_templates_is_passed_over(
+def test_debians_alertmanager_without_its_templates_is_skipped(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     templates = bytes(tmp_path / "templates")

@@ -89,7 +89,7 @@ def test_an_installation_that_failed_leaves_no_stamp(
     assert not (tmp_path / "state" / "venv" / "complete").exists()
 
 
-def test_an_old_python_is_told_in_one_line(
+def test_an_old_python_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bootstrap.sys, "version_info", (3, 9, 2))

@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
     assert f"port {port} (dashboards) is taken by" in capsys.readouterr().err
 
 
-def test_a_clone_goes_on_with_make_and_an_installation_with_its_command(tmp_path: Path) -> None:
+def test_a_clone_continues_with_make_and_an_installation_with_its_command(tmp_path: Path) -> None:
     user = {"XDG_STATE_HOME": str(tmp_path)}
     default = str(tmp_path / "heapwatch" / "stack")
     installed = how_to_go_on(Settings.from_environment({**user, "HEAPWATCH_STATE": default}))

@@ -79,7 +79,7 @@ def test_foreign_images_are_pinned_and_can_be_overridden(composed: dict[str, Any
         ), release.name
 
 
-def test_no_password_stands_in_the_file(composed: dict[str, Any]) -> None:
+def test_no_password_is_in_the_file(composed: dict[str, Any]) -> None:
     grafana = composed["services"]["dashboards"]["environment"]
     assert re.fullmatch(
         r"\$\$?__file\{/run/heapwatch/grafana-admin-password\}", grafana["GF_SECURITY_ADMIN_PASSWORD"]
@@ -206,7 +206,7 @@ def test_a_wrong_setting_is_named_before_anything_starts(
     assert ran == []
 
 
-def test_another_token_makes_what_reads_it_anew(tmp_path: Path) -> None:
+def test_another_token_makes_what_reads_it_again(tmp_path: Path) -> None:
     stack, settings = stack_of(tmp_path)
     configuration.make_secrets(settings)
     before = stack._environment()["HEAPWATCH_REVISION"]

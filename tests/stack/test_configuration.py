@@ -47,11 +47,11 @@ def test_a_token_of_the_environment_is_that_of_every_service(
 ) -> None:
     (tmp_path / "own-token").write_text("chosen\n")
     given = {"HEAPWATCH_TOKEN": "chosen", "HEAPWATCH_TOKEN_FILE": str(tmp_path / "own-token")}
-    told = dataclasses.replace(settings, environment={name: given[name]})
-    configuration.lay_out(told)
-    assert told.token_file.read_text() == "chosen\n"
-    assert told.webhook_token_file.read_text() == webhook_token("chosen") + "\n"
-    assert {file.stat().st_mode & 0o777 for file in told.token_file.parent.iterdir()} == {0o600}
+    reported = dataclasses.replace(settings, environment={name: given[name]})
+    configuration.lay_out(reported)
+    assert reported.token_file.read_text() == "chosen\n"
+    assert reported.webhook_token_file.read_text() == webhook_token("chosen") + "\n"
+    assert {file.stat().st_mode & 0o777 for file in reported.token_file.parent.iterdir()} == {0o600}
     assert settings.logs.stat().st_mode & 0o777 == 0o700
 
 

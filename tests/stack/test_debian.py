@@ -52,9 +52,9 @@ def test_without_network_there_is_one_line_and_no_folder(
         tmp_path, monkeypatch, "echo \"E: Failed to fetch: Temporary failure resolving 'deb'\" >&2; exit 100"
     )
     place = tmp_path / "state" / "packages"
-    with pytest.raises(PackageError, match="Temporary failure resolving") as told:
+    with pytest.raises(PackageError, match="Temporary failure resolving") as raised:
         unpack(["sample"], place, lambda text: None)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert list(place.parent.iterdir()) == []
 
 

@@ -106,7 +106,7 @@ def test_what_a_slow_trainer_leaks_later_is_cleaned_up_too(demonstration):
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(30, 20), (0.25, 35)])
-def test_the_trainer_has_to_go_on_without_the_leak_for_a_while(demonstration, clock, rate, seconds):
+def test_the_trainer_has_to_continue_without_the_leak_for_a_while(demonstration, clock, rate, seconds):
     demonstration(Loop(rate=rate))._see_leftovers_gone(HEALTHY)
     assert seconds <= clock.now < seconds + 10
 

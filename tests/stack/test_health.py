@@ -126,7 +126,7 @@ def test_an_old_heartbeat_is_no_proof() -> None:
 
 
 def test_an_alertmanager_that_refuses_the_alert_is_said_at_once() -> None:
-    with pytest.raises(StackError, match=r"Alertmanager takes no alert: .*400"):
+    with pytest.raises(StackError, match=r"Alertmanager accepts no alert: .*400"):
         AlertPath(delivers=True, accepted=400).prove(fresh=True)
 
 

@@ -13,7 +13,7 @@ from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_viewer.unwell import UNWELL
 
 
-def test_a_service_that_is_unwell_for_long_is_told_of_once_and_so_is_its_recovery(
+def test_a_service_that_is_unhealthy_for_long_is_reported_once_and_so_is_its_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     states = iter(["not answering"] * 2 + ["healthy"] + ["not answering"] * 9 + ["healthy"] * 2)

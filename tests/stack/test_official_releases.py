@@ -62,18 +62,18 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
         try:
             stack.up()
             assert [row.service for row in stack.status() if not row.healthy] == []
-            told = httpx.get(settings.url(settings.ports.dashboards) + "/api/health").json()
+            reported = httpx.get(settings.url(settings.ports.dashboards) + "/api/health").json()
         finally:
             stack.down()
     assert processes.of_stack(settings.state) == []
     assert f"prometheus {PROMETHEUS.version}: official release {PROMETHEUS.version}" in said
     assert f"dashboards: Grafana, official release {GRAFANA.version}" in said
-    assert told["arguments"] == ["server", f"--homepath={tmp_path}/cache/{GRAFANA.folder}"]
-    assert told["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
-    assert told["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
-    assert told["GF_PATHS_DATA"].startswith(str(settings.state))
-    assert told["GF_SECURITY_ADMIN_PASSWORD"] == f"$__file{{{settings.grafana_password_file}}}"
+    assert reported["arguments"] == ["server", f"--homepath={tmp_path}/cache/{GRAFANA.folder}"]
+    assert reported["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
+    assert reported["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert reported["GF_PATHS_DATA"].startswith(str(settings.state))
+    assert reported["GF_SECURITY_ADMIN_PASSWORD"] == f"$__file{{{settings.grafana_password_file}}}"
     assert settings.grafana_password_file.stat().st_mode & 0o777 == 0o600
-    boards = Path(told["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    boards = Path(reported["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
     assert json.loads(boards.read_text())["uid"] == "heapwatch-fleet"
-    assert (Path(told["GF_PATHS_PROVISIONING"]) / "datasources" / "prometheus.yml").is_file()
+    assert (Path(reported["GF_PATHS_PROVISIONING"]) / "datasources" / "prometheus.yml").is_file()

@@ -62,7 +62,7 @@ RULE = "groups: [{name: x, rules: [{alert: A, expr: 'sum('}]}]"
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "expected"),
     [
         ("prometheus/rules/broken.yml", RULE, "broken.yml"),
         ("prometheus/rules/broken.yml", "groups: [", "broken.yml"),
@@ -71,23 +71,23 @@ RULE = "groups: [{name: x, rules: [{alert: A, expr: 'sum('}]}]"
     ],
 )
 def test_a_broken_file_is_named_in_one_line(
-    settings: Settings, binaries: Binaries, file: str, text: str | None, told: str
+    settings: Settings, binaries: Binaries, file: str, text: str | None, expected: str
 ) -> None:
     path = settings.data / file
     path.write_text(text if text is not None else "nonsense: 1\n" + path.read_text())
     configuration.lay_out(settings)
     with pytest.raises(StackError, match="is broken, nothing was started") as error:
         preflight.check_configuration(settings, binaries)
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "riscv64")]
 )
-def test_an_unsupported_system_is_told_what_it_can_do(system: str, machine: str) -> None:
-    told = f"{system} on {machine} is not supported without Docker: .*MODE=docker"
-    with pytest.raises(StackError, match=told):
+def test_an_unsupported_system_gets_a_hint(system: str, machine: str) -> None:
+    reported = f"{system} on {machine} is not supported without Docker: .*MODE=docker"
+    with pytest.raises(StackError, match=reported):
         preflight.check_system(system, machine)
 
 
@@ -96,12 +96,14 @@ def test_supported_systems_pass() -> None:
         preflight.check_system("linux", machine)
 
 
-def test_a_taken_port_is_told_with_who_holds_it(settings: Settings) -> None:
+def test_a_taken_port_is_reported_with_who_holds_it(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         endpoint = Endpoint("receiver", port, "HEAPWATCH_RECEIVER_PORT", "/")
-        told = rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python.*RECEIVER_PORT=NUMBER"
-        with pytest.raises(StackError, match=told):
+        reported = (
+            rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python.*RECEIVER_PORT=NUMBER"
+        )
+        with pytest.raises(StackError, match=reported):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])
 
@@ -117,8 +119,8 @@ def test_nothing_starts_where_a_port_is_taken(tmp_path: Path) -> None:
     assert not settings.etc.exists()
 
 
-def test_an_address_of_another_machine_is_told(settings: Settings) -> None:
+def test_an_address_of_another_machine_is_reported(settings: Settings) -> None:
     elsewhere = dataclasses.replace(settings, bind="192.0.2.1")
-    told = r"HEAPWATCH_BIND is '192\.0\.2\.1', which is not an address of this machine"
-    with pytest.raises(StackError, match=told):
+    reported = r"HEAPWATCH_BIND is '192\.0\.2\.1', which is not an address of this machine"
+    with pytest.raises(StackError, match=reported):
         preflight.check_ports(elsewhere, [Endpoint("x", 12345, "X", "/")])

@@ -51,7 +51,7 @@ def test_a_download_that_is_cut_off_is_resumed(tmp_path: Path, said: list[str]) 
     assert [wanted is not None for _, wanted in asked] == [False, True, True]
 
 
-def test_an_interrupted_download_goes_on_the_next_time(tmp_path: Path, said: list[str]) -> None:
+def test_an_interrupted_download_continues_the_next_time(tmp_path: Path, said: list[str]) -> None:
     (tmp_path / f"{RELEASE.folder}.tar.gz.partial").write_bytes(CONTENT[:100_000])
     with serving({NAME: CONTENT}) as (address, asked):
         bring(RELEASE, tmp_path, address, said.append)
@@ -61,10 +61,10 @@ def test_an_interrupted_download_goes_on_the_next_time(tmp_path: Path, said: lis
 def test_a_server_that_always_cuts_off_is_given_up_in_one_line(tmp_path: Path, said: list[str]) -> None:
     with (
         serving({NAME: CONTENT}, "unranged", most=1000) as (address, asked),
-        pytest.raises(DownloadError, match="ends early or stalls") as told,
+        pytest.raises(DownloadError, match="ends early or stalls") as raised,
     ):
         bring(RELEASE, tmp_path, address, said.append)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert len(asked) == 2
     assert RELEASE.folder not in left(tmp_path)
 
@@ -98,13 +98,13 @@ def test_a_trickle_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     progress.count(releases.STALL_BYTES)
 
 
-def test_an_absent_server_and_a_missing_file_are_told_apart(tmp_path: Path, said: list[str]) -> None:
+def test_an_absent_server_and_a_missing_file_are_distinguished(tmp_path: Path, said: list[str]) -> None:
     (port,) = free_ports(1)
     with pytest.raises(NoAnswer, match=rf"127\.0\.0\.1:{port} does not answer"):
         bring(RELEASE, tmp_path, f"http://127.0.0.1:{port}", said.append)
-    with serving({}) as (address, _), pytest.raises(DownloadError, match="answers 404") as told:
+    with serving({}) as (address, _), pytest.raises(DownloadError, match="answers 404") as raised:
         bring(RELEASE, tmp_path, address, said.append)
-    assert not isinstance(told.value, NoAnswer)
+    assert not isinstance(raised.value, NoAnswer)
 
 
 def test_an_archive_that_lacks_its_program_is_not_unpacked(tmp_path: Path, said: list[str]) -> None:

@@ -45,7 +45,7 @@ def test_what_another_user_may_have_put_beside_the_state_folder_is_no_clone(tmp_
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "expected"),
     [
         *(
             ("PROMETHEUS_PORT", text, f"is {text!r}; it must be a port number from 1 to 65535")
@@ -55,8 +55,8 @@ def test_what_another_user_may_have_put_beside_the_state_folder_is_no_clone(tmp_
         ("PROFILE", "fast", "is 'fast'; it may be one of default, .*aggressive"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_it_may_be(name: str, value: str, told: str) -> None:
-    with pytest.raises(StackError, match=f"HEAPWATCH_{name} {told}"):
+def test_a_wrong_value_is_named_with_what_it_may_be(name: str, value: str, expected: str) -> None:
+    with pytest.raises(StackError, match=f"HEAPWATCH_{name} {expected}"):
         Settings.from_environment({f"HEAPWATCH_{name}": value})
 
 
@@ -94,7 +94,7 @@ def test_links_of_alerts_lead_to_this_stack_unless_the_environment_says_otherwis
         ("HEAPWATCH_SLACK_URLS", "HEAPWATCH_SLACK_URL"),
     ],
 )
-def test_a_misspelt_name_is_told_with_the_nearest_known_one(misspelt: str, meant: str) -> None:
+def test_a_misspelt_name_is_reported_with_the_nearest_known_one(misspelt: str, meant: str) -> None:
     with pytest.raises(StackError, match=f"nothing reads {misspelt}; did you mean {meant}"):
         refuse_unknown({misspelt: "true", "HOME": "/"})
 

@@ -19,7 +19,7 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Settings
 from tests.support.repository import REPOSITORY
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 TRAINER = """
 import pathlib, sys
@@ -42,14 +42,12 @@ def settings(tmp_path: Path) -> Settings:
     return made
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 @pytest.mark.parametrize("name", ["etc/prometheus.yml", "secrets/webhook-token", "secrets/token"])
-def test_what_lies_in_the_place_of_a_file_of_ours_is_replaced(
-    settings: Settings, name: str, kind: str
-) -> None:
+def test_what_is_in_the_place_of_a_file_of_ours_is_replaced(settings: Settings, name: str, kind: str) -> None:
     file = settings.state / name
     file.unlink()
-    HOSTILE[kind](file)
+    UNREADABLE[kind](file)
     if kind == "a folder":
         with pytest.raises(OSError, match=file.name):
             configuration.lay_out(settings)
@@ -94,23 +92,23 @@ def test_a_link_to_an_endless_device_is_named_too_and_one_to_nothing_is_not(sett
 
 @pytest.mark.parametrize("kind", [*SPECIAL, "a folder"])
 def test_up_and_down_do_not_wait_for_a_lock_that_is_none(settings: Settings, kind: str) -> None:
-    HOSTILE[kind](settings.state / "run" / "lock")
+    UNREADABLE[kind](settings.state / "run" / "lock")
     with pytest.raises(UnusableFile, match="run/lock"):
         NativeStack(settings, print).down()
 
 
-def test_who_holds_the_lock_is_told(settings: Settings) -> None:
+def test_who_holds_the_lock_is_reported(settings: Settings) -> None:
     stack = NativeStack(settings, print)
     with stack._locked(), pytest.raises(StackError, match=f"process {os.getpid()} is bringing"):
         stack.down()
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_what_was_loaded_and_the_last_line_of_a_log_are_read_without_waiting(
     settings: Settings, kind: str
 ) -> None:
-    HOSTILE[kind](settings.state / "run" / "loaded.json")
-    HOSTILE[kind](settings.logs / "prometheus.log")
+    UNREADABLE[kind](settings.state / "run" / "loaded.json")
+    UNREADABLE[kind](settings.logs / "prometheus.log")
     stack = NativeStack(settings, print)
     assert stack._loaded() in ({}, {"a": [float("inf"), None]})
     assert "prometheus.log" in stack._last_line("prometheus")
@@ -131,22 +129,22 @@ def dead_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_the_keeper_sweeps_beside_it(
     settings: Settings, kind: str, dead_target: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    HOSTILE[kind](settings.targets / "a.json")
+    UNREADABLE[kind](settings.targets / "a.json")
     shutil.copy2(dead_target, settings.targets)
     keeper._sweep(settings.targets, KernelKills())
     assert "has ended without removing its target" in capsys.readouterr().out
     assert {path.name for path in settings.targets.iterdir()} == {"a.json", "lost"}
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_the_keeper_starts_the_stack_again_whatever_its_log_is(
     settings: Settings, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    HOSTILE[kind](settings.logs / "keeper.log")
+    UNREADABLE[kind](settings.logs / "keeper.log")
     started: list[object] = []
     monkeypatch.setenv("HEAPWATCH_STATE", str(settings.state))
     monkeypatch.setattr(keeper.select, "select", lambda *_: [[1]])
@@ -157,7 +155,7 @@ def test_the_keeper_starts_the_stack_again_whatever_its_log_is(
 
 @pytest.mark.parametrize("kind", [*SPECIAL, "a folder"])
 def test_make_does_not_wait_for_a_lock_that_is_none(tmp_path: Path, kind: str) -> None:
-    HOSTILE[kind](tmp_path / "bootstrap.lock")
+    UNREADABLE[kind](tmp_path / "bootstrap.lock")
     with (
         pytest.raises(UnusableFile, match=r"bootstrap\.lock"),
         state_folder.locked(tmp_path / "bootstrap.lock"),
@@ -169,7 +167,7 @@ def test_make_does_not_wait_for_a_lock_that_is_none(tmp_path: Path, kind: str) -
 def test_the_mark_of_a_folder_is_a_file(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / state_folder.OWN_FOLDER
     folder.mkdir()
-    HOSTILE[kind](folder / state_folder.NAME)
+    UNREADABLE[kind](folder / state_folder.NAME)
     with pytest.raises(UnusableFile, match=state_folder.NAME):
         state_folder.make(folder)
 
@@ -180,7 +178,7 @@ def test_a_secret_that_the_containers_are_given_is_a_small_file(tmp_path: Path, 
     for folder in (given, handed):
         folder.mkdir()
     for name in containers.READERS:
-        HOSTILE[kind](given / name)
+        UNREADABLE[kind](given / name)
     with pytest.raises((StackError, OSError), match=next(iter(containers.READERS))):
         containers.prepare(tmp_path, tmp_path, given, handed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from heapwatch.cli.main import main
 from heapwatch_stack import state_folder
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.state_folder import locked
+from tests.support.repository import REPOSITORY
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +51,19 @@ def test_clean_leaves_what_somebody_put_into_the_state_folder(
     (state / "notes.txt").unlink()
     assert main(["clean", "--mode", "native"]) == 0
     assert not state.exists()
+
+
+def test_clean_knows_every_folder_that_make_and_ci_make() -> None:
+    """Written as `$(HEAPWATCH_STATE)/NAME`, `$(call own,NAME,...)`, `$state/NAME`, `... / "NAME"`."""
+    scripts = [REPOSITORY / "Makefile", *(REPOSITORY / ".ci").iterdir()]
+    text = "\n".join(path.read_text() for path in scripts)
+    made = set(re.findall(r"HEAPWATCH_STATE\)/([\w-]+)|call own,([\w-]+)|\$state/([\w-]+)", text))
+    made |= set(re.findall(r"\.heapwatch\}/([\w-]+)()()", text))
+    for program in (REPOSITORY / "benchmarks").rglob("*.py"):
+        made |= set(re.findall(r'"HEAPWATCH_STATE".*?\) / "([\w-]+)"()()', program.read_text()))
+    names = {next(filter(None, found)) for found in made}
+    assert {"venv", "docs", "site", "dist", "light", "third-party", "pictures"} <= names
+    assert names <= set(state_folder.OWN)
 
 
 def test_a_link_in_the_state_folder_is_removed_and_not_followed(tmp_path: Path) -> None:

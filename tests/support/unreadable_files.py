@@ -27,7 +27,7 @@ def _socket(path: Path) -> None:
             os.close(here)
 
 
-HOSTILE: dict[str, Callable[[Path], Any]] = {
+UNREADABLE: dict[str, Callable[[Path], Any]] = {
     "a pipe": lambda path: os.mkfifo(path, 0o600),
     "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
     "a link to nothing": lambda path: path.symlink_to(path.with_name("nothing")),

@@ -17,7 +17,7 @@ from benchmarks.cases.plugins.trials import keep, load, try_out
 from benchmarks.running import ROOT
 
 # by its first name, so that earlier results count
-RESULTS = Path(os.environ.get("HEAPWATCH_STATE", ROOT / ".heapwatch")).absolute() / "zoo-plugins"
+RESULTS = Path(os.environ.get("HEAPWATCH_STATE", ROOT / ".heapwatch")).absolute() / "cases-plugins"
 
 
 def main() -> int:

@@ -19,36 +19,36 @@ _INTRODUCTION = """# Leak cases as unit tests
 
 <!-- Written by `make bench-cases-plugins`. -->
 
-Each of the [leak cases](leak-cases.md) and its healthy twin as a test, under
-[our marker](testing-for-leaks.md) and under two other pytest plugins that look for leaks. A test of a leak
+Each of the [leak cases](leak-cases.md) and its healthy twin as a test, with
+[our marker](testing-for-leaks.md) and with two other pytest plugins that find leaks. A test of a leak
 should fail, a test of a twin should pass. The last run of each counts.
 {ran} of {all} cases have been run{missing}.
 """
-_RULES = """## How it is done
+_RULES = """## Method
 
 The scripts loop forever and sleep in each iteration. A driver runs them in a thread of the test, with a clock
-that stands still between rounds: one unit of work is {seconds:g} s of the script's own time, and its sleeps
-take none. The first unit is in a fixture, so what the script imports is no growth. Each plugin runs alone, in
-a process of its own, for {limit:.0f} s at most. Seconds are those of the leak and of the twin, with the start
+that stops between rounds. One unit of work is {seconds:g} s of the script's own time, and its sleeps
+take no time. The first unit is in a fixture, so what the script imports is not growth. Each plugin runs in
+its own process, for {limit:.0f} s at most. Seconds are those of the leak and of the twin, with the start
 of Python and all imports, on a machine that does other things as well.
 
-A failure counts if it is the plugin's own. It is *named* when one of the first {top} things that it tells is
+A failure counts if the plugin causes it. It is *named* when one of the first {top} things that it reports is
 the right holder, type or kind of memory. It has the right *line* when one of them is a line that allocates or
-keeps what leaks. Both are judged as in the [leak cases](leak-cases.md#how-it-is-scored); pytest-memray tells
-lines only. A plugin that breaks, or a test that does not end, is an error: neither pass nor fail.
+keeps what leaks. Both are judged as in the [leak cases](leak-cases.md#how-it-is-scored). pytest-memray
+reports only lines. A plugin that breaks, or a test that does not end, is an error: neither pass nor fail.
 
 """
-_LIMITS = """## What to know of ours
+_LIMITS = """## Limits of our marker
 
-- A test cannot know what is kept on purpose. `token_views` collects one small tensor a frame, in its twin as
-  well, and four of them a round are just above the 4 kB that count as growth. Such a test needs `allow`.
+- A test cannot know what is kept on purpose. The twin of `token_views` also collects one small tensor a
+  frame. Four of them a round are just above the 4 kB that count as growth. Such a test needs `allow`.
 - A buffer with a bound passes while it fills, unless it needs more memory than the machine has when it is
   full. So the tests of `episode_infos`, `episode_storage` and `oversized_replay` pass on a machine with
   enough memory for the buffer. This one has {memory}.
-- Where memory outside Python objects grows, no line is known.
-- Ours was mended on these cases, the others were not. Before that, 36 of the 40 leaks failed and 33 were
-  named; the leaks of `evaluation_processes`, `infos_of_infos`, `oversized_replay` and `trimmed_rollouts`
-  passed.
+- If memory outside Python objects grows, the line is not known.
+- Our marker was improved with these cases, the other plugins were not. Before that, 36 of the 40 leaks failed
+  and 33 were named; the leaks of `evaluation_processes`, `infos_of_infos`, `oversized_replay` and
+  `trimmed_rollouts` passed.
 """
 
 
@@ -65,17 +65,17 @@ def write(path: Path, cases: Sequence[Case], results: Mapping[str, Mapping[str, 
     if not run:
         return
     missing = [case.name for case in cases if case not in run]
-    told = {case.name: results[case.name] for case in run}
+    tried = {case.name: results[case.name] for case in run}
     rules = _RULES.format(seconds=ROUND_SECONDS, limit=LIMIT_SECONDS, top=TOP)
     parts = [
         _INTRODUCTION.format(
             ran=len(run), all=len(cases), missing=f"; not yet: {', '.join(missing)}" if missing else ""
         ),
-        totals_table(told).markdown(),
-        cases_table(run, told).markdown(),
+        totals_table(tried).markdown(),
+        cases_table(run, tried).markdown(),
         rules + "\n".join(f"- {one.title}: {one.rule}." for one in PLUGINS.values()),
         _LIMITS.format(memory=size_text(memory_limit())),
-        wrong(told),
+        wrong(tried),
     ]
     path.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
 
@@ -121,7 +121,7 @@ def wrong(results: Mapping[str, Mapping[str, Trial]]) -> str:
             lines.append(f"- {title}, {case}: the leak {_of(trial.leak)}")
         if trial and trial.twin.said != "passes":
             lines.append(f"- {title}, {case}: the twin {_of(trial.twin)}")
-    return "\n".join(["## What went wrong", "", *lines]) if lines else ""
+    return "\n".join(["## Wrong results", "", *lines]) if lines else ""
 
 
 def _cells(trial: Trial) -> list[str]:

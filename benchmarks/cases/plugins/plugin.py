@@ -72,10 +72,10 @@ _KINDS = {
 def ours(output: str) -> tuple[ToolFinding, ...]:
     """A path or a type in each line, with the line that fills it."""
     found = []
-    for told in _OURS.finditer(output.partition("something grows")[2]):
-        name, about = told["name"], told["about"]
+    for match in _OURS.finditer(output.partition("something grows")[2]):
+        name, about = match["name"], match["about"]
         kind = _KINDS.get(about, "container")
-        filled = _FILLED.search(told["rest"])
+        filled = _FILLED.search(match["rest"])
         found.append(
             ToolFinding(
                 path=name if kind == "container" else None,
@@ -93,8 +93,8 @@ _ALLOCATED = re.compile(r"^E? +(?P<place>\S+:\d+) +\+[\d.]+ KiB per call", re.MU
 
 def leak_hunter(output: str) -> tuple[ToolFinding, ...]:
     """The first type goes with the first place, the second with the second, and so on."""
-    types = [told["type"] for told in _GROWING.finditer(output)]
-    places = [site(told["place"]) for told in _ALLOCATED.finditer(output)]
+    types = [match["type"] for match in _GROWING.finditer(output)]
+    places = [site(match["place"]) for match in _ALLOCATED.finditer(output)]
     return tuple(
         ToolFinding(type=name, sites=tuple(places[index : index + 1])) for index, name in enumerate(types)
     )
@@ -108,11 +108,11 @@ _FRAME = re.compile(r":(?P<place>/[^:\n]*train\.py:\d+)$", re.MULTILINE)
 def memray(output: str) -> tuple[ToolFinding, ...]:
     """The innermost line of the script in each stack, the stack that leaks most first."""
     stacks = sorted(
-        _LEAKED.finditer(output), key=lambda told: -float(told["size"]) * _UNITS.get(told["unit"], 1.0)
+        _LEAKED.finditer(output), key=lambda match: -float(match["size"]) * _UNITS.get(match["unit"], 1.0)
     )
     found = []
-    for told in stacks:
-        frame = _FRAME.search(told["stack"])
+    for match in stacks:
+        frame = _FRAME.search(match["stack"])
         found.append(ToolFinding(sites=(site(frame["place"]),) if frame else ()))
     return tuple(found)
 

@@ -97,8 +97,8 @@ def _words(path: str | None, kind: str | None, sites: tuple[tuple[str, int], ...
 
 
 def _broken(outcome: Outcome) -> str:
-    told = [line for line in outcome.stdout.splitlines() if line.startswith(("E  ", "ERROR", "FAILED"))]
-    said = told[0].removeprefix("E").strip() if told else outcome.last_words
+    lines = [line for line in outcome.stdout.splitlines() if line.startswith(("E  ", "ERROR", "FAILED"))]
+    said = lines[0].removeprefix("E").strip() if lines else outcome.last_words
     return f"pytest ended with {outcome.status}: {said}"[:200]
 
 

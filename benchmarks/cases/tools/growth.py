@@ -28,7 +28,7 @@ def steady(snapshots: Sequence[Mapping[str, float]], *, at_least: float) -> list
 
 
 def least_bytes(seconds: float) -> float:
-    """Growth between the first snapshot and the last that matters, for tools that tell bytes."""
+    """Growth between the first snapshot and the last that matters, for tools that report bytes."""
     return BYTES_PER_MINUTE * seconds * (SNAPSHOTS[-1] - SNAPSHOTS[0]) / 60
 
 

@@ -25,7 +25,7 @@ from benchmarks.cases.tools.growth import SNAPSHOTS, least_bytes, steady
 
 _FRAMES = 16
 _UNIT_SECONDS = 2.0
-Told = list[tuple[str | None, str | None]]  # a type, a place as `file:line`, or both
+Reported = list[tuple[str | None, str | None]]  # a type, a place as `file:line`, or both
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ class InProcessTool:
     Args:
         title: what it is called.
         rule: how its output is read, in words.
-        tell: what it tells of a script after so many seconds, most first.
+        report: what it reports about a script after so many seconds, most first.
         start: called before the script.
 
     """
 
     title: str
     rule: str
-    tell: Callable[[float, str], Told]
+    report: Callable[[float, str], Reported]
     start: Callable[[], object] = lambda: None
 
 
-def findings(told: Iterable[tuple[str | None, str | None]]) -> tuple[ToolFinding, ...]:
-    """Findings of what a tool told."""
-    return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in told)
+def findings(reported: Iterable[tuple[str | None, str | None]]) -> tuple[ToolFinding, ...]:
+    """Findings of what a tool reported."""
+    return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in reported)
 
 
 def site(name: str) -> tuple[str, int]:
@@ -66,7 +66,7 @@ def _grown(take: Callable[[], dict[str, float]], seconds: float, at_least: float
     return [name for name, _ in steady(snapshots, at_least=at_least)]
 
 
-def _tracemalloc(seconds: float, script: str) -> Told:
+def _tracemalloc(seconds: float, script: str) -> Reported:
     def by_line() -> dict[str, float]:
         held: Counter[str] = Counter()
         for statistic in tracemalloc.take_snapshot().statistics("traceback"):
@@ -79,7 +79,7 @@ def _tracemalloc(seconds: float, script: str) -> Told:
     return [(None, place) for place in _grown(by_line, seconds, least_bytes(seconds))]
 
 
-def _objgraph(seconds: float, _script: str) -> Told:
+def _objgraph(seconds: float, _script: str) -> Reported:
     import objgraph
 
     def by_number() -> dict[str, float]:
@@ -90,7 +90,7 @@ def _objgraph(seconds: float, _script: str) -> Told:
     return [(name, None) for name in _grown(by_number, seconds, 1)]
 
 
-def _pympler(seconds: float, _script: str) -> Told:
+def _pympler(seconds: float, _script: str) -> Reported:
     from pympler import muppy, summary
 
     def by_bytes() -> dict[str, float]:
@@ -99,7 +99,7 @@ def _pympler(seconds: float, _script: str) -> Told:
     return [(name, None) for name in _grown(by_bytes, seconds, least_bytes(seconds))]
 
 
-def _leak_hunter(seconds: float, _script: str) -> Told:
+def _leak_hunter(seconds: float, _script: str) -> Reported:
     from leak_hunter import measure_growth
 
     report = measure_growth(
@@ -124,7 +124,7 @@ IN_PROCESS = {
         ),
         InProcessTool(
             "objgraph",
-            "types whose instances grew in number; it tells no bytes, so one more each round is enough",
+            "types whose instances grew in number; it reports no bytes, so one more each round is enough",
             _objgraph,
         ),
         InProcessTool("Pympler", "types whose instances grew in bytes", _pympler),
@@ -152,12 +152,12 @@ def main() -> None:
 def _watch(tool: InProcessTool, seconds: float, out: Path, script: str) -> None:
     began = time.monotonic()
     try:
-        out.write_text(json.dumps(tool.tell(seconds, script)))
+        out.write_text(json.dumps(tool.report(seconds, script)))
         status = 0
     except BaseException:
         traceback.print_exc()
         status = 1
-    print(f"told after {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(f"reported after {time.monotonic() - began:.0f} s", file=sys.stderr)
     os._exit(status)
 
 

@@ -39,10 +39,11 @@ def _ours(script: Path, folder: Path, seconds: float) -> Report:
     return Report(found, watcher.seconds or outcome.seconds)
 
 
-def _memray(script: Path, folder: Path, seconds: float) -> Report:
+def memray(script: Path, folder: Path, seconds: float, *arguments: str) -> Report:
+    """What memray says of a script that is interrupted after `seconds`: lines of it that hold memory."""
     capture = folder / "capture.bin"
     options = ["--force", "--quiet", "--trace-python-allocators", "--output", str(capture)]
-    command = [sys.executable, "-m", "memray", "run", *options, str(script)]
+    command = [sys.executable, "-m", "memray", "run", *options, str(script), *arguments]
     outcome = run(command, folder, seconds, interrupt=True)
     if outcome.status is None or not capture.exists():
         return _failed(MEMRAY, outcome)
@@ -88,7 +89,7 @@ def _failed(tool: str, outcome: Outcome) -> Report:
 
 TOOLS: dict[str, Callable[[Path, Path, float], Report]] = {
     OURS: _ours,
-    MEMRAY: _memray,
+    MEMRAY: memray,
     **{title: partial(_in_process, title) for title in IN_PROCESS},
 }
 RULES = {

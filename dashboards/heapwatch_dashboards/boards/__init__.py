@@ -1,4 +1,4 @@
-"""One file a dashboard, each a list of rows."""
+"""One file for each dashboard: a list of rows."""
 
 from . import alerts, buffers, fleet, gpu, phases, stack, trainer, world
 

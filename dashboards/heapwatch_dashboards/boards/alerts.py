@@ -74,7 +74,7 @@ OVER_TIME = states(
 
 FIRED = table(
     "Alerts in range",
-    [SEVERITY, Column("Fired for", named(alerts.ALERTS_FIRED_FOR), SECONDS, width=110), *ALERT],
+    [SEVERITY, Column("Fired for", alerts.ALERTS_FIRED_FOR, SECONDS, width=110), *ALERT],
     "Everything that fired in the time range, and for how long altogether.",
     empty=NOTHING_FIRED,
     sort_by="Fired for",
@@ -105,7 +105,7 @@ DONE = [
             "Cleanup duration",
             Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
             SECONDS,
-            "How long training stood still for a cleanup. Good: below a second.",
+            "How long a cleanup stopped training. Good: below a second.",
             bars=True,
         ),
         table(
@@ -115,7 +115,7 @@ DONE = [
                 *ADDRESS,
                 Column("Without effect", named(f"{stack.NO_EFFECT} > 0"), COUNT),
             ],
-            "Trainers whose last cleanup did not help and whose alert goes on. Good: empty.",
+            "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
         ),
     ],
 ]

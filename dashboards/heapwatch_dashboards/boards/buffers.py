@@ -89,8 +89,8 @@ OVER_TIME = [
             Query(trainers.USED_SHARE, "now {{trainer_name}}"),
         ],
         SHARE,
-        "Memory now, and with what the bounded buffers will still take, over the memory limit. "
-        "Good: the two lines meet well below 100 %.",
+        "Share of the memory limit that is used now, and when the bounded buffers are full. "
+        "Good: both lines end well below 100 %.",
         marked=True,
     ),
 ]
@@ -108,7 +108,7 @@ MORE = [
             Query(contents.ATTACHED_TENSORS, "{{buffer}} {{trainer_name}}"),
             COUNT,
             "Stored tensors that still hold an autograd graph, or live on the GPU (estimated from a sample). "
-            "Good: zero. Bad: anything else: detach and move to the CPU before storing.",
+            "Good: zero. Bad: any other value. Detach and move to the CPU before storing.",
         ),
     ]
 ]

@@ -1,7 +1,9 @@
-"""Every trainer in one table: which one leaks, what, and how long it has."""
+"""Every trainer in one table: which one leaks, what, and the time until its memory limit."""
+
+from heapwatch.analysis.verdict import MEANINGS
 
 from .. import colors
-from ..colors import CODES, VERDICTS
+from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
@@ -39,26 +41,27 @@ GLANCE = [
     ),
     alarm(
         "Leaking",
-        trainers.trainers_that_leak(),
+        trainers.trainers_that_are("leak"),
         colors.CRITICAL,
         "Trainers with a leak: growth that no warm-up, filling buffer or sawtooth explains. Good: 0.",
     ),
     alarm(
         "Over a limit",
-        trainers.trainers_with_alert("threshold|forecast"),
+        trainers.trainers_that_are("over a limit", "will not fit"),
         colors.WARNING,
-        "Trainers over a threshold, or about to reach their memory limit, leaking or not. Good: 0.",
+        "Trainers over a threshold, or about to reach their memory limit, or whose buffers will not fit, "
+        "leaking or not. Good: 0.",
     ),
     alarm(
         "Growing",
-        trainers.trainers_with_alert("growth"),
+        trainers.trainers_that_are("growing"),
         colors.NOTICE,
-        "Trainers that grow faster than their growth limit, leaking or not; what filling "
-        "buffers explain is left out. Good: 0 after warm-up.",
+        "Trainers whose growth goes on and is not yet certain, or is over its growth limit, leaking or not; "
+        "what filling buffers explain is left out. Good: 0 after warm-up.",
     ),
     alarm(
         "Down or stalled",
-        trainers.trainers_in_state(CODES["down or stalled"]),
+        trainers.trainers_that_are("down or stalled"),
         colors.DOWN,
         "Trainers that cannot be scraped or make no progress. Good: 0.",
     ),
@@ -105,7 +108,7 @@ MEMORY = lines(
     Query(trainers.USED_SHARE, "{{trainer_name}}", lives=True),
     SHARE,
     "Resident memory of each trainer and its workers over the container's limit, else over physical memory. "
-    "Good: rises while buffers fill, then flat. Bad: rises without end.",
+    "Good: rises while buffers fill, then flat. Bad: never stops rising.",
     links=TO_TRAINER,
     height=9,
     marked=True,
@@ -195,7 +198,7 @@ RANKS = [
             Query(trainers.SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
         ],
         BYTES,
-        "Good: the lines of a run lie together. Bad: the largest leaves the median: one rank leaks.",
+        "Good: the lines of a run are close. Bad: the largest moves away from the median, so one rank leaks.",
         empty=NO_RANKS,
     ),
 ]
@@ -219,20 +222,14 @@ ENDED = [
 
 READING = text(
     "What the verdicts mean",
-    """\
-- **too early**: cannot be said yet.
-- **healthy**: nothing that is watched grows by an amount that matters.
-- **warm-up**: it grew, and was tested to slow down.
-- **filling**: a bound ends the growth, and the memory that is left suffices for it.
-- **growing**: it goes on, and is not yet certain, or over a growth limit.
+    "\n".join(f"- **{word}**: {meaning.claim}." for word, meaning in MEANINGS.items())
+    + """
 - **over a limit**: a level is over its threshold, or memory will reach its limit within hours.
-- **will not fit**: a bound ends the growth, but memory ends before it.
-- **leak**: something keeps rising that no buffer, warm-up or cycle explains: see the line and what to do.
 - **down or stalled**: the trainer cannot be scraped, or makes no progress.
 
-Growth limits and thresholds are dashed lines, or stand in the legend where they are far away; a trainer can
-set its own. Marks over the charts: red where a trainer's first leak or critical alert starts, green for a
-cleanup, blue for a start of the process. Trainers that have ended are in a row of their own, which is folded.
+Growth limits and thresholds are dashed lines. A limit that is far above the data is only in the legend. A
+trainer can set its own. Marks over the charts: red for the start of a leak or a critical alert, green for a
+cleanup, blue for a start of the process. Trainers that have ended are in a separate row, which is collapsed.
 """,
     "The words of the verdict column and of the timeline.",
     height=10,

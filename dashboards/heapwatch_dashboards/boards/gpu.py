@@ -40,8 +40,8 @@ GLANCE = [
         "Fragmented",
         gpu.FRAGMENTED,
         BYTES,
-        "Memory that torch reserved and cannot use: it lies between blocks in use. Counted where it is a "
-        "fifth of the reserve and the reserve matters. Good: no.",
+        "Memory that torch reserved and cannot use, because it is between blocks in use. Counted if it is a "
+        "fifth of the reserve, and a twentieth of the GPU. Good: no.",
         words={0: ("no", colors.GOOD)},
         thresholds=colors.judged(colors.GOOD, (1, colors.WARNING)),
         empty=NO_TORCH_GPU,
@@ -166,7 +166,8 @@ GROWTH = [
                 Query(gpu.RESERVED, "reserved, GPU {{device}} {{trainer_name}}"),
             ],
             BYTES,
-            "Good: both flat. Bad: allocated rises: tensors are kept. Reserved alone rises: fragmentation.",
+            "Good: both flat. Bad: if allocated rises, tensors are kept. If only reserved rises, it is "
+            "fragmentation.",
             marked=True,
         ),
         lines(
@@ -181,8 +182,8 @@ GROWTH = [
             "Unusable share of the reserve",
             Query(gpu.UNUSABLE_SHARE, "GPU {{device}} {{trainer_name}}"),
             SHARE,
-            "Reserved by torch and stuck between blocks in use: neither given back nor used for a larger "
-            "block. Good: a few per cent. Bad: above 20 % for ten minutes: fragmented.",
+            "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
+            "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
             empty=NO_TORCH_GPU,
         ),
         lines(

@@ -1,4 +1,4 @@
-"""Memory by generation and phase: which phase of the cycle gains memory that it does not give back."""
+"""Memory by generation and phase: which phase of the cycle gains memory that it does not return."""
 
 from .. import navigation
 from ..dashboard import Dashboard, Row
@@ -28,8 +28,8 @@ GLANCE = [
         "Phase that gains most",
         phases.PHASE_THAT_GAINS_MOST,
         BYTES,
-        "The phase across which memory rises most, on average of the time range: what a run of it "
-        "gains. Others that end later end as much higher, and are innocent.",
+        "The phase across which memory rises most, on average of the time range, and its gain in one run. "
+        "Phases after it also end higher, but do not cause the growth.",
         legend="{{phase}}",
     ),
     number(
@@ -73,7 +73,7 @@ GAINS = [
         "Gain per phase",
         Query(phases.PHASE_GAIN, "{{phase}} {{trainer_name}}"),
         BYTES,
-        "Change of memory across each phase's last run. Good: what one phase takes another gives back.",
+        "Change of memory across each phase's last run. Good: what one phase takes, another returns.",
         steps=True,
         floor=None,
     ),
@@ -134,7 +134,7 @@ TIME = [
 
 DASHBOARD = Dashboard(
     uid="heapwatch-phases",
-    description="Which phase of an episode, epoch or generation gains memory that it does not give back?",
+    description="Which phase of an episode, epoch or generation gains memory that it does not return?",
     rows=[
         Row("", [GLANCE, TREND, GAINS]),
         Row("Trend by cycle", [[BY_CYCLE]], collapsed=True),

@@ -78,13 +78,13 @@ def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column
 
 
 def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
-    """The growth limit, drawn where the growth comes near it."""
+    """The growth limit, drawn if the growth comes near it."""
     series = f"job:trainer_resource:growth_per_{'minute' if per == 'minute' else 'cycle'}"
     return limit(promql.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
 def memory_limit() -> tuple[Query, Query]:
-    """What each trainer can use, under its own limit and beside other programs; drawn where it is near."""
+    """The memory that each trainer can use besides other programs; drawn if its use is near."""
     return limit_of_each(
         trainers.MEMORY_AVAILABLE,
         select("job:trainer_memory:resident_bytes"),
@@ -113,7 +113,7 @@ def firing_alerts(height: int = 7, width: int = 0) -> Panel:
 
 
 def alert_path(width: int = 0) -> Panel:
-    """Whether alerts can reach anybody; Prometheus says so, as Alertmanager cannot say that it is gone."""
+    """Whether alerts are delivered. Prometheus reports it, as Alertmanager cannot report its own failure."""
     return number(
         "Alert path",
         stack.ALERT_PATH,
@@ -128,7 +128,7 @@ def alert_path(width: int = 0) -> Panel:
 
 
 def freed_memory() -> Panel:
-    """What each cleanup gave back."""
+    """The memory that each cleanup freed."""
     return lines(
         "Memory freed by cleanups",
         Query(alerts.FREED, "{{trainer_name}} {{action}}", interval="1m"),

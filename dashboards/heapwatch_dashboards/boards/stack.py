@@ -1,4 +1,4 @@
-"""The watcher watched: scrapes, rules, notifications, the receiver, and what the exporters cost."""
+"""The stack itself: scrapes, rules, notifications, the receiver, and the cost of the exporters."""
 
 from .. import colors
 from ..dashboard import Dashboard, Row

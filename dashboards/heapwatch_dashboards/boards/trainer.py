@@ -67,7 +67,8 @@ GLANCE = [
         "Memory",
         trainers.RESIDENT_SUM,
         BYTES,
-        "Resident memory of the trainer and its workers. Good: flat after warm-up.",
+        "Resident memory of the trainer, and of its workers what they do not share. Good: flat after "
+        "warm-up.",
     ),
     number(
         "Used of the limit",
@@ -103,7 +104,7 @@ GLANCE = [
 EXPLAINED = lines(
     "Memory explained",
     [
-        Query(trainers.EXPLAINED, "{{component}}"),
+        Query(explanation.DECLARED, "{{component}}"),
         Query(explanation.PATHS, "{{path}}"),
         Query(trainers.WORKERS_SUM, "workers"),
         Query(trainers.UNEXPLAINED, "unexplained"),
@@ -111,8 +112,9 @@ EXPLAINED = lines(
     ],
     BYTES,
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
-    "workers, and the rest. Good: bands flat. Bad: one band widens without end: that is the leak. "
-    "Dashed, while one trainer is chosen: its limits.",
+    "workers, and the rest. The bands add up to the memory: what holds more, as on a GPU, is drawn as far as "
+    "it fits. Good: bands flat. Bad: one band continues to widen, which is the leak. Dashed lines are the "
+    "limits, if one trainer is selected.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -163,8 +165,8 @@ PROCESS = [
                 *memory_limit(),
             ],
             BYTES,
-            "The trainer itself and the sum of its worker processes, against what it can use: under "
-            "the limit of the container, and of the host beside other programs.",
+            "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
+            "limit of the container, and on the host with its other programs.",
         ),
         lines(
             "Allocator",
@@ -173,8 +175,9 @@ PROCESS = [
                 Query(trainers.ALLOCATOR_RETAINED, "kept {{trainer_name}}"),
             ],
             BYTES,
-            "What malloc has handed out, and what was freed but is kept for reuse. Memory that rises with "
-            "what is kept is fragmentation; with what is in use, something holds it.",
+            "What malloc has allocated, touched or not, and at most how much freed memory it keeps resident. "
+            "If memory rises with what is kept, it is fragmentation. If it rises with what is in use, "
+            "something holds it.",
         ),
     ],
     [
@@ -182,7 +185,7 @@ PROCESS = [
             "Python blocks",
             Query(trainers.PYTHON_BLOCKS, "{{trainer_name}}"),
             COUNT,
-            "Small objects that Python has handed out. Good: flat. Bad: rising: plain Python objects are "
+            "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are "
             "kept.",
         ),
         lines(
@@ -197,7 +200,7 @@ PROCESS = [
             "Processes by role",
             Query(trainers.PROCESSES, "{{role}} {{trainer_name}}"),
             COUNT,
-            "Live processes. Good: constant. Bad: workers that pile up, or die.",
+            "Live processes. Good: constant. Bad: more and more workers, or fewer.",
             steps=True,
         ),
         lines(

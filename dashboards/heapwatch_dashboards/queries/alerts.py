@@ -2,11 +2,11 @@
 
 from ..promql import (
     TRAINER,
-    in_range,
+    counted,
     increment,
     increment_from_zero,
     max_by,
-    of_known_trainers,
+    named,
     select,
     started,
     sum_by,
@@ -18,9 +18,11 @@ from .trainers import LEAKS
 _ALERT = f"alertname, severity, kind, resource, component, {TRAINER}"
 _FIRING = select("ALERTS", alertstate="firing")
 _PENDING = select("ALERTS", alertstate="pending")
-ALERTS_FIRING_COUNT = f"count({_FIRING}) or vector(0)"
-ALERTS_PENDING_COUNT = f"count({_PENDING}) or vector(0)"
-ALERTS_FIRING_BY_TRAINER = of_known_trainers(f"count by ({TRAINER}) ({_FIRING})")
+# The rows of the tables, each once: the stack's own alerts are on its page.
+_ROWS = named(max_by(_ALERT, _FIRING))
+ALERTS_FIRING_COUNT = f"count({_ROWS}) or vector(0)"
+ALERTS_PENDING_COUNT = f"count({named(max_by(_ALERT, _PENDING))}) or vector(0)"
+ALERTS_FIRING_BY_TRAINER = f"count by ({TRAINER}) ({_ROWS})"
 ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
 
 
@@ -38,17 +40,18 @@ _ANY = max_by(_ALERT, _FIRING)
 # One mark a trainer, when the first of them begins: a mark for each hides the data.
 MAJOR_ALERT_STARTS = started(max_by(TRAINER, _MAJOR))
 MINOR_ALERT_STARTS = f"({started(max_by(TRAINER, _ANY))}) unless on (job, instance) ({_MAJOR})"
-ALERTS_FIRED_FOR = max_by(_ALERT, f"60 * count_over_time({_FIRING}[$__range:1m])")
+# By the names of that time: a trainer may have ended since, and another process have its address.
+ALERTS_FIRED_FOR = f"60 * count_over_time(({_ROWS})[$__range:1m])"
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
 # The step matters: $__interval makes sure that no event falls between two steps, and none is counted twice.
 _ACTION = f"{TRAINER}, action"
 _CLEANUPS = select("trainer_cleanup_duration_seconds_count")
 CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS))} > 0"
-CLEANUPS_IN_RANGE = f"round({total(in_range('increase', _CLEANUPS))})"
+CLEANUPS_IN_RANGE = total(counted(_CLEANUPS))
 _FREED = select("trainer_cleanup_freed_bytes_total")
 FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
-FREED_IN_RANGE = total(in_range("increase", _FREED))
+FREED_IN_RANGE = total(counted(_FREED))
 REMOVED = f"{sum_by('resource', increment_from_zero(select('trainer_cleanup_removed_total')))} > 0"
 _CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
 CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUP_EVENTS})"

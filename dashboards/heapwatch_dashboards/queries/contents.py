@@ -12,6 +12,7 @@ from ..promql import (
     min_by,
     of_one,
     or_zero,
+    present,
     select,
     slope,
     sum_by,
@@ -67,7 +68,7 @@ BUFFER_BYTES_SUM = total(BUFFER_BYTES)
 BUFFER_CAPACITY_SUM = total(BUFFER_CAPACITY_BYTES)
 UNBOUNDED_BUFFERS = f"{BUFFER_ITEMS} unless {BUFFER_CAPACITY_ITEMS}"
 UNBOUNDED_BUFFERS_COUNT = or_zero(f"count({UNBOUNDED_BUFFERS})", f"count({BUFFER_ITEMS})")
-_TO_FILL = sum_by(TRAINER, f"clamp_min({BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}, 0)")
+_TO_FILL = max_by(TRAINER, select("job:trainer_memory:to_fill_bytes"))
 USED_WHEN_FULL = f"({RESIDENT} + {_TO_FILL}) / {MEMORY_LIMIT}"
 MOST_USED_WHEN_FULL = f"max({USED_WHEN_FULL})"
 ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))
@@ -79,5 +80,5 @@ OBJECTS_GROWTH = sum_by(f"{TRAINER}, component", growth("objects"))
 _OBJECT = f"{TRAINER}, object"
 OBJECT_SIZES = sum_by(_OBJECT, select("trainer_object_size_bytes"))
 OBJECT_SIZES_SUM = total(OBJECT_SIZES)
-OBJECT_GROWTH_IN_RANGE = sum_by(_OBJECT, in_range("delta", select("trainer_object_size_bytes")))
+OBJECT_GROWTH_IN_RANGE = present(sum_by(_OBJECT, in_range("delta", select("trainer_object_size_bytes"))))
 OBJECT_GROWTH_PER_CYCLE = growth_per_cycle("object_size")

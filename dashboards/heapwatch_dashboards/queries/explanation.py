@@ -14,12 +14,16 @@ _ROW = f"{_KEY}, site, remedy"
 
 
 def said(word: str) -> str:
-    """1 for each trainer whose explanation has this verdict."""
-    return f"({select('trainer_memory_verdict', verdict=word)} == 1)"
+    """1 for each trainer whose explanation has this verdict; missed scrapes are bridged."""
+    return f"(last_over_time({select('trainer_memory_verdict', verdict=word)}[5m]) == 1)"
+
+
+# Whether a trainer has an explanation.
+EXPLAINS = f"last_over_time({select('trainer_memory_verdict')}[5m]) == 1"
 
 
 def by_word(*words: str) -> str:
-    """The number of each trainer's word, if it is one of these."""
+    """The code of each trainer's verdict, if it is one of these."""
     return " or ".join(f"{CODES[word]:g} * {said(word)}" for word in words)
 
 
@@ -104,16 +108,16 @@ def _growth(resources: str) -> str:
 
 _EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
-BYTES_PER_MINUTE = _column(
-    f"{_RECENT} or {_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES)
-)
+BYTES_PER_MINUTE = _column(f"{_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES))
 ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
 # Where paths have shares, a component has none beside them: it may be the same growth, by its declared name.
 SHARE = _column(select("trainer_growing_path_share_ratio"), _SUSPECTS, "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
-SINCE = _column(
-    f"1000 * min_over_time(timestamp({_IS_LEAK})[$__range:1m])", "", f"1000 * {_ALERT_BEGAN}", min_by
-)
+_SEEN = f"min_over_time(timestamp({_IS_LEAK})[$__range:1m])"
+_START = f"+ on (job, instance) group_left () {select('job:trainer_process:start')}"
+# Not before the process: another one may have had the same path at its address.
+_NAMED = f"{_SEEN} and (0 * {_SEEN} {_START}) <= {_SEEN} or 0 * {_SEEN} {_START} or {_SEEN}"
+SINCE = _column(f"1000 * ({_NAMED})", "", f"1000 * {_ALERT_BEGAN}", min_by)
 
 
 def of_rows(of_trainer: str) -> str:
@@ -131,11 +135,18 @@ def _faster_first(paths: str) -> str:
 _BY_RATE = _of_path(_path_state(_faster_first(_LEAKS), _faster_first(_GROWS)))
 TOP = f"topk by ({TRAINER}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))})"
 
-# Memory by what holds it; what is declared is known by its own series, under the last name of its path.
+# Memory by what holds it; what is declared is known by its own series, under the last name of its path. A
+# level is no part of the memory: it may be all of it.
 _LAST_NAME = '"component", "$1", "path", "(?:.*\\\\.)?([^.\\\\[]+).*"'
 # A missed scrape is bridged, as it is in the memory that it is a part of.
-_ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|worker"')
+_ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|level|worker"')
 _PATH_BYTES = f"last_over_time({_ON_HOST}[1m])"
 _HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
-PATHS = sum_by("path", _HELD)
-HELD_BY_PATHS = sum_by(TRAINER, _HELD)
+_HERE = select("job:trainer_resource:level", resource="memory", component="trainer")
+TRAINER_ALONE = sum_by(TRAINER, _HERE)
+_NOTHING = f"0 * {TRAINER_ALONE}"
+HELD = f"(({sum_by(TRAINER, _EXPLAINED)} or {_NOTHING}) + ({sum_by(TRAINER, _HELD)} or {_NOTHING}))"
+# Of what lies on a GPU, or is not touched, as much as can be in the memory: bands never pass the whole.
+_IN_MEMORY = f"* on (job, instance) group_left () clamp_max({TRAINER_ALONE} / ({HELD} > 0), 1)"
+DECLARED = sum_by("component", f"{_EXPLAINED} {_IN_MEMORY}")
+PATHS = sum_by("path", f"{_HELD} {_IN_MEMORY}")

@@ -1,6 +1,6 @@
 """Cycles, an episode, an epoch or a generation each, and the phases of one."""
 
-from ..promql import TRAINER, growth_per_cycle, in_range, limits, max_by, min_by, select, sum_by
+from ..promql import TRAINER, growth_per_cycle, in_range, limits, max_by, min_by, present, select, sum_by
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
 _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
@@ -14,7 +14,7 @@ _PHASE = f"{TRAINER}, phase"
 _PHASE_END = select("trainer_phase_end_resident_memory_bytes")
 PHASE_END = max_by(_PHASE, _PHASE_END)
 PHASE_GAIN = max_by(_PHASE, select("trainer_phase_memory_delta_bytes"))
-PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_range("delta", _PHASE_END))
+PHASE_GROWTH_IN_RANGE = present(max_by(_PHASE, in_range("delta", _PHASE_END)))
 # Its own gain: memory at the end of an innocent phase lies as much higher as at the end of a guilty one.
 _GAINED = max_by("phase", in_range("avg_over_time", select("trainer_phase_memory_delta_bytes")))
 PHASE_THAT_GAINS_MOST = f"topk(1, {_GAINED} > 0)"
@@ -35,7 +35,9 @@ _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
 PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
 _RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
 PHASE_DURATION = f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[30m])')} / ({_RUNS_RECENTLY} > 0)"
-PHASE_DURATION_IN_RANGE = f"{max_by(_PHASE, in_range('increase', _PHASE_SECONDS))} / ({PHASE_RUNS} > 0)"
+PHASE_DURATION_IN_RANGE = present(
+    f"{max_by(_PHASE, in_range('increase', _PHASE_SECONDS))} / ({PHASE_RUNS} > 0)"
+)
 _PHASE_TIME = max_by(_PHASE, in_range("increase", _PHASE_SECONDS))
 PHASE_TIME_SHARE = (
     f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(TRAINER, _PHASE_TIME)})"

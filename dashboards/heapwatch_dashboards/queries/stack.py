@@ -1,12 +1,12 @@
 """Every PromQL expression about the stack itself and what the exporters cost.
 
-The receiver is one for all trainers and lives under its own job: on the trainers' dashboards its series are
-read whole (`receiver`), on the stack's dashboard `$job` and `$instance` choose among everything that is
-scraped.
+One receiver serves all trainers and has its own job. The dashboards of trainers use all its series
+(`receiver`). On the stack's dashboard `$job` and `$instance` select from everything that is scraped.
 """
 
 from ..promql import (
     TRAINER,
+    counted,
     events_or_zero,
     in_range,
     increment,
@@ -21,23 +21,21 @@ from ..promql import (
 
 
 def receiver(metric: str) -> str:
-    """A series of the receiver, whichever trainers are chosen."""
+    """A series of the receiver, for any selection of trainers."""
     return f"heapwatch_receiver_{metric}"
 
 
 # What was decided and done, whichever trainers are chosen.
 ACTIONS = f"{sum_by('action, result', increment(receiver('actions_total')))} > 0"
-ACTIONS_IN_RANGE = f"round({sum_by('action, result', in_range('increase', receiver('actions_total')))}) > 0"
-_HELPED = total(in_range("increase", receiver('actions_total{result="helped"}')))
-_ANSWERED = total(
-    in_range("increase", receiver('actions_total{result=~"helped|no_effect|failed|unverified"}'))
-)
+ACTIONS_IN_RANGE = f"{sum_by('action, result', counted(receiver('actions_total')))} > 0"
+_HELPED = total(counted(receiver('actions_total{result="helped"}')))
+_ANSWERED = total(counted(receiver('actions_total{result=~"helped|no_effect|failed|unverified"}')))
 HELPED_SHARE = f"{_HELPED} / ({_ANSWERED} > 0)"
 SUPPRESSED = f"{sum_by('reason', increment(receiver('alerts_suppressed_total')))} > 0"
 _EFFECTS = sum_by("le", increment(receiver("alert_to_effect_seconds_bucket")))
 _ANY_EFFECT = f"sum({increment(receiver('alert_to_effect_seconds_count'))}) > 0"
 ALERT_TO_EFFECT = f"{_EFFECTS} and on () ({_ANY_EFFECT})"
-_EFFECT_BUCKETS = sum_by("le", in_range("increase", receiver("alert_to_effect_seconds_bucket")))
+_EFFECT_BUCKETS = sum_by("le", counted(receiver("alert_to_effect_seconds_bucket")))
 # Without an action the quantile is not a number, which no comparison lets through.
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS}) >= 0"
 _OF_CHOSEN = 'trainer_job=~"$job", trainer_instance=~"$instance"'
@@ -68,8 +66,7 @@ def _by_group(expression: str) -> str:
 RULE_SECONDS = _by_group(max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds")))
 RULE_FAILURES = _by_group(events_or_zero(_GROUP, select("prometheus_rule_evaluation_failures_total")))
 RULES_MISSED = _by_group(events_or_zero(_GROUP, select("prometheus_rule_group_iterations_missed_total")))
-_FAILURES = total(in_range("increase", select("prometheus_rule_evaluation_failures_total")))
-RULE_FAILURES_IN_RANGE = f"round({_FAILURES})"
+RULE_FAILURES_IN_RANGE = total(counted(select("prometheus_rule_evaluation_failures_total")))
 SERIES = max_by(TRAINER, select("prometheus_tsdb_head_series"))
 SAMPLES = sum_by(TRAINER, rate(select("prometheus_tsdb_head_samples_appended_total")))
 NOTIFICATIONS_SENT = total(rate(select("prometheus_notifications_sent_total")))
@@ -97,8 +94,7 @@ ALERT_PATH = "max(job:stack:alert_path)"
 _COLLECTOR = f"{TRAINER}, collector"
 COLLECT_SECONDS = max_by("collector", select("trainer_exporter_collect_seconds"))
 COLLECT_ERRORS = events_or_zero("collector", select("trainer_exporter_collect_errors_total"))
-_ERRORS = total(in_range("increase", select("trainer_exporter_collect_errors_total")))
-COLLECT_ERRORS_IN_RANGE = f"round({_ERRORS})"
+COLLECT_ERRORS_IN_RANGE = total(counted(select("trainer_exporter_collect_errors_total")))
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
 SAMPLE_SHARE = f"({sum_by(TRAINER, rate(select('trainer_exporter_sample_seconds_total')))})"
 SAMPLE_BUDGET = f"min({select('trainer_exporter_budget_ratio')})"

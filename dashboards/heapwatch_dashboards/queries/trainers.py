@@ -1,8 +1,11 @@
-"""Who trains, what grows in it, what its memory consists of, and how its process does."""
+"""Trainers: their names, what grows, the parts of memory, and the process."""
 
-from ..colors import HEALTHY, LEAK
+from heapwatch.analysis.verdict import WORDS
+
+from ..colors import CODES, LEAK
 from ..promql import (
     NAME,
+    SEEN,
     TRAINER,
     aged,
     current,
@@ -21,65 +24,70 @@ from ..promql import (
     sum_by,
     total,
 )
-from .explanation import GONE, HELD_BY_PATHS, LAST_LEAK, by_word, said
+from .explanation import EXPLAINS, GONE, HELD, LAST_LEAK, TRAINER_ALONE, by_word
 
 # Who is there, and how are they.
 NAMES = max_by(f"{TRAINER}, trainer_name", select(NAME))
-# Why trainers ended without saying goodbye, for a day.
+# Why trainers ended unexpectedly, for a day.
 CAUSES = max_by(f"{TRAINER}, cause", select("job:trainer:lost"))
-# The worse of what the rules and what the explanation say; an explanation that waits is heard before
-# "healthy".
+# The worst of what alerts, explanation and scrapes say at one instant: the state that the rules record is as
+# old as their last evaluation, so of that only what no alert says is taken. Where there is no explanation, it
+# is too early for a quarter of an hour.
 _STATE = select("job:trainer_verdict:state")
-_WAITS = said("too early")
-_EXPLAINED_WORDS = by_word("warm-up", "filling", "growing", "will not fit", "leak")
-VERDICT = current(
-    max_by(
-        TRAINER,
-        f"{_STATE} != {HEALTHY} or ({_STATE} unless on (job, instance) {_WAITS}) or 0 * {_STATE}"
-        f" or {_EXPLAINED_WORDS}",
-    )
+_KINDS = {"leak": "leak", "over a limit": "threshold|forecast", "growing": "growth"}
+
+
+def _alerts(word: str) -> str:
+    """The alerts that have a trainer called so."""
+    return select("ALERTS", f'kind=~"{_KINDS[word]}"', alertstate="firing")
+
+
+_DOWN = CODES["down or stalled"]
+_STALLED = select("ALERTS", kind="health", resource="trainer", component="progress", alertstate="firing")
+_WORST = max_by(
+    TRAINER,
+    " or ".join(
+        (
+            f"{_STATE} == {_DOWN:g} or {_DOWN:g} * {_STALLED}",
+            *(f"{CODES[word]:g} * {_alerts(word)}" for word in _KINDS),
+            by_word(*WORDS),
+            f"clamp_max({_STATE}, 1) unless on ({TRAINER}) {EXPLAINS}",
+        )
+    ),
 )
+VERDICT = current(_WORST)
 # Lives of processes that ended in the time range, with what was last known of them.
 _LIFE = f"{TRAINER}, trainer_name"
 _NAME = select(NAME)
-_SEEN = f"max_over_time(timestamp({_NAME})[$__range:1m])"
-_GONE = f"{_SEEN} unless on ({_LIFE}) last_over_time({_NAME}[2m])"
+_GONE = f"{SEEN} unless on ({_LIFE}) last_over_time({_NAME}[2m])"
 ENDED = f"1000 * {max_by(_LIFE, _GONE)}"
 
 
 def _last(series: str) -> str:
-    """The last value in each life that ended; the next process at the same address has a life of its own."""
+    """The last value of each process that ended; the next one at the same address is another process."""
     return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
 
 
-LAST_VERDICT = max_by(_LIFE, _last(max_by(TRAINER, _STATE)))
+LAST_VERDICT = max_by(_LIFE, _last(_WORST))
 LAST_MEMORY = max_by(_LIFE, _last(select("job:trainer_memory:resident_bytes")))
-LEAKS = select("ALERTS", kind="leak", alertstate="firing")
+LEAKS = _alerts("leak")
 WORST_VERDICT = f"max({VERDICT})"
 TRAINERS_COUNT = f"count({VERDICT})"
 
 
-def trainers_in_state(state: float) -> str:
-    """How many trainers have this verdict: 0 when none has, absent when there is no trainer."""
-    return or_zero(f"count({VERDICT} == {state:g})", TRAINERS_COUNT)
+def trainers_that_are(*words: str) -> str:
+    """How many trainers have one of these verdicts, or an alert for it beside a worse one; 0 if none.
+
+    Absent when there is no trainer.
+    """
+    found = [f"{VERDICT} == {CODES[word]:g}" for word in words]
+    found += [current(f"count by ({TRAINER}) ({_alerts(word)})") for word in words if word in _KINDS]
+    return or_zero(f"count({' or '.join(found)})", TRAINERS_COUNT)
 
 
-def trainers_that_leak() -> str:
-    """How many trainers leak, by an alert or by their own explanation."""
-    by_alert = f"group by ({TRAINER}) ({current(LEAKS)})"
-    return or_zero(f"count({by_alert} or {VERDICT} == {LEAK})", TRAINERS_COUNT)
-
-
-def trainers_with_alert(kind: str) -> str:
-    """How many trainers have a firing alert of this kind (regular expression), among others."""
-    alerts = select("ALERTS", f'kind=~"{kind}"', alertstate="firing")
-    return or_zero(f"count({current(f'count by ({TRAINER}) ({alerts})')})", TRAINERS_COUNT)
-
-
-# Memory of the process tree.
-_RESIDENT = select("trainer_process_resident_memory_bytes")
-RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", _RESIDENT)
-RESIDENT = sum_by(TRAINER, _RESIDENT)
+# Memory of the process tree: as the limits are compared with, pages that workers share not counted again.
+RESIDENT_BY_ROLE = sum_by(f"{TRAINER}, role", select("trainer_process_resident_memory_bytes"))
+RESIDENT = max_by(TRAINER, select("job:trainer_memory:resident_bytes"))
 # Of one that is lost or does not answer the last that is known.
 KNOWN_RESIDENT = f"{RESIDENT} or {max_by(TRAINER, select('job:trainer_known:memory_bytes'))}"
 UNWATCHED = "job:machine_memory:unwatched_bytes"
@@ -107,15 +115,9 @@ TIME_TO_LIMIT_SOON = f"{_SAID} or {soon(_TIME_TO_LIMIT, TRAINER)}"
 
 # Memory explained: sums over the chosen trainers, so that the stack and its lines stay comparable.
 RESIDENT_SUM = total(KNOWN_RESIDENT)
-EXPLAINED = sum_by("component", select("job:trainer_memory:explained_bytes"))
 # The recorded level bridges a missed scrape, which would be a hole in the stack.
 WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", component="worker"))
-_TRAINER_ALONE = sum_by(TRAINER, select("job:trainer_resource:level", resource="memory", component="trainer"))
-_NOTHING = f"0 * {_TRAINER_ALONE}"
-_DECLARED = sum_by(TRAINER, select("job:trainer_memory:explained_bytes"))
-UNEXPLAINED = total(
-    f"clamp_min({_TRAINER_ALONE} - ({_DECLARED} or {_NOTHING}) - ({HELD_BY_PATHS} or {_NOTHING}), 0)"
-)
+UNEXPLAINED = total(f"clamp_min({TRAINER_ALONE} - {HELD}, 0)")
 # The lowest of a severity: one of the trainer's own process, or of the process with its workers.
 MEMORY_LIMITS = of_one(min_by("severity", limits("memory", "all|trainer")))
 MEMORY_OF_ALL = select("job:trainer_resource:total", resource="memory", component="all")

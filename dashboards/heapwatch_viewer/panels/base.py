@@ -1,4 +1,4 @@
-"""What every panel type is given, what it gives back, and what several of them need."""
+"""The input and output of panel types, and functions that several of them use."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +50,7 @@ class Answers:
     marks: list[Mark] = field(default_factory=list)
 
     def fields(self) -> Iterator[tuple[Series, Field]]:
-        """Each series with how it is to be shown."""
+        """Each series with its display options."""
         for one in self.series:
             yield one, field_for(self.panel.raw, one)
 
@@ -77,7 +77,7 @@ def text(answers: Answers) -> Html:
 
 
 def nothing(panel: Panel) -> str:
-    """What a panel without data says instead, escaped; what follows two spaces is a line to copy."""
+    """The text of a panel without data, escaped; after two spaces follows a line to copy."""
     no_value = panel.raw.get("fieldConfig", {}).get("defaults", {}).get("noValue") or "No data"
     says, _, line = no_value.partition("  ")
     code = f"<code>{escape(line)}</code>" if line else ""

@@ -64,7 +64,7 @@ def _points(shown: list[tuple[Series, Field]]) -> list[list[Point]]:
 
 
 def _with_gaps(series: Series) -> list[Point]:
-    """The points, with a break where Prometheus had nothing to say for more than a step."""
+    """The points, with a break if Prometheus had no sample for more than a step."""
     broken: list[Point] = []
     for moment, value in series.points:
         if broken and moment - broken[-1][0] > 1.5 * series.step:
@@ -105,7 +105,7 @@ def _line(index: int, series: Series, field: Field, points: list[Point]) -> dict
 def _annotations(marks: list[Mark], window: Window) -> dict[str, Any]:
     """ECharts' `markLine` and `markArea`, as Grafana draws annotations: a line for a moment, else a region.
 
-    A region stands between two lines; ends outside of the window have none.
+    A region is between two lines; ends outside of the window have none.
     """
     ends = sorted({(mark.color, moment, mark.text) for mark in marks for moment in (mark.start, mark.end)})
     lines = [
@@ -129,7 +129,7 @@ def _annotations(marks: list[Mark], window: Window) -> dict[str, Any]:
 
 
 def _legend(answers: Answers, named: list[tuple[Series, Field]]) -> str:
-    """A list with the values after each name; what is not drawn stands there in grey."""
+    """A list with the values after each name; series that are not drawn are grey."""
     calculations = answers.panel.options.get("legend", {}).get("calcs", ())
     drawn = 0
     rows = []

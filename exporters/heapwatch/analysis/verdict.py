@@ -18,18 +18,20 @@ class Meaning(NamedTuple):
 
 MEANINGS: dict[Word, Meaning] = {
     "healthy": Meaning("nothing that is watched grows by an amount that matters", "nothing", 0),
-    "warm-up": Meaning("it grew, and was tested to slow down", "nothing", 0),
-    "filling": Meaning("a bound ends the growth, and the memory that is left suffices for it", "nothing", 0),
-    "too early": Meaning("cannot be told yet; the text says what it waits for, and until when", "wait", 0),
+    "warm-up": Meaning("it grew, and a test shows that it slows down", "nothing", 0),
+    "filling": Meaning("a bound ends the growth, and there is enough memory until then", "nothing", 0),
+    "too early": Meaning("not certain yet; the text says what is missing, and for how long", "wait", 0),
     "growing": Meaning(
-        "it goes on and has not slowed down, but is not as steady or as large as a leak",
-        "look at what grows most, and at the time that is left",
+        "growth continues and has not slowed down, but is not as steady or as large as a leak",
+        "check what grows most, and the time until the memory limit",
         0,
     ),
     "will not fit": Meaning(
-        "a bound ends the growth, but the memory ends before it", "lower the bound, or find more memory", 2
+        "a bound ends the growth, but memory runs out before", "lower the bound, or add memory", 2
     ),
-    "leak": Meaning("it grows without a bound, goes on, and matters", "follow the line and the remedy", 2),
+    "leak": Meaning(
+        "it grows without a bound, continues, and matters", "change the named line; see the remedy", 2
+    ),
 }
 WORDS: tuple[Word, ...] = get_args(Word)
 SERIOUS: tuple[Word, ...] = ("will not fit", "leak")  # someone has to act

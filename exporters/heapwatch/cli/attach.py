@@ -1,4 +1,4 @@
-"""`heapwatch attach PID` and `detach PID`: watch a running process, from inside where that is possible."""
+"""`heapwatch attach PID` and `detach PID`: watch a running process, from inside if that is possible."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import say
 
 _EPILOG = """
-Heapwatch is started inside the process, which needs no Heapwatch of its own: it serves what
-`heapwatch run` serves, and joins the stack, until it ends or `heapwatch detach PID` takes everything
-out again; attach returns at once. Where a process cannot be entered attach says why. Then, and with
---outside, it serves what can be read from outside until the process ends.
+Heapwatch is started inside the process, which needs no installed Heapwatch. The process serves what
+`heapwatch run` serves, and joins the stack, until it ends or `heapwatch detach PID` removes everything.
+attach returns at once. If the process cannot be entered, attach says why. Then, and with --outside, attach
+itself serves what can be read from outside, until the process ends.
 
 exit codes:
   0   Heapwatch runs in the process, the process ended, or attach was stopped
@@ -28,8 +28,8 @@ exit codes:
 """
 
 _LEAVING = """
-What was attached, and a `heapwatch explain PID` that still goes on: no thread and no port of theirs are left.
-What Python imported for them stays imported, until the process ends.
+It also ends a `heapwatch explain PID` that is still running. No thread and no port stays. Imported modules
+stay until the process ends.
 
 exit codes:
   0   Heapwatch has left the process
@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Start an exporter in the process, or serve beside it until it ends or a signal comes."""
+    """Start an exporter in the process, or serve from outside until it ends or a signal arrives."""
     if not arguments.outside:
         try:
             return _start_inside(arguments)

@@ -42,8 +42,8 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "cleanup",
-        help="have a trainer clean up now",
-        description="Have a trainer clean up at its next safe point, and show what that freed.",
+        help="make a trainer clean up now",
+        description="Make a trainer clean up at its next safe point, and show what was freed.",
         epilog=_EPILOG,
     )
     parser.add_argument("trainer", metavar="NAME|URL", help="a registered trainer, or its address")
@@ -52,10 +52,10 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask for a cleanup and print what it did.
+    """Request a cleanup and print what it did.
 
     Raises:
-        UsageError: there is no token, or the address is none.
+        UsageError: there is no token, or the address is not valid.
 
     """
     token = find_token_of_user()
@@ -95,7 +95,7 @@ def find_token_of_user() -> str:
 
 
 class Cleaner:
-    """Cleans one trainer at most once in each cooldown; what stays critical after it is not cleaned again."""
+    """Requests at most one cleanup of a trainer in each cooldown, and none if a level stays critical."""
 
     def __init__(self, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._token = token

@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--prometheus", default=prometheus, metavar="URL", help="address (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print what is wrong alone")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only problems")
     parser.set_defaults(run=run)
 
 
@@ -159,7 +159,7 @@ def configuration() -> Iterator[Check]:
     if stack is None:
         yield Check("none", "stack", "no stack of this user runs: heapwatch up, or make up")
     else:
-        yield Check("ok", "stack", f"{stack.state} runs; look at {stack.dashboards}")
+        yield Check("ok", "stack", f"{stack.state} runs; its dashboards are at {stack.dashboards}")
     if not directory.is_dir():
         yield Check("none", "targets", f"{directory} does not exist yet: the first trainer creates it")
     elif not os.access(directory, os.W_OK):

@@ -19,8 +19,8 @@ from heapwatch.recording.reader import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
-A process that runs no Heapwatch is entered, and left when the verdict is certain or the time is up; its
-program goes on. Ctrl-C leaves at once, with what is known.
+A process without Heapwatch is entered, and left when the verdict is certain or the time is up. Its program
+continues. Ctrl-C leaves at once and prints what is known.
 
 exit codes:
   0   healthy, warm-up, filling, too early or growing
@@ -50,16 +50,16 @@ def add_parser(commands: Any) -> None:
         type=float,
         default=DEFAULT_SECONDS,
         metavar="N",
-        help="stay in a process for so many seconds at most (%(default)g)",
+        help="longest stay in a process, in seconds (%(default)g)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing: the exit code tells")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; see the exit code")
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
     results.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the explanation, and return whether there is a leak."""
+    """Print the explanation, and return the exit code of its verdict."""
     try:
         explanation = _read(arguments)
     except (CannotAttach, CannotEnter, Unreachable, NoRecording) as error:

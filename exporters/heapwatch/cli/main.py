@@ -15,10 +15,15 @@ from heapwatch.runtime.plain_text import plain, say
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.
 _MODULES = {
-    **{verb: f"heapwatch.cli.{verb}" for verb in "run explain top ps monitor cleanup report doctor".split()},
-    **dict.fromkeys("attach detach".split(), "heapwatch.cli.attach"),
-    **dict.fromkeys("up down status logs restart demo clean tools".split(), "heapwatch_stack.cli"),
-    **dict.fromkeys("rules dashboards receiver viewer".split(), "heapwatch.cli.parts"),
+    **{
+        verb: f"heapwatch.cli.{verb}"
+        for verb in ("run", "explain", "top", "ps", "monitor", "cleanup", "report", "doctor")
+    },
+    **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
+    **dict.fromkeys(
+        ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"
+    ),
+    **dict.fromkeys(("rules", "dashboards", "receiver", "viewer"), "heapwatch.cli.parts"),
 }
 VERBS = (*_MODULES, "completion")
 GROUPS = {
@@ -89,8 +94,8 @@ def _parser(verb: str = "") -> _Parser:
         )
         completion.add_argument("shell", choices=("bash", "zsh", "tcsh", "man"))
         completion.set_defaults(run=_print_completion, extra="cli")
-        told = {action.dest: action for action in subcommands._choices_actions}
-        whole.groups = {title: [told[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
+        actions = {action.dest: action for action in subcommands._choices_actions}
+        whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
     return whole

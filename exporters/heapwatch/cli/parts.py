@@ -1,4 +1,4 @@
-"""Parts of the stack by themselves: `heapwatch rules`, `dashboards`, `receiver` and `viewer`."""
+"""Single parts of the stack: `heapwatch rules`, `dashboards`, `receiver` and `viewer`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
 def _add_rules(commands: Any) -> None:
     rules = commands.add_parser(
         "rules",
-        help="print or write the alerting rules, for a Prometheus of your own",
+        help="print or write the alerting rules, for your own Prometheus",
         description="Print the rules as one file, or write them into a folder.",
     )
     _add_output(rules)
@@ -75,7 +75,7 @@ def _add_rules(commands: Any) -> None:
 def _add_dashboards(commands: Any) -> None:
     dashboards = commands.add_parser(
         "dashboards",
-        help="print or write the dashboards, for a Grafana of your own",
+        help="print or write the dashboards, for your own Grafana",
         description="List the dashboards, print one, or write them into a folder.",
     )
     dashboards.add_argument("name", nargs="?", metavar="NAME", help="print this one, such as heapwatch-fleet")
@@ -87,7 +87,7 @@ def _add_dashboards(commands: Any) -> None:
     dashboards.add_argument(
         "--for-import",
         action="store_true",
-        help="add what Grafana's import by hand and its gallery read: plugins and the data source",
+        help="add the keys for Grafana's manual import and its gallery: plugins and the data source",
     )
     dashboards.set_defaults(run=print_dashboards)
 

@@ -40,7 +40,7 @@ class TimeIsUp(SystemExit):
 
 
 def begin() -> None:
-    """Start the watch that `heapwatch run` asked for, and leave the environment as it was before."""
+    """Start the watch that `heapwatch run` asked for, and restore the environment."""
     asked = json.loads(os.environ.pop(environment.RUN))
     if asked["pythonpath"] is None:
         del os.environ["PYTHONPATH"]
@@ -63,14 +63,14 @@ def begin() -> None:
 
 
 class Run:
-    """The end of a program that runs under watch: its explanation, once, whatever ends it.
+    """Prints the explanation once at the end of a program under watch, whatever ends it.
 
     Args:
-        watch: of the program.
+        watch: the watch of the program.
         as_json: whether the explanation is printed as JSON on stdout, else in words on stderr.
-        quiet: whether words are printed of what grows alone.
+        quiet: whether words are printed only for warnings and leaks.
         output: files to write the explanation to.
-        fail_on: the verdict from which on the exit code is 2; None leaves it to the program.
+        fail_on: the mildest verdict with exit code 2; None leaves the exit code to the program.
 
     """
 

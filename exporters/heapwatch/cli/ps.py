@@ -7,10 +7,11 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from heapwatch.analysis.limits import ALL_MEMORY
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.sources import Sample, TrainerSource, none_registered, registered_trainers
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
-from heapwatch.explain.received import told
+from heapwatch.explain.received import exposed_explanation
 from heapwatch.runtime.plain_text import plain, say, say_json
 
 _LONGEST_CELL = 100
@@ -18,7 +19,7 @@ _LONGEST_CELL = 100
 
 @dataclass(frozen=True)
 class ListedTrainer:
-    """One trainer; unknown values are None. Memory is resident bytes of trainer and workers.
+    """One trainer; unknown values are None. Memory is that of trainer and workers, in bytes.
 
     `grows` is the path, or the type, that the verdict is about, or else grows most; `line` fills it.
     """
@@ -45,12 +46,12 @@ def add_parser(commands: Any) -> None:
         description="List the trainers that are registered as targets of this user.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per trainer")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print the addresses alone")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the addresses")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line per trainer; returns 0 also when there is none."""
+    """Print one line per trainer; returns 0 even if there is none."""
     rows = [_row(sample) for sample in TrainerSource(registered_trainers()).samples()]
     if arguments.json:
         say_json([asdict(row) for row in rows])
@@ -72,13 +73,13 @@ def _row(sample: Sample) -> ListedTrainer:
 
 def _understood(sample: Sample) -> ListedTrainer:
     readings = sample.readings or Readings([])
-    memory = readings.by("trainer_process_resident_memory_bytes", "role")
+    memory = readings.levels().get(ALL_MEMORY)
     processes = readings.by("trainer_processes", "role")
     steps = readings.by("trainer_progress_total", "unit").get("step")
     cleanups = sum(readings.by("trainer_cleanups_total", "action").values())
-    if not all(map(math.isfinite, (*memory.values(), sum(memory.values()), steps or 0.0, cleanups))):
+    if not all(map(math.isfinite, (memory or 0.0, steps or 0.0, cleanups))):
         raise ValueError("a level that is no number")
-    explanation = told(readings)
+    explanation = exposed_explanation(readings)
     first = foremost(explanation) if explanation else None
     left = explanation.time_left if explanation else None
     return ListedTrainer(
@@ -89,7 +90,7 @@ def _understood(sample: Sample) -> ListedTrainer:
         grows=(first.path or first.type) if first else None,
         bytes_per_minute=first.bytes_per_minute if first else None,
         line=f"{first.site.file}:{first.site.line}" if first and first.site else None,
-        memory_bytes=sum(memory.values()) if memory else None,
+        memory_bytes=memory,
         workers=int(processes.get("worker", 0)) if processes else None,
         steps=steps,
         cleanups=cleanups if sample.readings else None,

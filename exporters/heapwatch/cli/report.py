@@ -104,7 +104,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report, and return whether there is a leak.
+    """Write the report, and return the exit code of its verdict.
 
     Raises:
         UsageError: the arguments contradict each other, or a file cannot be written.

@@ -22,7 +22,7 @@ from heapwatch.analysis.readings import (
 from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.sources import Sample
 from heapwatch.explain.findings import labelled
-from heapwatch.explain.received import told, verdict_of
+from heapwatch.explain.received import exposed_explanation, verdict_of
 
 REPEAT_SECONDS = 600.0
 HYSTERESIS = 0.95  # an alert ends below this share of its limit, so that a level at its limit does not flap
@@ -138,8 +138,8 @@ class Reporter:
         return messages + [Message(sample.time, sample.instance, text) for text in news]
 
     def _verdict(self, sample: Sample, readings: Readings) -> Iterator[Message]:
-        """The verdict; news where one of the trainer's own that someone has to act on begins or ends."""
-        explanation, verdicts = told(readings), self._live.verdicts()
+        """The verdict; it is news if a serious verdict of the trainer begins or ends."""
+        explanation, verdicts = exposed_explanation(readings), self._live.verdicts()
         if explanation is None and not verdicts.seen:
             self.verdict = None
             return

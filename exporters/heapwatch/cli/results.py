@@ -50,7 +50,7 @@ def add_arguments(parser: Any) -> None:
 
 
 def fails(verdict: Word, fail_on: Word | None) -> bool:
-    """Whether a verdict is this one or a worse one; without one, whether somebody has to act."""
+    """Whether a verdict is at least as severe as this one; without one, whether it is serious."""
     if fail_on is None:
         return MEANINGS[verdict].exit_code == FAILED
     return WORDS.index(verdict) >= WORDS.index(fail_on)
@@ -59,7 +59,7 @@ def fails(verdict: Word, fail_on: Word | None) -> bool:
 def conclude(
     explanation: Explanation, files: Sequence[str | Path], fail_on: Word | None, stream: TextIO | None = None
 ) -> int:
-    """Write the files, tell GitHub Actions what a job asked for, and return the exit code.
+    """Write the files and the output for GitHub Actions, and return the exit code.
 
     Args:
         explanation: what was found.
@@ -90,7 +90,7 @@ def _written(explanation: Explanation, ending: str, fail_on: Word | None) -> str
 
 
 def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]:
-    """Add to the summary of a job of GitHub Actions, and return its annotations; nothing elsewhere."""
+    """Add to the summary of a GitHub Actions job, and return its annotations; elsewhere do nothing."""
     if not in_actions():
         return []
     append_summary(f"{markdown(explanation)}\n")
@@ -108,7 +108,7 @@ def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]
 
 
 def junit(explanation: Explanation, fail_on: Word | None) -> str:
-    """One test case: it fails as `--fail-on` says, and is skipped where it is too early to tell."""
+    """One test case: it fails as `--fail-on` says, and is skipped if it is too early to tell."""
     failed, early = fails(explanation.verdict, fail_on), explanation.verdict == "too early"
     counts = {"tests": "1", "failures": str(int(failed)), "skipped": str(int(early))}
     suites = ElementTree.Element("testsuites", counts)
@@ -127,7 +127,7 @@ def junit(explanation: Explanation, fail_on: Word | None) -> str:
 
 
 def sarif(explanation: Explanation, fail_on: Word | None) -> str:
-    """SARIF 2.1.0 with one result for each finding that somebody has to look at."""
+    """SARIF 2.1.0 with one result for each serious finding."""
     level = "error" if fails(explanation.verdict, fail_on) else "warning"
     rules = [{"id": _rule(word), "shortDescription": {"text": MEANINGS[word].claim}} for word in FAIL_ON]
     results = []

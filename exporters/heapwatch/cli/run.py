@@ -46,9 +46,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
     parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="print nothing of its own but warnings and leaks"
-    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only warnings and leaks")
     parser.add_argument(
         "--port", type=int, metavar="N", help="serve metrics there (HEAPWATCH_TRAINER_PORT, else a free port)"
     )
@@ -78,7 +76,7 @@ class _PassOn(argparse.Action):
 
 
 def run(arguments: argparse.Namespace) -> NoReturn:
-    """Become the program, or raise UsageError where there is none."""
+    """Become the program, or raise UsageError if there is none."""
     if problem := environment.unread() or _problem(arguments):
         raise UsageError(problem)
     try:
@@ -92,7 +90,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
 
 
 def _problem(arguments: argparse.Namespace) -> str:
-    """What keeps the program from being run under watch; empty where nothing does."""
+    """Why the program cannot be run under watch; empty if it can."""
     if not arguments.program:
         return "run needs a script, or -m and a module"
     script = arguments.program[0]

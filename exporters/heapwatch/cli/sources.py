@@ -1,4 +1,4 @@
-"""The trainers of this user: where they are registered, and what they or their Prometheus tell of them."""
+"""The trainers of this user: where they are registered, and their readings, also from Prometheus."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MAX_METRICS_BYTES = 4 * 2**20
 class Sample:
     """The readings of one trainer at one time; `problem` says why there are none.
 
-    `firing` are the alerts of Prometheus, None where no Prometheus was asked; `leak_fires`, whether one of
-    them is about a leak.
+    `firing` are the alerts of Prometheus, None if it was not queried; `leak_fires`, whether one of them is
+    about a leak.
     """
 
     instance: str
@@ -43,7 +43,7 @@ class Sample:
 
 
 class TrainerSource:
-    """Reads `/metrics` of all trainers in parallel, so that one that hangs does not delay the others."""
+    """Reads `/metrics` of all trainers in parallel, so one that does not answer does not delay the others."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = {url.partition("://")[2]: url for url in urls}
@@ -181,7 +181,7 @@ def registered_trainers() -> list[str]:
 
 
 def none_registered() -> str:
-    """What to say where no trainer is registered."""
+    """The message if no trainer is registered."""
     return f"no trainer is registered in {' or '.join(map(str, searched_folders()))}"
 
 
@@ -190,14 +190,14 @@ def url_of_trainer(text: str) -> str:
 
     Raises:
         Unreachable: none is registered by this name, or several are; the message names what there is.
-        UsageError: it is no address.
+        UsageError: it is not a valid address.
 
     """
     return base_url(text if any(mark in text for mark in ":./") or text == "localhost" else _address_of(text))
 
 
 def url_of_process(pid: int) -> str | None:
-    """The URL at which a process of this user serves; None where it does not.
+    """The URL at which a process of this user serves; None if it does not.
 
     Raises:
         Unreachable: there is no such process.
@@ -229,11 +229,11 @@ def _address_of(name: str) -> str:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """A JSON object that was received; empty for anything else."""
+    """A received JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def number(value: Any) -> float | None:
-    """A number that was received; None for anything else, and for what no level can be."""
+    """A received number; None for anything else, and for values that no level can have."""
     known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _ABSURD
     return float(value) if known else None

@@ -20,9 +20,9 @@ from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = """
 keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; t shows the next trainer or all;
-Space holds the screen still; Enter tells all about a path; q ends
+Space pauses the screen; Enter shows all details of a path; q quits
 
-A process that runs no Heapwatch is entered, and left at the end; its program goes on.
+A process without Heapwatch is entered, and left at the end. Its program continues.
 
 exit codes, of the worst trainer:
   0   healthy, warm-up, filling, too early or growing
@@ -51,10 +51,10 @@ def add_parser(commands: Any) -> None:
         type=monitor.positive,
         default=2.0,
         metavar="S",
-        help="seconds between looks (%(default)g)",
+        help="seconds between updates (%(default)g)",
     )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--once", action="store_true", help="print what is seen now, and end")
+    how.add_argument("--once", action="store_true", help="print the current state, and end")
     how.add_argument("--json", action="store_true", help="print it as JSON, one object per trainer, and end")
     how.add_argument("--plain", action="store_true", help="print lines, as `heapwatch monitor` does")
     parser.set_defaults(run=run, extra="cli")

@@ -25,7 +25,7 @@ _NUMBERS = 32  # columns that items, bytes and growth take
 
 
 class TopScreen(App[None]):
-    """Verdicts and memory on top, a table of paths below.
+    """The screen: verdicts and memory on top, a table of paths below.
 
     Args:
         source: what is read, in a thread.
@@ -108,11 +108,11 @@ class TopScreen(App[None]):
         self._draw()
 
     def on_input_submitted(self) -> None:
-        """Go back to the table; the filter stays."""
+        """Return to the table; the filter stays."""
         self._table.focus()
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-        """Tell all about a path."""
+        """Show all details of a path."""
         if selected.cursor_row < len(self._rows):
             self.push_screen(Details(self._rows[selected.cursor_row]))
 
@@ -133,14 +133,14 @@ class TopScreen(App[None]):
         self._table.focus()
 
     def action_trainer(self) -> None:
-        """Show the next trainer alone, and after the last one all."""
+        """Show only the next trainer, and after the last one all."""
         addresses = [None, *(one.address for one in self.snapshots)]
         at = addresses.index(self._trainer) if self._trainer in addresses else 0
         self._trainer = addresses[(at + 1) % len(addresses)]
         self._draw()
 
     def action_hold(self) -> None:
-        """Hold the screen still, or go on."""
+        """Pause or resume the screen."""
         self._held = not self._held
         self._draw()
 
@@ -159,12 +159,12 @@ class TopScreen(App[None]):
         verdicts = literal("")
         for one in shown:
             style = "bold red" if one.verdict in SERIOUS or one.problem else "bold"
-            told = one.problem or one.headline
+            line = one.problem or one.headline
             if several:
                 left = f" ({one.time_left} left)" if one.time_left else ""
-                told = f"{one.trainer}{left} {told}"
+                line = f"{one.trainer}{left} {line}"
             longest = self.size.width - 2 if len(shown) > 1 else 0
-            verdicts.append_text(literal(plain(told, longest), style)).append("\n")
+            verdicts.append_text(literal(plain(line, longest), style)).append("\n")
         verdicts.rstrip()
         self.query_one("#verdicts", Static).update(verdicts)
         self.query_one("#memory", Static).update(literal(_memory(shown)))
@@ -175,8 +175,8 @@ class TopScreen(App[None]):
             if self.snapshots
             else "reading"
         )
-        held = ", held" if self._held else ""
-        state = f"{time.strftime('%H:%M:%S')}{held}  {of}, sorted by {self._order}"
+        paused = ", paused" if self._held else ""
+        state = f"{time.strftime('%H:%M:%S')}{paused}  {of}, sorted by {self._order}"
         self.query_one("#state", Static).update(literal(state))
         self._fill(_sorted((path for one in shown for path in one.paths if self._matches(path)), self._order))
 
@@ -194,8 +194,8 @@ class TopScreen(App[None]):
         table.move_cursor(row=min(at, len(rows) - 1))
 
     def _matches(self, path: Path) -> bool:
-        told = f"{path.trainer} {path.path} {path.type} {path.line}".lower()
-        return self._wanted.lower() in told
+        text = f"{path.trainer} {path.path} {path.type} {path.line}".lower()
+        return self._wanted.lower() in text
 
 
 class Details(ModalScreen[None]):

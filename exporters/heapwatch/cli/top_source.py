@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,22 +31,24 @@ from heapwatch.explain.findings import (
 )
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import get_json
-from heapwatch.measure.process.memory import memory_limit
+from heapwatch.measure.process.memory import UniqueMemory, memory_limit
+from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.plain_text import plain
 
 COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")
 _MOST_PRINTED = 20
 _LONGEST_NAME = 100
-_TOLD = {"used": "in use", "retained": "freed but kept", "gpu": "on GPUs"}  # by a process that was entered
+_GROWING = "in objects that grow"
+_SPLIT, _OVERLAPPING = ("in use", "freed but kept"), ("shared", _GROWING)  # parts of resident memory
 _OBJECTS = ("container", "type", "buffer")
 _FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered tells something
 
 
 @dataclass(frozen=True)
 class Path:
-    """A path in a trainer, or what is declared under a name; unknown values are None.
+    """A path in a trainer, or a declared object; unknown values are None.
 
-    `line` fills it; `details` are all that is known of it, in sentences.
+    `line` is the line that fills it, `details` are sentences about it.
     """
 
     trainer: str
@@ -63,10 +65,11 @@ class Path:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A process at one time: at an address, or `pid 123`.
+    """The state of a process at one time, named by its address or `pid 123`.
 
     `time_left` is until memory ends, in words. `memory` are bytes by part; `resident` is the process's own,
-    `limit` what it may use. `paths` come with most growth first. `problem` says why nothing is known.
+    `limit` what it may use with its workers. `paths` come with most growth first. `problem` says why nothing
+    is known.
     """
 
     trainer: str
@@ -86,17 +89,19 @@ class Served:
         self._urls = urls
 
     def read(self) -> list[Snapshot]:
-        """Ask all of them at once; one that does not answer has a problem."""
+        """Read all of them in parallel; one that does not answer has a `problem`."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(snapshot_of, self._urls))
 
 
 class Entered:
-    """A process that serves nothing, entered until the exit. To be entered and left in one thread."""
+    """A process that does not serve, entered until the exit. Enter and leave it in the same thread."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._name = name_of(process_of(pid))
+        self._tree = ProcessTree(pid)
+        self._unique = UniqueMemory()
         self._entrance = Entrance(pid)
 
     def __enter__(self) -> Entered:
@@ -110,7 +115,7 @@ class Entered:
         self._entrance.__exit__(None, None, None)
 
     def read(self) -> list[Snapshot]:
-        """What the process has told last, and its memory as the system tells it."""
+        """The last explanation of the process, and its memory as the system reports it."""
         address = f"pid {self._pid}"
         if not self._entrance.is_alive():
             return [Snapshot(self._name, address, problem="it has ended")]
@@ -120,15 +125,28 @@ class Entered:
         except (CannotEnter, ValueError) as error:
             return [Snapshot(self._name, address, problem=str(error))]
         told = _numbers(_object(document or {}, "memory"))
-        memory = _memory_of(self._pid) | {_TOLD[part]: held for part, held in told.items() if part in _TOLD}
-        return [_explained(self._name, address, found, memory, ())]
+        return [_explained(self._name, address, found, self._memory(told), ())]
+
+    def _memory(self, told: Mapping[str, float]) -> dict[str, float]:
+        """Memory as the system and the process tell it; empty for a process that has ended."""
+        try:
+            resident = float(self._tree.trainer.memory_info().rss)
+        except psutil.Error:
+            return {}
+        parts: dict[str, float | None] = {
+            **_of_resident(resident, told.get("used"), told.get("retained")),
+            "on GPUs": told.get("gpu"),
+            "in workers": float(sum(self._unique.read(self._tree.workers()).values())) or None,
+            "limit": float(memory_limit(pathlib.Path(f"/proc/{self._pid}"))),
+        }
+        return _known(parts)
 
 
 Source = Served | Entered
 
 
 def snapshot_of(url: str) -> Snapshot:
-    """A trainer by its answers."""
+    """The state of a trainer, from its answers."""
     address = url.partition("://")[2]
     try:
         status = get_json(f"{url}/performance_status", max_bytes=MOST_BYTES)
@@ -142,7 +160,7 @@ def snapshot_of(url: str) -> Snapshot:
         except Unreachable:  # switched off there: the rules judge alone
             leaks = _object(status, "leaks")
             word, about = leaks.get("verdict"), str(leaks.get("message", ""))
-            told = labelled(word, about) if isinstance(word, str) else "what grows is not looked for there"  # type: ignore[arg-type]
+            told = labelled(word, about) if isinstance(word, str) else "it does not search for what grows"  # type: ignore[arg-type]
             return Snapshot(
                 name, address, word if isinstance(word, str) else None, told, memory=memory, paths=declared
             )
@@ -163,7 +181,9 @@ def _explained(
         for finding in found.findings
         if finding.kind in _OBJECTS and not finding.inferred and finding.shared_with is None
     )
-    known = {**memory, "in objects that grow": float(growing)} if growing else memory
+    # Not all of them need be resident: some lie on a GPU, or are not touched.
+    held = min(float(growing), memory.get("resident", math.inf))
+    known = {**memory, _GROWING: held} if growing else memory
     return Snapshot(name, address, found.verdict, headline(found), left, known, paths)
 
 
@@ -206,38 +226,33 @@ def _declared(name: str, status: Mapping[str, Any]) -> list[Path]:
 
 def _memory(status: Mapping[str, Any]) -> dict[str, float]:
     memory = _object(status, "memory")
-    resident = _numbers(_object(memory, "resident_bytes"))
-    unique = _numbers(_object(memory, "unique_bytes")).get("trainer")
+    resident, unique = (_numbers(_object(memory, f"{kind}_bytes")) for kind in ("resident", "unique"))
     malloc = _numbers(_object(memory, "allocator_bytes"))
-    own = resident.get("trainer")
+    own, alone = resident.get("trainer"), unique.get("trainer")
     parts = {
-        "resident": own,
-        "in use": malloc.get("used"),
-        "freed but kept": malloc.get("retained"),
-        "shared": None if own is None or unique is None else max(0.0, own - unique),
-        "in workers": resident.get("worker") or None,
+        **_of_resident(own, malloc.get("used"), malloc.get("retained")),
+        "shared": None if own is None or alone is None else max(0.0, own - alone),
+        "in workers": unique.get("worker", resident.get("worker")) or None,
         "limit": _numbers(memory).get("limit_bytes"),
     }
     for device, levels in _object(status, "gpu_memory").items():
         numbers = _numbers(mapping(levels))
         parts[f"on GPU {device}"] = numbers.get("process_bytes", numbers.get("allocated_bytes"))
+    return _known(parts)
+
+
+def _of_resident(
+    resident: float | None, used: float | None, retained: float | None
+) -> dict[str, float | None]:
+    """Resident memory, and what of it malloc has handed out, at most, and keeps: blocks may be untouched."""
+    most = math.inf if resident is None else resident
+    kept = None if retained is None else min(retained, most)
+    in_use = None if used is None else min(used, most - (kept or 0.0))
+    return {"resident": resident, "in use": in_use, "freed but kept": kept}
+
+
+def _known(parts: Mapping[str, float | None]) -> dict[str, float]:
     return {part: held for part, held in parts.items() if held is not None}
-
-
-def _memory_of(pid: int) -> dict[str, float]:
-    """Memory as the system tells it; empty for a process that has ended."""
-    parts: dict[str, float] = {}
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        parts["resident"] = float(process.memory_info().rss)
-        children = 0.0
-        for child in process.children(recursive=True):
-            with suppress(psutil.Error):
-                children += child.memory_info().rss
-        if children:
-            parts["in workers"] = children
-        parts["limit"] = float(memory_limit(pathlib.Path(f"/proc/{pid}")))
-    return parts
 
 
 def _object(document: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -245,8 +260,7 @@ def _object(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    known = {str(name)[:_LONGEST_NAME]: number(value) for name, value in values.items()}
-    return {name: value for name, value in known.items() if value is not None}
+    return _known({str(name)[:_LONGEST_NAME]: number(value) for name, value in values.items()})
 
 
 def printed(found: Iterable[Snapshot]) -> list[str]:
@@ -276,8 +290,14 @@ def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str,
 
 
 def memory_text(one: Snapshot) -> str:
-    """Memory by part in one line."""
-    whole = {part: size_text(held) for part, held in one.memory.items()}
-    resident, limit = whole.pop("resident", "unknown"), whole.pop("limit", "")
-    parts = ", ".join(f"{held} {plain(part)}" for part, held in whole.items())
-    return f"{resident}{f' of {limit}' if limit else ''}{f': {parts}' if parts else ''}"
+    """Memory in one line: its parts, in brackets what is among these, and what is beside it."""
+    sizes = {part: size_text(held) for part, held in one.memory.items()}
+    resident, limit = sizes.pop("resident", "unknown"), sizes.pop("limit", "")
+
+    def told(parts: Iterable[str]) -> str:
+        return ", ".join(f"{sizes.pop(part)} {plain(part)}" for part in parts if part in sizes)
+
+    text = f"{resident} of {limit}" if limit else resident
+    text += f": {split}" if (split := told(_SPLIT)) else ""
+    text += f" ({among})" if (among := told(_OVERLAPPING)) else ""
+    return text + (f"; beside it {beside}" if (beside := told([*sizes])) else "")

@@ -1,4 +1,4 @@
-"""A process that is entered for its explanation and left; then, for what grows in workers, one of these."""
+"""Enters a process for its explanation and leaves it; then, if workers grow, one of them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from heapwatch.runtime.plain_text import say
 DEFAULT_SECONDS = 300.0
 _UNCERTAIN = ("too early", "growing")
 _EVERY_SECONDS = 1.0
-_TOLD_SECONDS = 10.0
+_PRINTED_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0
 _LEAST_SECONDS = 60.0  # for a worker: a verdict takes less
 _SILENT_SECONDS = 30.0  # a program may hold the interpreter's lock for long
 
 
 def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) -> Explanation:
-    """The explanation of a process that is entered for it, and left; then of a worker if these grow.
+    """Enter a process, explain it and leave it; if its workers grow, do the same with one of them.
 
     Args:
         pid: the process.
-        seconds: how long to stay at most.
-        quiet: whether to tell nothing of what is seen meanwhile.
+        seconds: the longest stay.
+        quiet: whether to print nothing meanwhile.
 
     Raises:
-        CannotAttach: there is no such process, or this user may not look at it.
+        CannotAttach: there is no such process, or this user may not access it.
         CannotEnter: it cannot be entered, or ended before anything was known.
 
     """
@@ -51,10 +51,10 @@ def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) ->
 
 
 def begin_explaining(entrance: Entrance, name: str) -> None:
-    """Have the process explain itself until it is left.
+    """Make the process compute its explanation until it is left.
 
     Raises:
-        CannotEnter: it cannot be entered, or looks for nothing.
+        CannotEnter: it cannot be entered, or its explainer is off.
 
     """
     if not entrance.ask("explain", name=name).get("enabled", True):
@@ -82,8 +82,8 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
 
 
 def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | None:
-    """The first certain explanation, or the last of a process that ends, falls silent, or takes too long."""
-    found, seen_at, told, told_at = None, time.monotonic(), "", time.monotonic()
+    """The first certain explanation, else the last one before the process ends or the time is up."""
+    found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
     while True:
         latest, now = _latest(entrance), time.monotonic()
         if latest is not None and latest != found:
@@ -91,16 +91,16 @@ def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | No
             if found.verdict not in _UNCERTAIN or _is_of_workers(found):
                 return found
             line = headline(found)
-            if not quiet and now - told_at >= _TOLD_SECONDS and line != told:
+            if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
-                told, told_at = line, now
+                printed, printed_at = line, now
         if now >= until or now - seen_at > _SILENT_SECONDS or not entrance.is_alive():
             return found
         time.sleep(_EVERY_SECONDS)
 
 
 def _is_of_workers(found: Explanation) -> bool:
-    """Whether the growth is that of its workers: one of them tells more, and sooner."""
+    """Whether the growth is that of its workers: entering one of them gives an earlier and better result."""
     first = foremost(found)
     return first is not None and first.kind == "worker" and found.seconds >= _WORKERS_SECONDS
 
@@ -123,7 +123,7 @@ class Child(NamedTuple):
 
 
 def _children_of(pid: int) -> dict[Child, int]:
-    """Resident bytes of the child processes that this user may look at, and of theirs."""
+    """Resident bytes of the descendant processes that this user may access."""
     found = {}
     with suppress(psutil.Error):
         for child in psutil.Process(pid).children(recursive=True):
@@ -135,7 +135,7 @@ def _children_of(pid: int) -> dict[Child, int]:
 def with_workers(
     found: Explanation, before: dict[Child, int], after: dict[Child, int], visit: Callable[[int], Explanation]
 ) -> Explanation:
-    """The explanation with the name of what grows in the workers, where their memory grows.
+    """The explanation with the name of what grows in the workers, if their memory grows.
 
     Args:
         found: of the parent.

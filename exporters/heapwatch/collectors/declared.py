@@ -11,7 +11,7 @@ from heapwatch.collectors.families import gauge, offheap_bytes
 from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import MAX_DECLARED, MAX_NAMES, keep_largest
-from heapwatch.runtime.sources import Source, SourceGone, count_of
+from heapwatch.runtime.sources import NoValue, Source, SourceGone, count_of
 
 Value = TypeVar("Value")
 
@@ -45,6 +45,8 @@ class NamedSources:
             try:
                 values[name] = convert(name, source.read())
                 self._gone.discard(name)
+            except NoValue:
+                continue
             except SourceGone as gone:
                 if name not in self._gone:
                     self._gone.add(name)

@@ -49,8 +49,8 @@ class ExplanationCollector:
         )
         yield gauge(
             "trainer_memory_time_to_limit_seconds",
-            "Time until the memory is used up at the rate so far: the least and the most; absent unless "
-            "growth is sure and that is within a week.",
+            "Time until the memory is used up at the present rate: the least and the most; absent unless "
+            "growth is certain and the time is within a week.",
             "bound",
             {} if latest.time_left is None else latest.time_left._asdict(),
         )
@@ -82,14 +82,14 @@ def _named(latest: Any) -> Iterable[Metric]:
         share = growth / own if own > growth else 1.0
     yield GaugeMetricFamily(
         "trainer_named_leaks_growth_bytes_per_minute",
-        "Growth per minute of containers and types that leak and have kept their rate; 0 where none leaks, "
-        "absent where those that leak have not kept their rate for long.",
+        "Growth per minute of containers and types that leak at a steady rate; 0 if none leaks, absent if "
+        "the rate of those that leak is not steady yet.",
         growth,
     )
     yield GaugeMetricFamily(
         "trainer_named_leaks_share_ratio",
-        "Share of these in the growth of the process, without its workers and without freed memory that "
-        "malloc keeps; absent without one.",
+        "Share of steady named leaks in the growth of the process, without its workers and without freed "
+        "memory that malloc keeps; absent without such a leak.",
         share,
     )
 
@@ -112,8 +112,8 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     )
     yield by_path(
         "trainer_growing_path_fits",
-        "1 if the memory that is left suffices for a growing path until it is full, 0 if not; absent without "
-        "a bound, or if not known.",
+        "1 if the remaining memory is enough for a growing path until it is full, 0 if not; absent without a "
+        "bound, or if not known.",
         lambda one: None if one.fits is None else float(one.fits),
     )
     yield by_path(
@@ -124,7 +124,7 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     yield by_path(
         "trainer_growing_path_share_ratio",
         "Share of the process's growth that a path accounts for.",
-        lambda one: one.share if _in_bytes(one) else None,
+        lambda one: one.share if one.kind != "level" else None,  # which may be all of it
     )
     yield gauge(
         "trainer_growing_path_leak",

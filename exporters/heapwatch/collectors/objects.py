@@ -16,7 +16,7 @@ log = logging.getLogger("heapwatch")
 
 
 class ObjectCollector:
-    """Counts instances at safe points. This stalls training, so the safe point limits its rate."""
+    """Counts instances at safe points. This pauses training, so the safe point limits its rate."""
 
     name = "objects"
 

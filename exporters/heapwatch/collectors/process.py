@@ -125,7 +125,7 @@ class ProcessCollector:
 
 
 class UniqueMemoryCollector:
-    """Reads USS by role. It is a collector of its own so that a slow read affects no other series."""
+    """Reads USS by role. It is a separate collector, so a slow read affects no other series."""
 
     name = "unique_memory"
 
@@ -195,16 +195,17 @@ class AllocatorCollector:
             self._due = began + (self._clock() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(
-            "trainer_allocator_used_bytes", "Bytes that malloc has handed out (glibc).", used
+            "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc), touched or not.", used
         )
         yield GaugeMetricFamily(
             "trainer_allocator_retained_bytes",
-            "Bytes freed by the program that malloc keeps in its heap (glibc).",
+            "Freed bytes that malloc keeps resident (glibc), at most: with its blocks in use they fit into "
+            "anonymous resident memory, so pages that it has returned (`malloc_trim`) do not count.",
             retained,
         )
         yield GaugeMetricFamily(
             "trainer_python_allocated_blocks",
-            "Memory blocks that Python's small-object allocator has handed out.",
+            "Memory blocks that Python's small-object allocator has allocated.",
             blocks,
         )
 

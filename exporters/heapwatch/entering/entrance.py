@@ -212,7 +212,7 @@ class Entrance:
         if document is None:
             raise CannotEnter(
                 f"process {self.pid} has not run Python code in its main thread for"
-                f" {self._wait_seconds:.0f} s; it goes on unharmed, and is not entered later"
+                f" {self._wait_seconds:.0f} s; it continues unchanged, and is not entered later"
             )
         if not isinstance(document, dict):
             raise CannotEnter(f"process {self.pid} does not answer as Heapwatch does")

@@ -35,7 +35,7 @@ def check_visible(process: psutil.Process) -> None:
     if _status(pid).get("x86_Thread_features", "").find("shstk") >= 0:
         raise CannotEnter(f"process {pid} has a shadow stack, which allows no call from outside")
     if process.status() == psutil.STATUS_STOPPED:
-        raise CannotEnter(f"process {pid} is stopped: let it go on first, with `kill -CONT {pid}`")
+        raise CannotEnter(f"process {pid} is stopped: continue it first with `kill -CONT {pid}`")
 
 
 def denied(pid: int) -> CannotEnter:
@@ -64,7 +64,7 @@ def denied(pid: int) -> CannotEnter:
         if os.geteuid() == 0:
             return CannotEnter(f"process {pid}: {_CONTAINER}")
         return CannotEnter(
-            f"this system lets a user look into own children only (kernel.yama.ptrace_scope={scope}):"
+            f"this system lets a user trace only own child processes (kernel.yama.ptrace_scope={scope}):"
             f" run this with sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`, or start the program with"
             " `heapwatch run`"
         )

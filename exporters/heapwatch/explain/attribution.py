@@ -224,7 +224,7 @@ def _verdict(
         if not rising and levels.slowed_down:
             return "warm-up", ""
     if remaining > 0:
-        when = f"Whether it slows down can be told in {math.ceil(remaining / 60)} min."
+        when = f"Whether it slows down is known in {math.ceil(remaining / 60)} min."
         return "too early", _joined(grows, when)
     lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
     return "growing", _joined(grows, lasts)
@@ -254,8 +254,8 @@ def _is_full(finding: Finding) -> bool:
 def _workers(levels: Levels) -> list[Finding]:
     """One finding for all child processes, if their memory or their number grows."""
     memory = levels.memory
-    growth = memory.workers.growth(levels.startup_end)
     more = memory.processes.growth(levels.startup_end)
+    growth = levels.workers
     if growth.per_second <= 0:
         return []
     rate = 60 * growth.per_second
@@ -367,7 +367,7 @@ def _unnamed(
     searched = "Python object" if counted else "container"
     what, remedy, level = f"memory that no {searched} accounts for", None, OWN
     kept = _rate(memory.retained.growth(levels.startup_end))
-    # Where `malloc_trim` has returned freed memory, resident memory grows by less than `retained`.
+    # `retained` is an upper bound: freed memory that was returned may be among it.
     if EXPLAINED * residual < kept <= residual / EXPLAINED:
         kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"

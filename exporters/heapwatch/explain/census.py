@@ -13,11 +13,11 @@ import math
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import CO_GENERATOR
-from itertools import islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -29,15 +29,22 @@ from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label
 from heapwatch.measure.introspection.written import is_written, qualified_type_name, type_of
-from heapwatch.measure.objects.tracked import referrers, referrers_of_tuples, tracked_objects, tracked_types
+from heapwatch.measure.objects.tracked import (
+    may_have_audit_hooks,
+    referrers,
+    referrers_of_tuples,
+    tracked_objects,
+    tracked_types,
+)
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.traversal import OutOfTime
 
 _CHUNK = 20_000
-_FEWEST = 10  # instances of a type worth following
+_FEWEST = 4  # instances of a type worth following: a few blocks of `itertools.tee` may keep all batches
 _MOST_TYPES = 300
+_STEP_SECONDS = 0.04  # for a list of objects and what is looked at in it; the rest is left to the next step
 _SAMPLED = 50_000  # objects of a heap that is too large to count all
 # Primes: objects of several types often follow each other in turn.
 _STEPS = (11, 23, 47, 97, 199, 397, 797)
@@ -47,7 +54,11 @@ _SURE = 4.0  # standard deviations by which a count by sampling has to differ
 # There the collector works in small steps, and a full collection stops nothing.
 _COLLECTS_AT_ONCE = sys.version_info[:2] != (3, 14)
 _WEIGHED = 8
+_WEIGHING_SECONDS = 0.005
+# PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
+_MADE_TO_MEASURE = "torch.storage.UntypedStorage"
 _OWN = "module heapwatch"
+_UNREAD = "perhaps tuples, which are not read under an audit hook"
 _PACKAGE = str(Path(__file__).parents[1])
 _LONG = 50
 _MOST_LONG = 4
@@ -63,13 +74,27 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 
-@dataclass
+@dataclass(eq=False)
 class GrowingType:
-    """How many instances of a type there are, over time."""
+    """How many instances of a type there are, over time, and what was found out about them.
+
+    Attributes:
+        name: the name of the class.
+        counts: the number of its instances.
+        each_bytes: typical deep size of an instance; None where it was not measured.
+        holders: what refers to the newest, the nearest first; of instances that refer to each other, what
+            refers to the end of a chain. Empty if no Python object does; None if that was not found out.
+        is_linked: whether instances refer to each other.
+
+    """
 
     name: str
     counts: LevelSeries = field(default_factory=LevelSeries)
     each_bytes: float | None = None
+    holders: tuple[str, ...] | None = None
+    is_linked: bool = False
+    is_weighed: bool = False
+    searched: int = 0  # instances from which the search for holders has begun
 
 
 class LongContainer(NamedTuple):
@@ -128,6 +153,8 @@ class Census:
         self._first_at: float | None = None
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
+        self._found: dict[int, LongContainer] = {}
+        self._step_seconds = float("inf") if unlimited else _STEP_SECONDS
         self._collections = _full_collections()
 
     def count(self) -> bool:
@@ -148,10 +175,9 @@ class Census:
             del listed[-_CHUNK:]
             keys = list(map(id, kinds))
             counts.update(keys)
-            for key, kind in zip(keys, kinds, strict=True):
+            for key, kind in dict(zip(keys, kinds, strict=True)).items():
                 if key not in names:
-                    layout = layout_of(kind)
-                    names[key] = qualified_type_name(layout) if layout.name not in _PLAIN else ""
+                    names[key] = _name_of(kind)
         before = self._before
         self._before = {key: step * number for key, number in counts.items() if number >= self._fewest}
         for key, number in self._before.items():
@@ -160,7 +186,7 @@ class Census:
             known = self.types.get(key)
             if known is None or known.name != names[key]:
                 changed = key in before and before[key] != number
-                if not changed or not names[key] or len(self.types) >= _MOST_TYPES:
+                if not changed or not names[key] or not self._has_room():
                     continue
                 known = self.types[key] = GrowingType(names[key])
                 known.counts.add(self._counted_at, before[key])
@@ -168,6 +194,12 @@ class Census:
         self._counted_at = now
         self._first_at = now if self._first_at is None else self._first_at
         return True
+
+    def _has_room(self) -> bool:
+        """Whether one more type can be followed; those that have not become more make room."""
+        if len(self.types) >= _MOST_TYPES:
+            self.types = {key: known for key, known in self.types.items() if known.counts.growth().total > 0}
+        return len(self.types) < _MOST_TYPES
 
     def _step(self) -> int | None:
         """Of how many objects one is counted; None where that would stop the program for too long."""
@@ -197,47 +229,76 @@ class Census:
         rising = [entry for entry in found if entry[1].rising]
         return sorted(rising, key=lambda entry: -entry[1].per_second)
 
-    def inspect(self, names: list[str], elsewhere: set[int]) -> dict[str, tuple[str, ...]]:
-        """Measure instances of these types, and find what refers to the newest of each.
+    def inspect(
+        self, growing: Sequence[tuple[GrowingType, FloorGrowth]], anchors: Mapping[int, str], most: int
+    ) -> None:
+        """Measure instances of these types; find what refers to those of the `most` that grow most in bytes.
 
-        Where a list of all would stop the program for too long, young instances are measured, and what
-        refers to them is not searched for.
+        It does what the time of a step suffices for, and the next call goes on: see `is_inspected`. Where a
+        list of all instances would stop the program for too long, young ones are measured, and what refers to
+        them is not searched for.
 
-        Returns:
-            Referrers by type name, the nearest first; none where no Python object refers to the instance.
+        Args:
+            growing: types with the growth of their number.
+            anchors: paths by id of objects that have one.
+            most: number of types.
 
         """
-        chains: dict[str, tuple[str, ...]] = {}
-        wanted = {key: known for key, known in self.types.items() if known.name in names}
-        samples: dict[int, list[Any]] = {key: [] for key in wanted}
-        searched = self.pause_limit.allows("objects")
-        if searched:
-            objects = self.pause_limit.timed(partial(tracked_objects, samples.keys()), "objects")
-        else:
-            objects = self._young(samples.keys())
-        for obj in reversed(objects):
-            found = samples[id(type(obj))]
-            if len(found) < _WEIGHED:
-                found.append(obj)
-        objects.clear()
-        for key, instances in samples.items():
-            if not instances:
-                continue
-            wanted[key].each_bytes = _typical_size(instances, elsewhere)
-            newest = instances[0]
-            instances.clear()
-            if searched:
-                chains[wanted[key].name] = self._owner(newest, wanted[key].name, objects)
-            del newest
-        return chains
+        until = own_time() + self._step_seconds
+        left = set(map(id, self._left(growing, most)))
+        types = {key: known for key, known in self.types.items() if id(known) in left}
+        searches = self.pause_limit.allows("objects")
+        listed = self._by_generation(types) if searches else self._young(types)
+        newest = _newest(listed, types)
+        again = [key for key, known in types.items() if known.searched]
+        ends = {key: _ends(listed, key) for key in again}
+        paths = {key: _paths(listed, key, anchors) for key in again}
+        for objects in listed:
+            objects.clear()
+        hidden = set(map(id, chain(newest.values(), ends.values())))
 
-    def _young(self, type_ids: Collection[int]) -> list[Any]:
-        """Objects of these types that the collector has not yet moved to the oldest generation."""
-        found: list[Any] = []
-        for generation in (1, 0):
-            if self.pause_limit.allows_young(generation):
-                found += self.pause_limit.timed(partial(tracked_objects, type_ids, generation))
-        return found
+        def tasks() -> Iterator[Callable[[], None]]:
+            for key, known in types.items():
+                if not known.is_weighed and (searches or newest[key]):
+                    yield partial(_measure, known, newest[key], anchors)
+            left = self._left(growing, most) if searches else []
+            for key, known in types.items():
+                if newest[key] and any(known is one for one in left):
+                    starts = ends.get(key, newest[key])
+                    yield partial(self._follow, known, starts, paths.get(key), hidden, until)
+
+        for task in tasks():
+            task()
+            if own_time() > until:
+                break
+        for instances in chain(newest.values(), ends.values()):
+            instances.clear()
+
+    def is_inspected(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> bool:
+        """Whether `inspect` can tell no more."""
+        return not self._left(growing, most)
+
+    def _left(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> list[GrowingType]:
+        """The types that are to be weighed; once all are, those whose holders are to be found."""
+        unweighed = [known for known, _ in growing if not known.is_weighed]
+        if unweighed or not self.pause_limit.allows("objects"):
+            return unweighed
+        heaviest = sorted(growing, key=lambda entry: -(entry[0].each_bytes or 0.0) * entry[1].per_second)
+        return [known for known, _ in heaviest[:most] if known.holders is None]
+
+    def _by_generation(self, type_ids: Collection[int]) -> list[list[Any]]:
+        """Objects of these types, by the collector's generation; the oldest come first."""
+        return self.pause_limit.timed(
+            lambda: [tracked_objects(type_ids, generation) for generation in (2, 1, 0)], "objects"
+        )
+
+    def _young(self, type_ids: Collection[int]) -> list[list[Any]]:
+        """Those that the collector has not yet moved to the oldest generation."""
+        return [
+            self.pause_limit.timed(partial(tracked_objects, type_ids, generation))
+            for generation in (1, 0)
+            if self.pause_limit.allows_young(generation)
+        ]
 
     def youngest(self) -> list[Any] | None:
         """Objects of the youngest generation, the newest last; None if listing them would take too long.
@@ -251,11 +312,13 @@ class Census:
     def search(self, elsewhere: set[int]) -> list[LongContainer]:
         """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
 
-        Only their ids and lengths are kept between two searches.
+        Only their ids and lengths, and what was found out about them, are kept between two searches. What the
+        time of a step does not suffice for is found out by the next.
         """
         if not self.pause_limit.allows("objects"):
             return []
         now = self._clock()
+        until = own_time() + self._step_seconds
         objects = self.pause_limit.timed(partial(tracked_objects, _LISTS), "objects")
         lengths: dict[int, int] = {}
         growing: list[Any] = []
@@ -275,48 +338,86 @@ class Census:
         }
         growing.sort(key=len, reverse=True)
         del growing[_MOST_LONG:]
-        found = []
+        told, self._found = self._found, {}
+        has_time = True
         while growing:
             obj = growing.pop(0)
-            first = self._lengths[id(obj)][0]
-            rate = 60 * (len(obj) - first[1]) / max(1e-9, now - first[0])
-            sites: list[Site] = []
-            holders = tuple(self._holders(obj, growing, sites))
-            if any(holder.startswith(_OWN) for holder in holders):
-                continue
-            found.append(
-                LongContainer(
-                    _type_of(obj),
-                    len(obj),
-                    _weigh(obj, 0.01, elsewhere),
-                    rate,
-                    holders,
-                    sites[0] if sites else None,
+            known = told.get(id(obj))
+            if has_time and (known is None or known.bytes is None):
+                known = self._describe(obj, elsewhere, {id(growing)}, until)
+                has_time = own_time() <= until
+            if known is not None:
+                items, (began, first) = len(obj), self._lengths[id(obj)][0]
+                self._found[id(obj)] = known._replace(
+                    items=items,
+                    bytes=known.bytes and round(known.bytes / known.items * items),
+                    items_per_minute=60 * (items - first) / max(1e-9, now - began),
                 )
-            )
-        return found
+        return [
+            one for one in self._found.values() if not any(holder.startswith(_OWN) for holder in one.holders)
+        ]
 
-    def _owner(self, newest: Any, name: str, ours: list[Any]) -> tuple[str, ...]:
-        """What refers to an instance; where that is only links of its chain, what refers to its ends."""
-        holders = tuple(self._holders(newest, ours))
-        if holders and _are_links(holders, name):
-            ours += self.pause_limit.timed(partial(_ends, type(newest)))
-            while ours and _are_links(holders, name):
-                end = ours.pop()
-                holders = tuple(self._holders(end, ours))
-                del end
-            ours.clear()
+    def _describe(self, obj: Any, elsewhere: set[int], hidden: set[int], until: float) -> LongContainer:
+        sites: list[Site] = []
+        holders = tuple(self._holders(obj, hidden, until, sites))
+        nbytes = _weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere)
+        return LongContainer(_type_of(obj), len(obj), nbytes, 0.0, holders, sites[0] if sites else None)
+
+    def _follow(
+        self, known: GrowingType, starts: list[Any], paths: list[str] | None, hidden: set[int], until: float
+    ) -> None:
+        """Find what refers to an instance, other than those next to it in a chain.
+
+        Args:
+            known: the type.
+            starts: its newest instances, of which the first is looked at; in a later step the ends of chains.
+            paths: in a later step those of instances that have one, as local variables refer to them.
+            hidden: ids of lists of the caller that refer to the instances.
+            until: when to stop; what is left is done in the next step.
+
+        """
+        if paths is None:
+            self._look_at(known, starts[0], hidden, until)
+            return
+        for at in range(min(known.searched, len(starts)) - 1, len(starts)):
+            holders = self._look_at(known, starts[at], hidden, until)
+            if known.holders is None and at + 1 == len(starts):
+                known.holders = tuple(sorted(paths, key=len)[:1]) or holders
+            if known.holders is not None or own_time() > until:
+                return
+
+    def _look_at(self, known: GrowingType, obj: Any, hidden: set[int], until: float) -> tuple[str, ...]:
+        """What refers to an instance; it is kept unless that is nothing, or other instances alone."""
+        holders = tuple(self._holders(obj, hidden, until))
+        is_linked = bool(holders) and _are_links(holders, known.name)
+        known.is_linked |= is_linked
+        known.searched += 1
+        if holders and not is_linked:
+            known.holders = holders
         return holders
 
-    def _holders(self, obj: Any, ours: list[Any], sites: list[Site] | None = None) -> Iterator[str]:
-        seen = {id(obj), id(ours)}
+    def _holders(
+        self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
+    ) -> Iterator[str]:
+        """What refers to an object, the nearest first, as far as the time suffices.
+
+        Args:
+            obj: the object.
+            hidden: ids of the lists of the caller that refer to it.
+            until: when to stop; the nearest is always told.
+            sites: the current lines of functions and generators among them are added here.
+
+        """
+        seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
-        for _ in range(_DEEPEST):
+        for depth in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
-            took = own_time() - began
-            self.pause_limit.longest = max(self.pause_limit.longest, took)
+            ended = own_time()
+            self.pause_limit.longest = max(self.pause_limit.longest, ended - began)
             if not usable:
+                if not depth and may_have_audit_hooks():
+                    yield _UNREAD
                 return
             # A link of the same chain leads to the next link, not to the owner.
             held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))
@@ -326,8 +427,15 @@ class Census:
             if site is not None and sites is not None:
                 sites.append(site)
             yield _described(obj, held)
-            if type(obj) is FrameType or type(obj) is ModuleType or took > self.pause_limit.allowed:
+            if type(obj) is FrameType or type(obj) is ModuleType or ended > until:
                 return
+
+
+def _name_of(cls: type) -> str:
+    """The name of a class; empty for our own, and for those of the interpreter that every program has."""
+    layout = layout_of(cls)
+    name = "" if layout.name in _PLAIN else qualified_type_name(layout)
+    return "" if name.startswith("heapwatch.") or name == _MADE_TO_MEASURE else name
 
 
 def _full_collections() -> int:
@@ -342,11 +450,38 @@ def _are_links(holders: tuple[str, ...], name: str) -> bool:
     )
 
 
-def _ends(cls: type) -> list[Any]:
-    """The oldest and the newest instance of a class: a generation of the collector has the oldest first."""
-    found = [tracked_objects({id(cls)}, generation) for generation in (0, 1, 2)]
-    ends = [one for listed in found for one in (listed[:1], listed[-1:])]
-    return [instance for end in ends for instance in end]
+def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:
+    """The newest objects of each type, the newest first, of lists in which the oldest come first."""
+    found: dict[int, list[Any]] = {key: [] for key in type_ids}
+    lacking = len(found)
+    for obj in chain.from_iterable(map(reversed, reversed(listed))):
+        instances = found.get(id(type(obj)))  # the program may have changed it meanwhile
+        if instances is not None and len(instances) < _WEIGHED:
+            instances.append(obj)
+            lacking -= len(instances) == _WEIGHED
+            if not lacking:
+                break
+    return found
+
+
+def _ends(listed: list[list[Any]], type_id: int) -> list[Any]:
+    """The newest and the oldest object of a type in each of these lists."""
+    found: list[Any] = []
+    for objects in reversed(listed):
+        for ordered in (reversed(objects), iter(objects)):
+            found += islice((obj for obj in ordered if id(type(obj)) == type_id), 1)
+    return found
+
+
+def _measure(known: GrowingType, instances: list[Any], anchors: Mapping[int, str]) -> None:
+    known.each_bytes = _typical_size(instances, anchors)
+    known.is_weighed = True
+
+
+def _paths(listed: list[list[Any]], type_id: int, anchors: Mapping[int, str]) -> list[str]:
+    """The paths of those objects of a type that have one."""
+    objects = (compress(one, map(type_id.__eq__, map(id, map(type, one)))) for one in listed)
+    return [anchors[key] for key in filter(anchors.__contains__, map(id, chain.from_iterable(objects)))]
 
 
 def _type_of(container: Any) -> str:
@@ -362,12 +497,20 @@ def _weigh(obj: Any, seconds: float, elsewhere: set[int], *, one_of_many: bool =
     return size.bytes + size.gpu_bytes + size.shared_bytes
 
 
-def _typical_size(instances: list[Any], elsewhere: set[int]) -> int | None:
-    kept = elsewhere - set(map(id, instances))
-    # Others of its class have been counted as instances, too.
-    sizes = [_weigh(obj, 0.005, kept, one_of_many=True) for obj in instances]
-    known = sorted(size for size in sizes if size is not None)
-    return known[len(known) // 2] if known else None
+def _typical_size(instances: list[Any], anchors: Mapping[int, str]) -> int | None:
+    """The bytes of a typical instance, without what has a path that does not lead through it."""
+    own = {anchors[key] for key in map(id, instances) if key in anchors}
+    inside = tuple(path + sign for path in own for sign in (".", "["))
+    kept = {key for key, path in anchors.items() if path not in own and not path.startswith(inside)}
+    sizes: list[int] = []
+    until = own_time() + 2 * _WEIGHING_SECONDS
+    for obj in instances:
+        # Others of its class have been counted as instances, too.
+        size = _weigh(obj, _WEIGHING_SECONDS, kept, one_of_many=True)
+        sizes += [] if size is None else [size]
+        if own_time() > until:
+            break
+    return sorted(sizes)[len(sizes) // 2] if sizes else None
 
 
 def _usable(found: list[Any], seen: set[int]) -> list[Any]:

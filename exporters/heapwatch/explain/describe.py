@@ -12,7 +12,7 @@ from typing import Any
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
-from heapwatch.explain.findings import Finding
+from heapwatch.explain.findings import OUTSIDE, Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
@@ -21,6 +21,7 @@ from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.source.sites import (
     Site,
     Use,
+    are_read,
     callers_of,
     code_of_class,
     function_at,
@@ -38,13 +39,14 @@ from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.introspection.written import qualified_type_name
+from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6
 _MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
 _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
-_SEARCHED_AT_ONCE = 3  # containers for which the code is searched in one evaluation
+_SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 # What a program calls to make instances of a class that has no such name.
@@ -52,24 +54,27 @@ _MADE_BY = {"itertools._tee": "tee", "itertools._tee_dataobject": "tee"}
 
 
 class Describer:
-    """Describes growing containers and types; the code is searched once for each container."""
+    """Describes growing containers and types; the code is searched once for each container.
+
+    What an evaluation has no time for is searched in the next one.
+    """
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
+        self._until = float("inf")
         self._uses: dict[str, tuple[list[Use], list[Limit], Site | None]] = {}
         self._traced: dict[str, Site] = {}
         self._called: dict[str, tuple[set[int], set[Site]]] = {}
-        self._only_lines: dict[tuple[str, str], Site | None] = {}
+        self._only_lines: dict[tuple[str, ...], Site | None] = {}
         self._bounds: dict[str, tuple[int | None, float]] = {}
-        self._searches = 0
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
         """Describe growing containers, which come with the most important first.
 
-        The code is searched for a few of them in each evaluation. Until its turn comes, a container counts as
-        one that is cut to a length, which delays the verdict.
+        Until the code has been searched for it, a container counts as one that is cut to a length, which
+        delays the verdict.
         """
-        self._searches = 0
+        self._until = own_time() + _SEARCHING_SECONDS
         described = [self.describe(known, growth) for known, growth in growing]
         return [
             replace(one, parts=newest_parts(one.known, self._inventory)) if at < _MOST_COMPARED else one
@@ -82,10 +87,11 @@ class Describer:
         place = known.places[0] if known.places else None
         if place is None:
             return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
-        if known.path not in self._uses and self._searches >= _SEARCHED_AT_ONCE:
+        searched = self._code_of(known, place)
+        if searched is None:
             remedy = remedy_for(known, traits, known.capacity, _library_of(place))
             return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
-        uses, limits, site = self._code_of(known, place)
+        uses, limits, site = searched
         # What is cut only now and then is above its limit until then.
         owner, items = _named(place)[1], growth.floor or known.items.last or 0.0
         emptied = emptying_of(uses, limits, owner, items) if known.kind != "graph" else "never"
@@ -100,7 +106,7 @@ class Describer:
                 emptied = "some"
         if capacity is None:
             capacity = self._bound_by_keys(known)
-        return Candidate(
+        found = Candidate(
             known,
             growth,
             traits,
@@ -108,8 +114,9 @@ class Describer:
             self._traced.get(known.path) or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
-            remedy_for(known, traits, capacity, _library_of(place)),
         )
+        remedy = remedy_for(known, traits, capacity, _library_of(place), is_kept=found.bounded)
+        return replace(found, remedy=remedy)
 
     def _bound_by_keys(self, known: KnownContainer) -> int | None:
         """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
@@ -122,10 +129,9 @@ class Describer:
             self._bounds[known.path] = found, now + _BOUND_SECONDS
         return found
 
-    def describe_type(
-        self, known: GrowingType, growth: FloorGrowth, holders: tuple[str, ...] | None
-    ) -> Finding:
+    def describe_type(self, known: GrowingType, growth: FloorGrowth) -> Finding:
         """Make a finding of a growing type."""
+        holders = known.holders
         count = known.counts.last or 0.0
         each = known.each_bytes or 0.0
         return Finding(
@@ -137,8 +143,8 @@ class Describer:
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
             site=self._only_line(callers_of, _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
-            holders=("held from outside Python",) if holders == () else holders or (),
-            remedy=remedy_for_type(holders, known.name),
+            holders=(OUTSIDE,) if holders == () else holders or (),
+            remedy=remedy_for_type(holders, known.name, is_linked=known.is_linked),
         )
 
     def describe_frozen(self, frozen: LevelSeries, levels: Levels) -> list[Finding]:
@@ -154,7 +160,7 @@ class Describer:
                 items=round(frozen.last or 0.0),
                 items_per_minute=60 * growth.per_second,
                 bytes_per_minute=levels.per_minute,
-                site=_only(callers_of("freeze", user_code())),
+                site=self._only_line(callers_of, "freeze"),
                 remedy="call `gc.freeze()` once, before the workers are forked",
                 inferred=True,
             )
@@ -162,8 +168,7 @@ class Describer:
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
-        codes = user_code()
-        return _only({site for name in _STARTERS for site in callers_of(name, codes)})
+        return self._only_line(callers_of, *_STARTERS)
 
     def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
@@ -212,7 +217,7 @@ class Describer:
             items_per_minute=found.items_per_minute,
             bytes_per_minute=found.items_per_minute * each,
             site=found.site,
-            holders=found.holders or ("held from outside Python",),
+            holders=found.holders or (OUTSIDE,),
             remedy=remedy_for_type(found.holders),
         )
 
@@ -243,7 +248,7 @@ class Describer:
                 return None
             self._called[known.path] = _library_codes(place, owner), set()
         codes, lines = self._called[known.path]
-        line = calling_line(codes) if codes and len(lines) < 2 else None
+        line = calling_line(codes) if codes and len(lines) < 2 and own_time() <= self._until else None
         if line is not None:
             lines.add(Site(*line))
         return _only(lines)
@@ -252,15 +257,31 @@ class Describer:
         """The only line of the user's code that stores under a name; None if there are several or none."""
         return self._only_line(stores_of, key)
 
-    def _only_line(self, lines_of: Callable[[str, Iterable[CodeType]], list[Site]], name: str) -> Site | None:
-        """The only line of the user's code that has a name; None if there are several or none."""
-        key = lines_of.__name__, name
-        if key not in self._only_lines and len(self._only_lines) < 2 * _MOST_KEPT:
-            self._only_lines[key] = _only(lines_of(name, user_code()))
-        return self._only_lines.get(key)
+    def _only_line(
+        self, lines_of: Callable[[str, Iterable[CodeType]], list[Site]], *names: str
+    ) -> Site | None:
+        """The only line of the user's code that has one of these names; None if there are several or none."""
+        key = lines_of.__name__, *names
+        if key in self._only_lines or len(self._only_lines) >= 2 * _MOST_KEPT:
+            return self._only_lines.get(key)
+        lines: set[Site] = set()
+        for code in user_code():
+            for name in names:
+                if not are_read(name, [code], self._until):
+                    return None
+                lines.update(lines_of(name, [code]))
+            if len(lines) > 1:
+                break
+        self._only_lines[key] = _only(lines)
+        return self._only_lines[key]
 
-    def _code_of(self, known: KnownContainer, place: Place) -> tuple[list[Use], list[Limit], Site | None]:
-        """What the code does to a container, the limits it sets, and the line that fills it."""
+    def _code_of(
+        self, known: KnownContainer, place: Place
+    ) -> tuple[list[Use], list[Limit], Site | None] | None:
+        """What the code does to a container, the limits it sets, and the line that fills it.
+
+        None if there was no time to search it.
+        """
         found = self._uses.get(known.path)
         if found is None and known.kind == "cache":
             return [], [], _cached_line(place)
@@ -276,6 +297,8 @@ class Describer:
             # A name such as `data` may mean something else in other code. Search the owner's class first, and
             # the same scope before any other.
             for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
+                if not are_read(name, searched, self._until):
+                    return None
                 graph = known.kind == "graph"
                 uses = rebound_at(name, searched, wanted) if graph else search(name, searched, wanted)
                 if any(use.effect == "grows" for use in uses):
@@ -285,7 +308,6 @@ class Describer:
                 limits_of(name, searched, {use.site.line for use in uses}),
                 _site(uses, codes),
             )
-            self._searches += 1
             if len(self._uses) >= _MOST_KEPT:
                 del self._uses[next(iter(self._uses))]
             self._uses[known.path] = found

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
-from heapwatch.explain.census import Census, LongContainer
+from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
@@ -20,7 +20,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
-from heapwatch.explain.series import is_steady
+from heapwatch.explain.series import FloorGrowth, is_steady
 from heapwatch.explain.tracing.native import NativeTracer
 from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import weigh
@@ -44,7 +44,7 @@ _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
 _ROUNDS_WITHOUT_NEWS = 3
 _IDLE_ROUND_SECONDS = 60.0
 _CENSUS_SECONDS = 10.0
-_INSPECT_SECONDS = 60.0
+_INSPECT_SECONDS = 5.0
 _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
 _WORLDS_SECONDS = 5.0
@@ -53,9 +53,13 @@ _VISITS_SECONDS = 5.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
+_MOST_FOLLOWED = 3  # findings whose containers are read whenever memory is
 _TYPES_REPORTED = 3
+# Activities that need a list of all objects.
+_AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
+_OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 
 
@@ -112,12 +116,12 @@ class Explainer:
         self.enabled = allowed > 0
         self._budget = Budget(clock, allowed)
         self._log_limit = LogLimit()
-        self._due: dict[str, float] = {}
+        self._due = dict.fromkeys(_AMONG_ALL, self._began)
         self._schedule = HURRIED
         self._walking = False
         self._turn = 0
         self._searching = self._workers_grow = False
-        self._chains: dict[str, tuple[str, ...]] = {}
+        self._growing_types: list[tuple[GrowingType, FloorGrowth]] = []
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
@@ -129,7 +133,7 @@ class Explainer:
         if not self.enabled:
             return
         if not has_lock():
-            log.warning("heapwatch: what grows is not looked for: this Python runs without its global lock")
+            log.warning("heapwatch: no search for what grows: this Python runs without its global lock")
         elif self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"{OWN_THREADS}explain", daemon=True)
             self._thread.start()
@@ -179,7 +183,9 @@ class Explainer:
         began = self._spent()
         if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
-        allowed = self._budget.allows()
+        # A verdict that is not renewed for minutes is none.
+        overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
+        allowed = self._budget.allows() or overdue
         activity = "read"
         try:
             if allowed:
@@ -187,11 +193,13 @@ class Explainer:
         finally:
             cost = self._spent() - began
             self._budget.charge(cost + self._reads.seconds - self.spent_on["ask"])
-            self.spent_on[activity] += cost
+            self.spent_on["census" if activity in _AMONG_ALL else activity] += cost
             self.spent_on["ask"] = self._reads.seconds
             self.longest_slice = max(self.longest_slice, cost)
         if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
-            self.native.step(any(one.kind == "native" for one in self.latest.findings))
+            self.native.step(
+                sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
+            )
         if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
@@ -213,10 +221,8 @@ class Explainer:
         if self._is_due("weigh", now, self._schedule.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
-        # If the collector is off, uncollected objects are counted instead, and a census would add to them.
-        if self._searching and gc.isenabled() and self._is_due("census", now, _CENSUS_SECONDS):
-            self.census.count()
-            return "census"
+        if self._searching and (searched := self._search(now)):
+            return searched
         if self._is_due("trace", now, _TRACE_SECONDS) and self._trace():
             return "judge"
         walks = self._walking or now >= self._due.get("round", 0.0)
@@ -228,6 +234,25 @@ class Explainer:
         if not self._walking:
             self._due["round"] = now + self._round_pause()
         return "walk"
+
+    def _search(self, now: float) -> str:
+        """Do one step of the search among all objects; returns its name, empty if none is due."""
+        collects = gc.isenabled()
+        # If the collector is off, uncollected objects are counted instead, and a census would add to them.
+        if collects and self._is_due("census", now, _CENSUS_SECONDS):
+            self.census.count()
+            return "census"
+        if self._is_due("search", now, _SEARCH_SECONDS):
+            self._long = self.census.search(self.inventory.ids())
+            return "search"
+        if not collects and self._is_due("garbage", now, _SEARCH_SECONDS):
+            self.uncollected.examine()
+            return "garbage"
+        is_left = collects and not self.census.is_inspected(self._growing_types, _TYPES_REPORTED)
+        if is_left and self._is_due("inspect", now, _INSPECT_SECONDS):
+            self.census.inspect(self._growing_types, self.inventory.anchors, _TYPES_REPORTED)
+            return "inspect"
+        return ""
 
     def _round_pause(self) -> float:
         """Seconds until the next walk: more if the last ones found nothing new and all growth has a name."""
@@ -276,8 +301,14 @@ class Explainer:
                     self._answered.set()
 
     def _read_memory(self) -> None:
+        """Read the memory and what its growth was put down to, also while the budget is used up.
+
+        Readings of the two that lie far apart cannot be compared.
+        """
         self.memory.read_resident()
         self.memory.read_parts()
+        named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
+        self.inventory.lengths.read_named(named)
         if not gc.isenabled():
             self.uncollected.count()
 
@@ -351,43 +382,22 @@ class Explainer:
         return tuple(what for what, is_unread in unread.items() if is_unread)
 
     def _types(self, levels: Levels) -> list[Finding]:
-        """Growing types, weighed, with what holds them."""
+        """What the search among all objects has found."""
+        long = [self._describer.describe_long(found) for found in self._long]
         if not gc.isenabled():
-            return [*self._long_containers(levels), *self._garbage(levels)]
-        growing = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
-        names = [known.name for known, _ in growing]
-        missing = [name for name in names if name not in self._chains]
-        if missing and self._is_due("inspect", levels.now, _INSPECT_SECONDS):
-            began = self._spent()
-            self._chains.update(self.census.inspect(missing, set(self.inventory.anchors)))
-            self._pause("inspect", levels.now, self._spent() - began)
+            return [*long, *self._describer.describe_garbage(self.uncollected, levels)]
+        self._growing_types = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
         progress = (self.memory.steps, self.memory.cycles)
         findings = [
             replace(
-                plausible(self._describer.describe_type(known, growth, self._chains.get(known.name)), levels),
+                plausible(self._describer.describe_type(known, growth), levels),
                 steady=is_steady(known.counts, progress, levels.start),
             )
-            for known, growth in growing
+            for known, growth in self._growing_types
         ]
         findings.sort(key=lambda found: (found.bytes is None, -found.bytes_per_minute))
         frozen = self._describer.describe_frozen(self.census.frozen, levels)
-        return [*self._long_containers(levels), *frozen, *findings[:_TYPES_REPORTED]]
-
-    def _long_containers(self, levels: Levels) -> list[Finding]:
-        """Growing containers that only the list of all objects shows."""
-        if self._is_due("search", levels.now, _SEARCH_SECONDS):
-            began = self._spent()
-            self._long = self.census.search(self.inventory.ids())
-            self._pause("search", levels.now, self._spent() - began)
-        return [self._describer.describe_long(found) for found in self._long]
-
-    def _garbage(self, levels: Levels) -> list[Finding]:
-        """Reference cycles that nothing collects."""
-        if self._is_due("garbage", levels.now, _SEARCH_SECONDS):
-            began = self._spent()
-            self.uncollected.examine()
-            self._pause("garbage", levels.now, self._spent() - began)
-        return self._describer.describe_garbage(self.uncollected, levels)
+        return [*long, *frozen, *findings[:_TYPES_REPORTED]]
 
     def _trace(self) -> bool:
         """Trace allocations for what grows at a line that is not known; whether it was tried.

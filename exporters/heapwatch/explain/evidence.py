@@ -145,8 +145,11 @@ class Levels:
 
     @cached_property
     def workers(self) -> FloorGrowth:
-        """Growth of the child processes' memory."""
-        return self.memory.workers.growth(self.startup_end)
+        """Growth of the child processes' memory, without what they took when they were started."""
+        started = self.memory.processes.changed_at
+        # With workers that come and go all the time, growth counts from the start.
+        lasts = started <= (self.startup_end + self.now) / 2
+        return self.memory.workers.growth(max(self.startup_end, started) if lasts else self.startup_end)
 
     @cached_property
     def parts(self) -> tuple[tuple[LevelSeries, FloorGrowth], ...]:
@@ -206,9 +209,9 @@ class Levels:
     @property
     def left(self) -> float:
         """Bytes that this process and its child processes can still take."""
-        limit, ceiling = self.memory.limit, self.memory.ceiling
         held = self.resident + (self.memory.workers.last or 0.0)
-        return max(0.0, (limit if ceiling is None else min(limit, ceiling)) - held)
+        most = self.memory.limit if self.memory.ceiling is None else self.memory.ceiling
+        return max(0.0, most - held)
 
     @cached_property
     def time_left(self) -> TimeLeft | None:

@@ -11,6 +11,7 @@ from heapwatch.explain.source.sites import Site
 from heapwatch.runtime.plain_text import paragraph, plain, table
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
+OUTSIDE = "held from outside Python"
 _LEAST_SHARE = 0.005
 # Unit, its seconds, and the time from which on the next unit is used.
 _UNITS = (("s", 1, 120.0), ("min", 60, 7200.0), ("h", 3600, 172_800.0), ("days", 86400, float("inf")))
@@ -195,7 +196,8 @@ def described(finding: Finding) -> str:
         facts.append(f"what `{finding.shared_with}` has, too, is counted there")
     text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
     if not finding.path and finding.holders:
-        text += f", held by {' < '.join(finding.holders)}"
+        held = " < ".join(finding.holders)
+        text += f", {held}" if held == OUTSIDE else f", held by {held}"
     if not share:
         text += " leaks" if finding.is_leak else " grows"
     text += _filled_at(finding) + "."

@@ -98,7 +98,7 @@ def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
 
 def _waits(minutes: float) -> str:
     if minutes < _JUDGED_MINUTES:
-        return f"Whether it goes on can be told in {math.ceil(_JUDGED_MINUTES - minutes)} min."
+        return f"Whether it continues is known in {math.ceil(_JUDGED_MINUTES - minutes)} min."
     return f"It has risen for {minutes:.0f} min, and the leak rules are not certain yet."
 
 

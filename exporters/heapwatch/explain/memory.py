@@ -53,8 +53,8 @@ class ProcessMemory:
         private: anonymous and shared memory: all that the kernel cannot drop.
         virtual: size of the address space in use.
         shared: resident pages of shared memory.
-        used: memory that the C allocator has handed out.
-        retained: freed memory that the C allocator keeps.
+        used: memory that the C allocator has handed out, touched or not.
+        retained: freed memory that the C allocator keeps resident, at most.
         gpu: memory that the allocators of torch, JAX and CuPy have handed out on GPUs.
         workers: resident memory of all child processes that belongs to no file.
         processes: number of child processes.
@@ -62,7 +62,8 @@ class ProcessMemory:
         cycles: number of cycles that it has ended.
         limit: the memory limit.
         ceiling: memory that this process and its child processes can hold, beside other programs; None
-            while unknown. More than before counts once it has lasted for a quarter of an hour.
+            while unknown. More than before counts once it has lasted for a quarter of an hour, and at once
+            when a child process was started or has ended. Pages that a fork shares count in each process.
         history: levels for the verdict on growth that no object explains.
         startup_end: when the program last loaded a dozen modules or more; until then it is starting.
         first_step_at: when the first step was seen; minus infinity if the program counts none.
@@ -173,9 +174,9 @@ class ProcessMemory:
 
     def _read_malloc(self, now: float) -> None:
         used, retained = malloc_bytes()
-        if used is not None and retained is not None:
-            self.used.add(now, used)
-            self.retained.add(now, retained)
+        for series, held in ((self.used, used), (self.retained, retained)):
+            if held is not None:
+                series.add(now, held)
 
     def _read_gpu(self, now: float) -> None:
         pools = [pool for read in POOLS.values() for pool in read().values()]
@@ -194,6 +195,10 @@ class ProcessMemory:
             size for size in map(private_bytes, descendants(os.getpid(), _MOST_WORKERS)) if size is not None
         ]
         resident, count = sum(sizes), len(sizes)
+        if count != (self.processes.last or 0):
+            # A forked process shares its parent's pages, which count for both: what both can hold is more.
+            self._ceilings.clear()
+            self._ceiling_due = self._due[self._read_free.__name__] = float("-inf")
         if count or self.processes.last is not None:
             self.workers.add(now, resident)
             self.processes.add(now, count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.introspection.written import type_name
 from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.sizing.replay_buffers import ring_of
-from heapwatch.runtime.sources import SourceGone
+from heapwatch.runtime.sources import NoValue
 
 SHORTEST_INTERVAL = 1.0  # seconds between two readings of a container
 SIZED: tuple[Kind, ...] = ("array", "tensor", "text")  # of which bytes are counted
@@ -225,6 +225,14 @@ class Lengths:
             count += 1
         return count
 
+    def read_named(self, paths: Iterable[str]) -> None:
+        """Read these containers if they are due, without a limit of time: there must be few."""
+        now = self._clock()
+        for path in paths:
+            known = self._known.get(path)
+            if known is not None and known.kind != "graph" and known.due <= now:
+                self._read(known, now, {})
+
     def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
         total, count = 0.0, 0
         for place in known.places:
@@ -350,7 +358,8 @@ class Worlds:
         places: of the worlds, by path.
         ask: runs a read in the thread that calls `watch.step()`, else in the main thread.
         found: told of each path to a world with a function that returns its number of bodies. That function
-            raises SourceGone when the number is older than a minute.
+            raises NoValue when the number is older than a minute: the program has dropped the world, or there
+            was no time to count.
         clock: monotonic seconds.
 
     """
@@ -389,7 +398,7 @@ class Worlds:
     def _latest(self, path: str) -> float:
         counted_at, bodies = self._counts[path]
         if self._clock() - counted_at > _OLDEST_SECONDS:
-            raise SourceGone(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
+            raise NoValue(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
         return bodies
 
 

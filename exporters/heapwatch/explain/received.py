@@ -118,7 +118,7 @@ def _is(value: Any, hint: Any) -> bool:
 _PATH = "trainer_growing_path_"
 
 
-def told(readings: Readings) -> Explanation | None:
+def exposed_explanation(readings: Readings) -> Explanation | None:
     """The explanation as far as series carry it; None of a process without one.
 
     Functions, holders and the growth of items are left out.

@@ -31,9 +31,18 @@ _BY_OWNER = (
     (
         "asyncio.queues.",
         "_queue",
-        "`asyncio.Queue(maxsize=...)`: what takes from it is slower than what fills it",
+        "`asyncio.Queue(maxsize=...)`: what takes from it has ended, or is slower than what fills it",
     ),
-    ("queue.", "queue", "`queue.Queue(maxsize=...)`: what takes from it is slower than what fills it"),
+    (
+        "queue.",
+        "queue",
+        "`queue.Queue(maxsize=...)`: what takes from it has ended, or is slower than what fills it",
+    ),
+    (
+        "itertools.cycle",
+        "",
+        "a generator that begins again (`while True: yield from loader`): `cycle` keeps its first round",
+    ),
     ("prometheus_client.", "_metrics", "fewer values of labels, or `metric.remove(...)` of those that ended"),
     ("sqlalchemy.orm.", "", "`session.expunge_all()`, or a session for each unit of work"),
 )
@@ -44,7 +53,12 @@ _QUEUE_BUFFER = "_feed().buffer"
 
 
 def remedy_for(
-    known: KnownContainer, traits: ItemTraits, capacity: int | None, owner: str | None = None
+    known: KnownContainer,
+    traits: ItemTraits,
+    capacity: int | None,
+    owner: str | None = None,
+    *,
+    is_kept: bool = True,
 ) -> str | None:
     """A suggestion for a growing container, as code where possible; None if none is certain.
 
@@ -52,6 +66,7 @@ def remedy_for(
         known: the container.
         traits: properties of its newest items.
         capacity: its bound; None if it has none.
+        is_kept: whether it keeps to its bound.
         owner: class of the library whose object owns the container; None if it is the user's.
 
     """
@@ -60,8 +75,10 @@ def remedy_for(
     if traits.view:
         used, kept = map(size_text, traits.view)
         return f"`.copy()` the part that is kept: {used} of each {kept} are used, but all is kept"
-    if capacity is not None:
+    if capacity is not None and is_kept:
         return None
+    if capacity is not None:
+        return f"its limit of {capacity:,} items does not hold: remove items `while` there are too many"
     if known.path == "Out" and "IPython" in sys.modules:
         return DROP_RESULTS
     if "_hooks" in known.path.rpartition(".")[2]:
@@ -70,7 +87,7 @@ def remedy_for(
     if by_type is not None:
         return by_type
     if known.path == _QUEUE_BUFFER:
-        return "`Queue(maxsize=...)`: what takes from the queue is slower than what fills it"
+        return "`Queue(maxsize=...)`: what takes from the queue has ended, or is slower than what fills it"
     if traits.item_type.startswith(BOUND):
         return "register a function that does not refer to the object: what is registered keeps it alive"
     if owner is not None:
@@ -98,12 +115,23 @@ def remedy_for(
     return None
 
 
-def remedy_for_type(holders: tuple[str, ...] | None, name: str = "") -> str | None:
-    """A suggestion for a growing type that no known container holds; None if none is known."""
+def remedy_for_type(
+    holders: tuple[str, ...] | None, name: str = "", *, is_linked: bool = False
+) -> str | None:
+    """A suggestion for a growing type that no known container holds; None if none is known.
+
+    Args:
+        holders: what refers to its instances; None if that is not known.
+        name: the class.
+        is_linked: whether the instances refer to each other.
+
+    """
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
     if holders == ():
         return "free it where it was made: nothing in Python refers to it"
     if name.startswith("itertools._tee"):
-        return "advance both iterators of `tee` together, or drop the one that stands still"
+        return "advance both iterators of `tee` together, or drop the one that does not advance"
+    if is_linked:
+        return "they refer to each other, so one keeps all: set the reference to None once it is not needed"
     return None

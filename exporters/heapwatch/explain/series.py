@@ -218,6 +218,7 @@ def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, floa
 STEADY_SECONDS = 200.0  # least time of even growth; the rules wait for three evaluations in addition
 _HALVES = (0.92, 1.25)  # limits of the second half's rise over the first's; a filling cache stays below
 _COUNT_ERROR = 0.5  # items
+_APART_SECONDS = 30.0  # longest time between the last readings of two levels that are compared
 
 
 def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float) -> bool:
@@ -233,17 +234,26 @@ def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float)
     if not known or known[-1].end - known[0].end < STEADY_SECONDS:
         return False
     first, last = known[0].end, known[-1].end
-    early, late = _rises(level, first, last)
+    if _is_even(_rises(level, first, last)):
+        return True
+    for count in progress:
+        until = min(last, count.read_at)  # it is read a moment earlier
+        if until < last - _APART_SECONDS:
+            continue
+        before, after = _rises(count, first, until)
+        if before > 0 and after > 0 and _is_even(_rises(level, first, until), after / before):
+            return True
+    return False
+
+
+def _is_even(rises: tuple[float, float], change: float = 1.0) -> bool:
+    """Whether the second of two rises is the first one times `change`, within the limits."""
+    early, late = rises
     if early <= _COUNT_ERROR:
         return False
     least = (late - _COUNT_ERROR) / (early + _COUNT_ERROR)
     most = (late + _COUNT_ERROR) / (early - _COUNT_ERROR)
-    changes = [1.0]
-    for count in progress:
-        before, after = _rises(count, first, last)
-        if before > 0 and after > 0:
-            changes.append(after / before)
-    return any(most / change > _HALVES[0] and least / change < _HALVES[1] for change in changes)
+    return most / change > _HALVES[0] and least / change < _HALVES[1]
 
 
 def _rises(level: LevelSeries, first: float, last: float) -> tuple[float, float]:

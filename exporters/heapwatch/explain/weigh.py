@@ -143,7 +143,7 @@ def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
 
 
 def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
-    """The newest items of a container; empty if unknown. The caller must not keep them."""
+    """The newest items of a container, the newest last; empty if unknown. The caller must not keep them."""
     for obj, layout in inventory.places_of(known):
         with suppress(RuntimeError):
             return list(_newest(obj, layout))
@@ -196,7 +196,7 @@ def keeps_its_arguments(cache: Any) -> bool:
 def _newest_entries(cache: Any) -> list[tuple[Any, Any]]:
     # The largest dict is the cache; another may hold the function's attributes.
     held = max((part for part in gc.get_referents(cache) if type(part) is dict), key=len, default={})
-    return first_items(held, _NEWEST, dict.items, reversed)
+    return first_items(held, _NEWEST, dict.items, reversed)[::-1]
 
 
 def _first_object(key: Any) -> Any:
@@ -210,7 +210,7 @@ def _newest(obj: Any, layout: Layout) -> Iterable[Any]:
         arguments = keeps_its_arguments(obj)
         return [_first_object(key) if arguments else value for key, value in _newest_entries(obj)]
     if layout.kind == "dict":
-        return first_items(obj, _NEWEST, dict.values, reversed)
+        return first_items(obj, _NEWEST, dict.values, reversed)[::-1]
     if layout.kind in ("tensor", "text", "raw", "frame_table", "programs"):
         return []
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]

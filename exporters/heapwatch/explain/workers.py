@@ -31,6 +31,7 @@ COMPARED_SECONDS = 20.0
 STAY_SECONDS = 120.0
 _AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name, and with one
 _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
+_LAST_SECONDS = 15.0  # in which it says what it knows once it is told to end
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS = 12
 _MOST_WORKERS = 512
@@ -83,7 +84,7 @@ class WorkerVisits:
         self._next = float("-inf")
         self._before: tuple[float, dict[int, int]] | None = None
         self._visitor: subprocess.Popen[bytes] | None = None
-        self._until = 0.0
+        self._until = self._last = 0.0
         self._said: IO[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._worker = Worker(0, 0, 0)
@@ -96,7 +97,7 @@ class WorkerVisits:
         except Exception as error:
             self.enabled = False
             self.stop()
-            log.warning("heapwatch: what grows in workers is not looked for any more: %s", raised(error))
+            log.warning("heapwatch: the search for what grows in workers has ended: %s", raised(error))
 
     def with_names(self, found: Explanation) -> Explanation:
         """The explanation with what the last visit has found, while the workers grow."""
@@ -150,15 +151,20 @@ class WorkerVisits:
         )
         self.visits += 1
         self._worker, self._until = worker, now + STAY_SECONDS + _ENDING_SECONDS
+        self._last = float("inf")
 
     def _take(self, visitor: subprocess.Popen[bytes], now: float) -> None:
-        if visitor.poll() is None and now < self._until:
+        if visitor.poll() is None and now < self._last:
+            if now >= self._until and self._last == float("inf"):
+                visitor.terminate()
+                self._last = now + _LAST_SECONDS
             return
+        ended = "took too long" if visitor.poll() is None else f"ended with {visitor.returncode}"
         said, errors = _text(self._said), _text(self._errors)
         self.stop()
         self._next = now + _AGAIN_SECONDS
         if not said:
-            why = errors.strip().rpartition("\n")[2] or f"the command ended with {visitor.returncode}"
+            why = errors.strip().rpartition("\n")[2] or f"the command {ended}"
             log.info("heapwatch: cannot find what grows in the workers: %s", why.removeprefix("heapwatch: "))
             return
         inside = explanation_of(json.loads(said))

@@ -113,7 +113,7 @@ class Verifier:
                 f"signed {apart}, {WINDOW_SECONDS:.0f} s are allowed: set the clocks of both machines"
             )
         if signed_at < int(now - (self._steady() - self._made)):
-            raise NotSigned("signed before this trainer began to listen: sign the request anew")
+            raise NotSigned("signed before this trainer began to listen: sign the request again")
 
     def _remember(self, nonce: str, sender: object) -> None:
         now = self._steady()

@@ -15,7 +15,7 @@ from heapwatch.analysis.judge import LiveVerdicts, Verdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
 from heapwatch.explain.findings import Explanation
-from heapwatch.explain.received import told, verdict_of
+from heapwatch.explain.received import exposed_explanation, verdict_of
 from heapwatch.runtime.cleanup import CleanupResult
 
 # document key -> {field: series}, all by one label
@@ -127,7 +127,7 @@ class Status:
             "progress": _numbers(readings.by("trainer_progress_total", "unit")),
             "sample_age_seconds": readings.by("trainer_exporter_sample_age_seconds", "collector"),
             "growth_per_minute": _nested(growth),
-            "leaks": _leaks(verdicts, told(readings)),
+            "leaks": _leaks(verdicts, exposed_explanation(readings)),
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
         known = {key: value for key, value in document.items() if value != {}}

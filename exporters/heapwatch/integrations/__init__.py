@@ -1,1 +1,1 @@
-"""One adapter a framework; each imports its framework, so import only the one in use."""
+"""One adapter for each framework. Each imports its framework, so import only the one in use."""

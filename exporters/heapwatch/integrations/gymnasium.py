@@ -22,12 +22,12 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
     The world is read from `env.unwrapped.world` each time, since environments destroy it on reset. Wrapped
     environments of one process share one watch, which adds up their steps, episodes and bodies and ends when
     the last of them is closed; so `gymnasium.make_vec(…, wrappers=[HeapwatchWrapper])` works as well. In a
-    worker process of an `AsyncVectorEnv` the environment has the worker's own watch: there
-    `HeapwatchVectorWrapper`, in the trainer's process, is the better choice.
+    worker process of an `AsyncVectorEnv` it would start a watch of the worker: use `HeapwatchVectorWrapper`
+    in the trainer's process instead.
 
     Args:
         env: the environment.
-        watch: one that runs already; by default one is started here and stopped by `close()`.
+        watch: a running watch; by default one is started here and stopped by `close()`.
         options: `name=` (by default the id of the first environment), `record=`, `port=` and the others of
             `heapwatch.integrations.session.Options`.
 
@@ -64,12 +64,12 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
 class HeapwatchVectorWrapper(Adapter, VectorWrapper):
     """Watches a vector environment: the steps and episodes of all its environments, and its workers' memory.
 
-    The bodies of Box2D worlds and the buffers of environments are counted where the environments live in this
+    The bodies of Box2D worlds and the buffers of environments are counted if the environments are in this
     process, as in `SyncVectorEnv`.
 
     Args:
         env: the vector environment, as `gymnasium.make_vec` returns it.
-        watch: one that runs already; by default one is started here and stopped by `close()`.
+        watch: a running watch; by default one is started here and stopped by `close()`.
         options: `name=` (by default the id of the environments), `record=`, `port=` and the others of
             `heapwatch.integrations.session.Options`.
 

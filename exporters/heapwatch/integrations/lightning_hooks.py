@@ -15,7 +15,7 @@ class LightningHooks(Adapter):
     """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
 
     Args:
-        watch: one that runs already; by default one is started with `fit` and stopped with it.
+        watch: a running watch; by default one is started with `fit` and stopped with it.
         options: `name=` (by default `lightning`), `record=`, `port=` and the others of
             `heapwatch.integrations.session.Options`.
 
@@ -32,31 +32,31 @@ class LightningHooks(Adapter):
         session.find_buffers(pl_module)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """The optimizers exist now."""
+        """Measure the optimizers, which exist now."""
         for index, optimizer in enumerate(trainer.optimizers):
             self._session.size(f"optimizer{index or ''}.state_dict", optimizer.state_dict)
         self._session.start_at("step", trainer.global_step)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Training takes over from validation."""
+        """The phase `train` begins."""
         self._session.phase("train")
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """A step is done."""
+        """Count a step."""
         self._session.count("step", trainer.global_step)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Validation takes over from training."""
+        """The phase `validate` begins."""
         self._session.phase("validate")
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Back to training, or to the end of the epoch."""
+        """The phase `train` continues."""
         self._session.phase("train")
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """An epoch is done."""
+        """Count an epoch."""
         self._session.phase(None)
         self._session.count("epoch", trainer.current_epoch + 1)
 

@@ -2,7 +2,7 @@
 
     ray.init(runtime_env={"worker_process_setup_hook": "heapwatch.integrations.ray.watch_actors"})
 
-Ray ends a worker whose hook fails. So what may be missing is imported in the thread, whose errors are logged.
+Ray ends a worker whose hook fails. So imports that may fail are made in the thread, whose errors are logged.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _turn: int | None = None  # descriptor of the lock, held as long as this process
 
 
 def watch_actors() -> None:
-    """Watch this worker process once it is an actor; Ray calls it when the process starts.
+    """Called by Ray when a worker process starts: watch it once it is an actor.
 
     The class of the actor is the trainer's name, the id of the job the label `run`. One actor of each machine
     also measures Ray's object store and /dev/shm, as object sizes with limits. Options come from the
-    environment (HEAPWATCH_*). What goes wrong here is logged and does not reach the actor.
+    environment (HEAPWATCH_*). Errors here are logged and do not reach the actor.
     """
     threading.Thread(target=_watch, name=f"{OWN_THREADS}ray", daemon=True).start()
 
@@ -56,7 +56,7 @@ def _watch() -> None:
 
 
 def _actor_class() -> str:
-    """Wait until this process is an actor, for ever if it runs tasks alone; return the name of its class."""
+    """Wait until this process is an actor, for ever if it runs only tasks; return the name of its class."""
     from ray._private.worker import global_worker
 
     pause = _FIRST_PAUSE_SECONDS
@@ -114,7 +114,7 @@ def _object_store(node: str, which: str) -> float:
 
 
 def shared_memory_used() -> int:
-    """Bytes in use in /dev/shm, by whichever process; the object store's touched pages among them."""
+    """Bytes in use in /dev/shm by all processes, including the touched pages of the object store."""
     found = os.statvfs(SHARED_MEMORY)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 

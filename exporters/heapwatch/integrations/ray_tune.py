@@ -20,8 +20,8 @@ Trainable = Callable[[Mapping[str, Any]], Any]
 def watched(train: Callable[[Mapping[str, Any], Watch], Any], **options: Unpack[Options]) -> Trainable:
     """Watch each trial of a function trainable, in the process that runs it.
 
-    `train(config, watch)` gets the watch of its trial, to count steps and to declare buffers; the trial's
-    id is the label `run`. Trials of one machine take ports one after the other.
+    `train(config, watch)` gets the watch of its trial, to count steps and to declare buffers; the trial's id
+    is the label `run`. Each trial of a machine uses the next free port.
 
     Args:
         train: the function, with the watch as its second argument.

@@ -36,7 +36,7 @@ class HeapwatchCallback(Adapter, RLlibCallback):
     def on_train_result(
         self, *, algorithm: Any, metrics_logger: Any = None, result: Any, **kwargs: Any
     ) -> None:
-        """An iteration is done."""
+        """Count an iteration."""
         session = self._session
         runners = result.get("env_runners", {})
         session.count("step", int(runners.get("num_env_steps_sampled_lifetime", 0)))
@@ -46,11 +46,11 @@ class HeapwatchCallback(Adapter, RLlibCallback):
         session.phase("iteration")
 
     def on_evaluate_start(self, *, algorithm: Any, metrics_logger: Any = None, **kwargs: Any) -> None:
-        """Evaluation takes over."""
+        """The phase `evaluate` begins."""
         self._session.phase("evaluate")
 
     def on_evaluate_end(
         self, *, algorithm: Any, metrics_logger: Any = None, evaluation_metrics: Any, **kwargs: Any
     ) -> None:
-        """Back to the iteration."""
+        """The phase `iteration` continues."""
         self._session.phase("iteration")

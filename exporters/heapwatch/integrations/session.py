@@ -1,6 +1,6 @@
 """What all adapters share: a watch for as long as a framework trains, its phases, the buffers it finds.
 
-All sessions of a framework in a process share one watch; what they declare on it is told apart by name.
+All sessions of a framework in a process share one watch; their declarations have different names.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 
 
 class Options(TypedDict, total=False):
-    """Arguments that an adapter hands on to `heapwatch.start`, which describes them.
+    """Arguments that an adapter passes to `heapwatch.start`, which describes them.
 
     The name is by default that of the environment or the framework. Sessions of one framework that share a
-    process share a watch, and the options of the first count; another name asks for a watch of its own.
+    process share a watch, and the options of the first apply. Another name starts a separate watch.
     """
 
     name: str
@@ -58,16 +58,15 @@ class Options(TypedDict, total=False):
 
 
 class Session:
-    """Starts a watch with a framework's training and stops it with it.
+    """Starts a watch when a framework begins to train, and stops it when training ends.
 
     Sessions of one framework in one process share their watch: the first starts it, the last stops it. A
-    watch that is given is used and left running. Nothing that goes wrong in an adapter reaches training: it
-    is logged once.
+    given watch is used and not stopped. Errors in an adapter are logged once and do not reach training.
 
     Args:
-        name: the trainer's name, unless the options hold one.
+        name: the trainer's name, unless the options have one.
         framework: label of `trainer_info`.
-        watch: one that runs already.
+        watch: a running watch.
         options: for `heapwatch.start`.
 
     """
@@ -83,7 +82,7 @@ class Session:
         self.watch = watch
 
     def begin(self) -> None:
-        """Training starts."""
+        """Training begins: start the watch."""
         if self.watch is None:
             try:
                 self.watch = _join(self, self._framework, self._options.get("name"), self._start)
@@ -95,7 +94,7 @@ class Session:
         return start(framework=self._framework, **options)
 
     def end(self) -> None:
-        """Training is over."""
+        """Training has ended: stop the watch."""
         self.phase(None)
         if self.watch is None:
             return
@@ -106,28 +105,28 @@ class Session:
             _leave(self)
 
     def step(self) -> None:
-        """One step is done."""
+        """Count a step."""
         if self.watch is not None:
             self.watch.step()
 
     def count(self, unit: str, total: int) -> None:
-        """The framework says that `total` of `unit` are done by now."""
+        """Set the count of `unit` to `total`, as the framework reports it."""
         ahead = total - self._counted.get(unit, 0)
         if self.watch is not None and ahead > 0:
             self.watch.progress(unit, ahead)
         self._counted[unit] = total
 
     def advance(self, unit: str, count: int) -> None:
-        """`count` more of `unit` are done."""
+        """Count `count` more of `unit`."""
         if self.watch is not None:
             self.watch.progress(unit, count)
 
     def start_at(self, unit: str, total: int) -> None:
-        """What was done before this run: `total` of `unit` are no progress of it."""
+        """Set what was done before this run: `total` of `unit` do not count as its progress."""
         self._counted[unit] = total
 
     def phase(self, name: str | None) -> None:
-        """The phase before ends; `name` begins unless it is None."""
+        """End the current phase, and begin `name` unless it is None."""
         if self._phase is not None:
             self._phase.__exit__(None, None, None)
             self._phase = None
@@ -168,18 +167,18 @@ class Adapter:
 
     @property
     def watch(self) -> Watch | None:
-        """What watches; None before it starts and after it has ended."""
+        """The watch; None before training begins and after it has ended."""
         return self._session.watch
 
 
 def _log_once(logged: set[str], error: Exception) -> None:
     if str(error) not in logged:
         logged.add(str(error))
-        log.warning("%s; training goes on", error)
+        log.warning("%s; training continues", error)
 
 
 def accessor(owner: Any, name: str) -> Callable[[], Any]:
-    """Reads attribute `name` of `owner`, which is held weakly; None once it is gone."""
+    """A function that reads attribute `name` of `owner`, held weakly; it returns None once that is freed."""
     reference = weakref.ref(owner)
     return lambda: getattr(reference(), name, None)
 
@@ -279,7 +278,7 @@ class _Declarations:
     ) -> None:
         """Declare `name`, or `name_2` and so on where another session of this watch uses the name.
 
-        A name that this session or one that has ended declared is taken over.
+        A name that this session declared, or one that has ended, is declared again.
 
         Raises:
             ValueError: the name cannot be declared, or is used by too many sessions.
@@ -303,7 +302,7 @@ class _Declarations:
         """Count the bodies of the world, or the worlds, that `read` returns, with those of other sessions.
 
         Raises:
-            ValueError: the bodies of this watch were declared by somebody else.
+            ValueError: the bodies of this watch were declared by the program.
 
         """
         if not self._bodies_declared:

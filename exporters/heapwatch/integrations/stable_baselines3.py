@@ -22,12 +22,12 @@ _MEASURED_SECONDS = 1.0
 
 
 class HeapwatchCallback(Adapter, BaseCallback):
-    """Watches a model while it learns: its replay or rollout buffer, its policy, both phases, its episodes.
+    """Watches a model while it learns: its replay or rollout buffer, its policy, its phases and episodes.
 
-    Of phases that follow each other faster than once a second, one a second is measured.
+    Of phases that are shorter than a second, one is measured each second.
 
     Args:
-        watch: one that runs already; by default one is started with training and stopped with it.
+        watch: a running watch; by default one is started with training and stopped with it.
         options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
 
     """

@@ -17,7 +17,7 @@ class HeapwatchHook(Adapter, TrainerHookBase):
     """Watches `trainer.train()`: its replay buffer, loss module and optimizer, collected frames, both phases.
 
     Args:
-        watch: one that runs already; by default one is started with training and stopped with it.
+        watch: a running watch; by default one is started with training and stopped with it.
         options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
 
     """

@@ -17,7 +17,7 @@ class HeapwatchCallback(Adapter, TrainerCallback):
     """Watches a `Trainer`: model, optimizer, logged history, steps and epochs, evaluation and saving.
 
     Args:
-        watch: one that runs already; by default one is started with training and stopped with it.
+        watch: a running watch; by default one is started with training and stopped with it.
         options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
 
     """
@@ -40,13 +40,13 @@ class HeapwatchCallback(Adapter, TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Training goes on."""
+        """The phase `train` begins."""
         self._session.phase("train")
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """A step is done."""
+        """Count a step."""
         self._session.count("step", state.global_step)
         if control.should_evaluate:
             self._session.phase("evaluate")
@@ -54,13 +54,13 @@ class HeapwatchCallback(Adapter, TrainerCallback):
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """An evaluation is done."""
+        """The phase `train` continues after an evaluation."""
         self._session.phase("train")
 
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """An epoch is done."""
+        """Count an epoch."""
         self._session.phase("evaluate" if control.should_evaluate else None)
         self._session.count("epoch", round(state.epoch or 0))
 

@@ -1,7 +1,7 @@
 """`%load_ext heapwatch`: the magics `%heapwatch` and `%%heapwatch`.
 
-`%%heapwatch` is taken off before IPython reads the cell, so that the cell runs as any other, with `await` and
-its own line numbers. Nothing runs between two snapshots, and loading twice is loading once.
+`%%heapwatch` is removed before IPython reads the cell, so the cell runs as usual, with `await` and its own
+line numbers. Nothing runs between two snapshots. Loading a second time has no effect.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def load_ipython_extension(shell: Any) -> None:
 
     """
     if not has_lock():
-        raise RuntimeError("heapwatch does not look for what grows: this Python runs without its global lock")
+        raise RuntimeError("heapwatch cannot search for what grows: this Python runs without its global lock")
     unload_ipython_extension(shell)
     extension = Extension(shell)
     extension.register()
@@ -48,7 +48,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(_shell: Any) -> None:
-    """Take the magics out again."""
+    """Remove the magics."""
     while _loaded:
         _loaded.pop().unregister()
 
@@ -63,14 +63,14 @@ class Extension:
         self._before: Snapshot | None = None
 
     def register(self) -> None:
-        """Begin."""
+        """Register the magics and hooks."""
         self._shell.register_magic_function(self.magic, "line", "heapwatch")
         self._shell.input_transformers_cleanup.append(without_magic)
         self._shell.events.register("pre_run_cell", self.before_cell)
         self._shell.events.register("post_run_cell", self.after_cell)
 
     def unregister(self) -> None:
-        """End."""
+        """Remove the magics and hooks."""
         self._shell.magics_manager.magics["line"].pop("heapwatch", None)
         self._shell.input_transformers_cleanup.remove(without_magic)
         self._shell.events.unregister("pre_run_cell", self.before_cell)
@@ -94,7 +94,7 @@ class Extension:
         ]
         self._show(
             Shown(
-                f"{about}, {change / 1e6:+,.1f} MB since the last look.",
+                f"{about}, {change / 1e6:+,.1f} MB since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
                 _kept(now),
@@ -144,7 +144,7 @@ class Extension:
         self._shell.display_pub.publish({"text/plain": str(found), "text/html": found.as_html()})
 
     def _tried(self, work: Any) -> Any:
-        """What `work` returns; the cell goes on where it fails."""
+        """The result of `work`; if it fails, the cell continues."""
         try:
             return work()
         except Exception as error:

@@ -64,7 +64,7 @@ class Holder(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """Something that holds so many more bytes than before, and so many more items where they are counted.
+    """Something that has grown, with its growth in bytes, and in items if they are counted.
 
     `path` is as written in a cell, `site` the line of a function that fills it.
     """
@@ -219,7 +219,7 @@ def _root(known: KnownContainer) -> Root:
 
 
 def _more(before: Holder | None, now: Holder) -> float:
-    """By how much more a name holds now; 0 where that may be the error of the estimates."""
+    """The growth of what a name holds; 0 if that may be the error of the estimates."""
     was, error = (0.0, now.error) if before is None else (before.bytes, math.hypot(before.error, now.error))
     more = now.bytes - was
     return more if more >= max(LEAST_BYTES, _ERRORS * error) else 0.0

@@ -44,7 +44,7 @@ class _Mark(NamedTuple):
 
 
 class Journal:
-    """Hands the points of a run to sinks.
+    """Passes the points of a run to sinks.
 
     At the end of a phase or a cycle the training thread only reads the resident memory and appends it to a
     queue. The journal's own thread adds the latest samples. If a sink is slower than training for long, the
@@ -54,7 +54,8 @@ class Journal:
         failures: counts the errors of sinks.
         resident: reads the resident memory, in bytes.
         read: returns the latest levels; with True, costly ones such as the process tree are read again.
-        count: returns the latest count of objects: at the moment itself, since a later one is not of it.
+        count: returns the latest count of objects. It is called at the moment itself, because a later count
+            does not belong to it.
 
     """
 
@@ -78,7 +79,7 @@ class Journal:
         self._thread: threading.Thread | None = None
 
     def add_sink(self, sink: Sink) -> None:
-        """Hand points to `sink` from now on; the first one at once, in the calling thread."""
+        """Pass points to `sink` from now on; the first one at once, in the calling thread."""
         if self._stopped.is_set():
             return
         self._give(self._mark("start"), True, (sink,))
@@ -107,7 +108,7 @@ class Journal:
             self._put(self._mark("sample", "large", large=large))
 
     def stop(self) -> None:
-        """Hand over the queued points, and close the sinks. A second call does nothing."""
+        """Pass on the queued points, and close the sinks. A second call does nothing."""
         if self._stopped.is_set():
             return
         self._stopped.set()
@@ -157,7 +158,7 @@ class Journal:
                 self._failures.record("journal", f"{sink.name}, closing", error)
 
     def _drain(self, costly: bool) -> None:
-        """Hand over what waits, the latest moment of each phase and those that are well before it.
+        """Pass on the waiting moments: the latest of each phase, and those well before it.
 
         On a busy machine a batch comes late, and has several cycles.
         """

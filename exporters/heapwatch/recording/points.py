@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from heapwatch.analysis.readings import PAST_BOUND, Readings
+from heapwatch.analysis.readings import PAST_BOUND, Component, Readings
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
 EVENTS = ("start", "phase", "cycle", "sample")
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """The largest unit that was counted, or `` where none was."""
+        """The largest unit that was counted; an empty text if none was."""
         return next((unit for unit in CYCLES if any(unit in point.progress for point in self.points)), "")
 
 
@@ -136,7 +136,7 @@ def point_of(
         event=event,
         resident_bytes=resident,
         virtual_bytes=readings.value("trainer_process_virtual_memory_bytes", role="trainer"),
-        worker_bytes=by_role.get("worker"),
+        worker_bytes=readings.levels().get(Component("memory", "worker")),
         gpu_allocated_bytes=_sum(readings.by("trainer_gpu_memory_allocated_bytes", "device")),
         gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
         buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},

@@ -51,7 +51,7 @@ def title(report: Report) -> str:
 
 
 def headline(report: Report) -> str:
-    """The outcome in a line, in the words of the trainer where they are recorded."""
+    """The result in one line, in the trainer's own words if they are recorded."""
     return plain(_headline(report))
 
 
@@ -69,7 +69,7 @@ def _headline(report: Report) -> str:
 
 
 def leak_line(report: Report) -> str:
-    """The leak that a report found, in a line; empty where it found none."""
+    """The leak of a report in one line; empty if there is none."""
     if report.finding is None:
         return ""
     return labelled("leak", finding_lines(report.finding, report.unit)[_first(report.finding)])
@@ -119,7 +119,7 @@ def object_change(judged: Judgement) -> str:
 
 
 def verdict(judged: Judgement) -> str:
-    """The verdict, in capitals where it is bad, and its reason."""
+    """The verdict, in capitals if it is bad, and its reason."""
     word = judged.verdict.upper() if judged.verdict == "leak" else judged.verdict
     return f"{word}: {judged.reason}" if judged.reason else word
 
@@ -147,7 +147,7 @@ def _snapshot(title: str, point: Point) -> Section:
     bytes_rows = {
         "RSS (actual RAM)": point.resident_bytes,
         "VMS (virtual)": point.virtual_bytes,
-        "Worker processes (RSS)": point.worker_bytes,
+        "Worker processes": point.worker_bytes,
         "GPU allocated": point.gpu_allocated_bytes,
         "GPU reserved": point.gpu_reserved_bytes,
     }
@@ -169,7 +169,7 @@ def _trend(report: Report, most_rows: int) -> Section:
 
 
 def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
-    """The first and the last of the rows; None marks those left out between."""
+    """The first and the last of the rows; None stands for those between that are omitted."""
     if not most_rows or len(rows) <= most_rows:
         return [*rows]
     head = most_rows // 2

@@ -71,10 +71,10 @@ class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
     `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
-    of the largest single objects that the trainer found last. `histories` are the levels by cycle of
-    `objects NAME` and `sizes NAME`. `waits` is a text such as "12 of 24 minutes" while a slow leak cannot be
-    distinguished from a warm-up. `explanation` is what the trainer itself said last, if it is recorded.
-    `log` are the last lines of a log that was given.
+    of the largest single objects that the trainer found last. `histories` are the levels by cycle of `objects
+    NAME` and `sizes NAME`. `waits` is a text such as "12 of 24 minutes" while a slow leak cannot be
+    distinguished from a warm-up. `explanation` is the trainer's last explanation, if it is recorded. `log`
+    are the last lines of a log that was given.
     """
 
     trainer: str
@@ -96,7 +96,7 @@ class Report:
 
     @property
     def verdict(self) -> Word:
-        """The verdict on the run: what the trainer said, unless more was found in its cycles."""
+        """The verdict on the run: the trainer's own, unless its cycles show a worse one."""
         if self.finding is not None:
             return "leak"
         if self.explanation is not None:
@@ -106,7 +106,7 @@ class Report:
 
     @property
     def quoted(self) -> str:
-        """What the trainer said of itself; empty if that is not recorded, or if more was found since."""
+        """The trainer's own explanation; empty if it is not recorded, or if the report found more."""
         if self.explanation is None or (self.finding and self.explanation.verdict not in SERIOUS):
             return ""
         return headline(self.explanation)
@@ -117,7 +117,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
 
     Args:
         run: at least one point.
-        large_bytes: from which size on an object is large.
+        large_bytes: least size of a large object.
         size_limit_bytes: growth of a named object a cycle that is a leak; by default what the trainer
             declared (`watch.growth_limit("object_size", per_epoch=...)`), else 5 MB.
 
@@ -210,7 +210,7 @@ def _explanation(run: Run) -> Explanation | None:
 
 
 class Cycles:
-    """A run's points by the cycle they belong to; by the minute where the trainer counts no cycles."""
+    """A run's points by cycle; by minute if the trainer counts no cycles."""
 
     def __init__(self, run: Run) -> None:
         self.points = run.points
@@ -257,7 +257,7 @@ class Cycles:
         return list(dict.fromkeys(name for point in finished for name in getattr(point, field)))
 
     def growth_since(self, number: int) -> float:
-        """Bytes by which the process grows a cycle from this one on, without what fills bounded buffers."""
+        """Growth of the process per cycle from this one on, in bytes, without what bounded buffers take."""
         levels = self.series(lambda point: point.resident_bytes - point.bounded_bytes)
         rises = [
             (level - before) / (cycle - last)
@@ -276,9 +276,9 @@ class Cycles:
         return since
 
     def graphs(self) -> dict[str, tuple[float, int]]:
-        """Buffers whose tensors hold on to their graphs: how many, and since which cycle.
+        """Buffers whose tensors keep their graphs: the number of tensors, and since which cycle.
 
-        A list that on-policy training fills and empties holds many graphs and few in turn: that is no leak.
+        A list that on-policy training fills and empties has many graphs, then few, which is no leak.
         """
         found = {}
         for name, tensors in self.points[-1].graphs.items():
@@ -352,8 +352,8 @@ def _finding(
     explanation: Explanation | None,
 ) -> FoundLeak | None:
     leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
-    told = explanation is not None and explanation.verdict == "leak"
-    memory_leaks = memory.verdict == "leak" or (told and memory.verdict == "growing")
+    is_reported = explanation is not None and explanation.verdict == "leak"
+    memory_leaks = memory.verdict == "leak" or (is_reported and memory.verdict == "growing")
     if memory_leaks:
         leaking |= {
             name: replace(judged, reason=each(judged.per_cycle, cycles.unit))
@@ -408,7 +408,7 @@ def _times(judged: Judgement) -> float:
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
     """The phase that grows: by where the leaking objects appear if that is clear, else by memory.
 
-    A count that is older than the phase tells nothing of it, and where most are, memory tells.
+    A count that is older than the phase says nothing about it. If most counts are, memory decides.
     """
     objects: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""A memory report in the log every so many epochs, as the run goes on."""
+"""A memory report in the log at regular intervals of a run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _WIDTH = 60
 
 
 class MemoryReport:
-    """Keeps the points of a run, of every second cycle once there are many, and logs what they say.
+    """Keeps the points of a run (of every second cycle once there are many), and logs reports on them.
 
     Args:
         name: the trainer's.
         interval: cycles between two reports.
         unit: what a cycle is: `generation`, `epoch` or `episode`.
-        explain: returns what the trainer says of itself, as a JSON object.
+        explain: returns the trainer's explanation as a JSON object.
 
     Attributes:
-        leak: the leak of the newest report in a line, with the cycle of the report; empty where it has none.
+        leak: the leak of the newest report in one line, with the cycle of the report; empty if it has none.
 
     Raises:
         ValueError: an invalid interval or unit.

@@ -1,8 +1,8 @@
 """Verdicts on a recorded run: on levels from cycle to cycle, and those of the alert rules.
 
-A level goes on rising as a named container does, see `explain.series`. How much matters is what the rules
-say, or a limit that the trainer declares; of live objects at least a tenth. Where the rules can judge memory,
-they decide.
+A level continues to rise by the same test as a named container, see `explain.series`. The least rise that
+matters is that of the rules, or a limit that the trainer declares; for live objects at least a tenth. If the
+rules can judge memory, they decide.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a level is judged by.
+    """The conditions for judging a level.
 
     Attributes:
         least: the least rise that matters.
@@ -67,9 +67,9 @@ class Terms:
         cycle_seconds: how long a cycle takes.
         bound: the largest allowed level.
         limit: growth in a cycle that is allowed.
-        by_rules: what the rules say; None where they cannot judge.
-        decided: whether nothing but the rules decides, as far as they can judge.
-        filled: what bounded buffers held at the same times; a rise that follows it is theirs.
+        by_rules: the result of the rules; None if they cannot judge.
+        decided: whether only the rules decide, as far as they can judge.
+        filled: what bounded buffers held at the same times; it explains a rise that follows it.
         share: least part of the rise that these explain.
 
     """
@@ -117,7 +117,7 @@ def judged(series: Points, terms: Terms) -> Judgement:
     if _fills(series, terms, bend, lasting=growth.rising):
         return verdict("filling", "buffers that fill explain it")
     if sum(cycle >= began for cycle, _ in series) < _FEWEST:
-        return verdict("too early", f"too few {terms.unit}s to tell from a warm-up")
+        return verdict("too early", f"too few {terms.unit}s to distinguish it from a warm-up")
     lasted = (series[-1][0] - max(began, series[0][0])) * terms.cycle_seconds
     if terms.limit is terms.bound is None and lasted < _SHORTEST_SECONDS:
         return verdict("too early", "rises for less than two minutes")
@@ -196,7 +196,7 @@ def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
 
 
 def verdicts_of(run: Run) -> Verdicts | None:
-    """What the definition says of a run; None where its points lie too far apart."""
+    """The verdicts of the leak rules on a run; None if its points are too far apart."""
     times = [point.time for point in run.points]
     if len(times) < 2 or median(later - earlier for earlier, later in pairwise(times)) > _MOST_SECONDS:
         return None

@@ -98,7 +98,7 @@ def _figure(title: str, lines: Mapping[str, Line], unit: str) -> str:
 
 
 def line_plot(lines: Mapping[str, Line], x_label: str) -> str:
-    """Lines by name over x, with ticks and a legend; `` where fewer than two points are given."""
+    """Lines by name over x, with ticks and a legend; an empty text for fewer than two points."""
     shown = dict(list(lines.items())[: len(_COLOURS)])
     points = [point for line in shown.values() for point in line]
     if len(points) < 2:

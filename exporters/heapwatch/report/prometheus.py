@@ -13,7 +13,7 @@ from prometheus_client import Metric
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.errors import UsageError
-from heapwatch.explain.received import told
+from heapwatch.explain.received import exposed_explanation
 from heapwatch.http.client import data_of, escaped, get_json, understood
 from heapwatch.recording.points import CYCLES, Point, Run, point_of
 
@@ -43,7 +43,7 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
     Args:
         url: of Prometheus.
         job: the scrape job.
-        instance: `host:port`; may be left out where only one trainer was scraped.
+        instance: `host:port`; may be omitted if only one trainer was scraped.
         since_seconds: how far to look back.
 
     Raises:
@@ -85,8 +85,8 @@ def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: 
 def run_points(exposed: list[tuple[float, Readings]]) -> Run:
     """The points that expositions show: from the last start on, every end of a phase that was seen.
 
-    Phases that ended between two expositions are put in the order in which the memory at the end of one is
-    that at the beginning of the next.
+    Phases that ended between two expositions are ordered so that each begins with the memory at which the
+    previous one ended.
     """
     starts = [readings.value("process_start_time_seconds") for _, readings in exposed]
     first = max((i for i, (a, b) in enumerate(pairwise(starts), 1) if a and b and b - a > 1), default=0)
@@ -104,7 +104,7 @@ def run_points(exposed: list[tuple[float, Readings]]) -> Run:
         points += [_at_phase_end(point, phase) for phase in ended] or [point]
         before = readings
     trainer = before.labels("trainer_info").get("trainer", "") if before else ""
-    explanation = told(before) if before else None
+    explanation = exposed_explanation(before) if before else None
     return Run(trainer, tuple(points), notes, explanation.as_json() if explanation else None)
 
 

@@ -19,6 +19,10 @@ class SourceGone(Exception):
     """The watched object no longer exists, and its series end."""
 
 
+class NoValue(Exception):
+    """A source has no value at the moment: its series are absent meanwhile, and nothing has failed."""
+
+
 class Source:
     """Reads a live object without keeping it alive.
 

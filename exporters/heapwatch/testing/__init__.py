@@ -1,1 +1,1 @@
-"""Tests that something does not leak: a pytest plugin, and what it judges by."""
+"""A pytest plugin that tests for leaks."""

@@ -1,4 +1,4 @@
-"""Something that grows with every round, as a failed test tells it."""
+"""Something that grows with every round, as a failed test reports it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.census import LongContainer
 from heapwatch.explain.evidence import Candidate
-from heapwatch.explain.findings import size_text
+from heapwatch.explain.findings import OUTSIDE, size_text
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.source.sites import Site
 from heapwatch.measure.process.memory import memory_limit
@@ -50,7 +50,7 @@ class Growing:
 
 
 def growing_container(candidate: Candidate) -> Growing:
-    """A container that grows, in numbers of a round: the candidate's seconds are rounds."""
+    """A container that grows, with its growth per round: the candidate's seconds are rounds."""
     known = candidate.known
     about = " of ".join(filter(None, (known.type_name, candidate.traits.item_type)))
     size = candidate.bytes_per_minute / 60
@@ -66,15 +66,15 @@ def growing_container(candidate: Candidate) -> Growing:
 
 
 def unreached_container(known: LongContainer) -> Growing:
-    """A container that no path leads to; what refers to it takes the place of the path."""
+    """A container without a path; its holders are named instead."""
     rate = known.items_per_minute / 60
     size = None if known.bytes is None else rate * known.bytes / known.items
-    name = " < ".join(known.holders) or "held from outside Python"
+    name = " < ".join(known.holders) or OUTSIDE
     return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
 
 
 def too_large(candidate: Candidate) -> list[Growing]:
-    """A buffer whose bound is no help: full, it needs more memory than there is."""
+    """A buffer that needs more memory than there is when it is full."""
     limit = memory_limit()
     full = _when_full(candidate)
     if full is None or not 0 < limit < full:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 _MARKER = (
-    "no_leak(rounds=24, allow=()): run the test round after round, and fail when something grows with every "
-    "round; `allow` names paths that may (`*` stands for anything), or bytes a round"
+    "no_leak(rounds=24, allow=()): run the test in rounds, and fail when something grows with every "
+    "round; `allow` names paths that may (`*` matches anything), or bytes a round"
 )
 _running = pytest.StashKey[bool]()
 _annotations = pytest.StashKey[list[str]]()
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
-    """Run a marked test, as without the marker, until its growth can be judged."""
+    """Run a marked test in rounds until its growth can be judged."""
     marker = pyfuncitem.get_closest_marker("no_leak")
     if marker is None or pyfuncitem.stash.get(_running, False):
         return None

@@ -1,7 +1,7 @@
 """Runs a unit of work for a number of rounds and finds what grows with every round.
 
-Rounds take the place of time: lengths are read after each, once the garbage is collected. The first rounds
-are warm-up. The check ends when nothing has grown for a few rounds.
+Rounds replace time: after each round, garbage is collected and lengths are read. The first rounds are
+warm-up. The check ends when nothing has grown for a few rounds.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ FEWEST = 9
 _WARM_UP_SHARE = 0.25
 _STILL = 6  # rounds without growth, after the warm-up, that end the check
 _COUNTS = 8  # of all objects, in all rounds
+_TYPES = 4
+_SEARCHES = 2  # for holders: of links of a chain the second finds them
 _READ_SECONDS = 10.0
 _MOST_WEIGHED = 20
 _WEIGH_SECONDS = 1.0  # for each; the test stands still meanwhile
@@ -51,7 +53,7 @@ class GrowthCheck:
 
     Args:
         rounds: most rounds for which the unit runs.
-        allow: patterns of paths that may grow, in which `*` stands for anything, and bytes a round.
+        allow: patterns of paths that may grow, in which `*` matches anything, and bytes a round.
         roots: where the unit may keep objects, in addition to modules and running functions.
 
     Raises:
@@ -126,7 +128,7 @@ class GrowthCheck:
         """Whether anything has grown in the last rounds."""
         since = max(2.0, self.done - _STILL)
         levels = [known.items for known in self._inventory.known.values()]
-        levels += [known.counts for known in self._census.types.values() if not _is_own(known)]
+        levels += [known.counts for known in self._census.types.values()]
         levels.append(self._uncollected.counts)
         return any(_ends_higher(level, since) for level in levels) or self._levels.moved(since)
 
@@ -210,20 +212,19 @@ class GrowthCheck:
     def _types(self, bounded: list[Candidate]) -> list[Growing]:
         inside = {name for candidate in bounded for name in candidate.traits.classes}
         growing = [
-            known
+            (known, growth)
             for known, growth in self._census.growing(self._start)
-            if growth.per_second >= 0.9 and not _is_own(known) and known.name not in inside
-        ][:4]
-        if not growing:
-            return []
-        chains = self._census.inspect([known.name for known in growing], set(self._inventory.anchors))
-        found = [self._type(known, chains.get(known.name, ())) for known in growing]
+            if growth.per_second >= 0.9 and known.name not in inside
+        ][:_TYPES]
+        for _ in range(_SEARCHES):
+            if not self._census.is_inspected(growing, _TYPES):
+                self._census.inspect(growing, self._inventory.anchors, _TYPES)
+        found = [self._type(known, growth.per_second) for known, growth in growing]
         return [one for one in found if (one.bytes or 0.0) >= self._least]
 
-    def _type(self, known: GrowingType, holders: tuple[str, ...]) -> Growing:
-        rate = known.counts.growth(self._start).per_second
+    def _type(self, known: GrowingType, rate: float) -> Growing:
         size = rate * known.each_bytes if known.each_bytes else None
-        return Growing(known.name, "instances", size, rate, holders=holders or ("nothing in Python",))
+        return Growing(known.name, "instances", size, rate, holders=known.holders or ("nothing in Python",))
 
     def _is_allowed(self, name: str) -> bool:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)
@@ -260,7 +261,7 @@ class ProcessLevels:
         self._of_children = LevelSeries()
 
     def read(self, now: float) -> None:
-        """Add the present levels; those that this system does not tell are left out."""
+        """Add the current levels, without those that this system does not provide."""
         in_use, kept = malloc_bytes()
         private = private_bytes(os.getpid())
         sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
@@ -277,9 +278,9 @@ class ProcessLevels:
     def kept(self, since: float) -> float | None:
         """Growth of freed memory that stays resident, in bytes a round; None if there is none.
 
-        Freed memory alone can have been given back, page by page; resident memory alone can be a large array
-        that fills. Both rise where freed pieces lie between others and are not used again. Now and then one
-        is, so that a round adds less; none may fall.
+        Freed memory alone may have been returned page by page, and resident memory alone may be a large array
+        that fills. Both rise if freed pieces are between others and are not used again. Sometimes a piece is
+        used, so a round adds less; no round may reduce it.
         """
         rates = []
         for series in (self._kept, self._private):
@@ -307,11 +308,6 @@ def _in_a_thread(work: Callable[[], T]) -> T:
     """Run `work` in another thread: the explainer leaves the functions of its own threads out."""
     with ThreadPoolExecutor(1, thread_name_prefix=f"{OWN_THREADS}rounds") as pool:
         return pool.submit(work).result()
-
-
-def _is_own(known: GrowingType) -> bool:
-    # PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
-    return known.name.startswith("heapwatch.") or known.name == "torch.storage.UntypedStorage"
 
 
 def _ends_higher(level: LevelSeries, since: float) -> bool:

@@ -1,1 +1,1 @@
-"""Memory in the experiment tracker that a trainer already uses: one module a tracker, imported when used."""
+"""Memory in the experiment tracker of a trainer: one module for each tracker, imported on use."""

@@ -19,9 +19,9 @@ def log_memory(watch: Watch, run_id: str, tracking_uri: str | None = None) -> No
     A tracking server that is slow or unreachable does not delay the trainer: values are dropped.
 
     Args:
-        watch: of the trainer.
+        watch: the trainer's watch.
         run_id: such as `mlflow.active_run().info.run_id`.
-        tracking_uri: by default the one that MLflow is set to.
+        tracking_uri: by default the one that MLflow uses.
 
     """
     from mlflow import MlflowClient

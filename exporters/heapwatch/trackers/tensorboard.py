@@ -13,7 +13,7 @@ def log_memory(watch: Watch, writer: Any) -> None:
     """Write memory as scalars at the end of each epoch or other cycle, whose number is their step.
 
     Args:
-        watch: of the trainer.
+        watch: the trainer's watch.
         writer: a `SummaryWriter` of torch or tensorboardX.
 
     """

@@ -12,14 +12,14 @@ _WINDOW = 30  # cycles that a growth rate looks back
 
 
 class CycleLogger:
-    """Hands `log` the values of each cycle and its number, in the exporter's own thread.
+    """Passes the values and the number of each cycle to `log`, in the exporter's thread.
 
     Logged are `memory/rss_mb` and the like, `memory/{object}/size_mb` of named objects and buffers,
     `memory/{object}/count` of watched classes, and the growth of each over the last 30 cycles, such as
-    `memory/{object}/growth_mb_per_epoch`. What is not known is left out. 1 MB is 1e6 bytes.
+    `memory/{object}/growth_mb_per_epoch`. Unknown values are omitted. 1 MB is 1e6 bytes.
 
     Args:
-        name: the tracker's.
+        name: the name of the tracker.
         log: takes the values and the number of the cycle.
 
     """
@@ -30,7 +30,7 @@ class CycleLogger:
         self._recent: dict[str, deque[tuple[float, float]]] = defaultdict(lambda: deque(maxlen=_WINDOW))
 
     def take(self, point: Point) -> None:
-        """Log the end of a cycle; other points are none."""
+        """Log the point if it is the end of a cycle."""
         if point.event == "cycle":
             unit = next(unit for unit in CYCLES if unit in point.progress)
             cycle = point.cycle(unit)

@@ -12,11 +12,11 @@ from heapwatch.watch import Watch
 def log_memory(watch: Watch, run: Any) -> None:
     """Log memory to a run at the end of each epoch or other cycle.
 
-    The values go with the run's own next `log`, so that its steps stay its own; plots of them have the cycle
-    as their x axis, `memory/cycle`.
+    The values are sent with the next `log` of the run, so its steps do not change. Plots of them have the
+    cycle as their x axis, `memory/cycle`.
 
     Args:
-        watch: of the trainer.
+        watch: the trainer's watch.
         run: what `wandb.init()` returned.
 
     """

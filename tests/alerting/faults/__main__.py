@@ -33,12 +33,12 @@ LINE = "{:<52} {:>5} {:>5} {:>8} {:>11}  {}"
 
 def document(rows: list[str], summary: str) -> str:
     """The page with the table of a whole run."""
-    return f"""# Faults that were tried
+    return f"""# Tested faults
 
 Written by `make test-faults` on {time.strftime("%Y-%m-%d")}: a real Prometheus, Alertmanager and receiver,
 and trainers with a fault between alert and cleanup. *Tried* counts cleanups that were due. *Lost* were not
-done, *doubled* were done twice: both must be 0. *Recovery* is the time in seconds from the end of the fault
-until all was settled.
+done, *doubled* were done twice. Both must be 0. *Recovery* is the time in seconds from the end of the fault
+until all cleanups were done.
 
 | fault | tried | lost | doubled | recovery, s | note |
 |---|---|---|---|---|---|
@@ -76,7 +76,7 @@ def main(words: list[str]) -> int:
             print(LINE.format(*row), flush=True)
             rows.append(f"| {' | '.join(row)} |")
     seconds = time.monotonic() - begin
-    summary = f"{len(chosen)} faults, {failed} failed, {seconds:.0f} s; recovery: the slowest of the tries"
+    summary = f"{len(chosen)} faults, {failed} failed, {seconds:.0f} s; recovery: the slowest of all tries"
     print(summary)
     if not words:
         DOCUMENT.write_text(document(rows, summary), encoding="utf-8")

@@ -65,7 +65,7 @@ def test_every_alert_has_a_row_with_its_reason(client):
 
 
 @pytest.mark.parametrize("when", ["9999-12-31T23:59:59.9-01:00", "0001-01-01T00:00:00+01:00"])
-def test_a_time_that_no_calendar_has_does_not_spoil_the_pages(client, when):
+def test_a_time_that_no_calendar_has_does_not_break_the_pages(client, when):
     post(client, alert("a:1", 4, startsAt=when, endsAt=when, status="resolved"))
     for path in ("/", "/actions", "/actions?before=1000", "/metrics"):
         assert client.get(path).status_code == 200, path
@@ -94,16 +94,16 @@ def test_refusals_are_counted_by_reason(client):
 
 
 def test_the_page_escapes_what_alerts_say(client):
-    evil = "<script>alert(1)</script>"
+    markup = "<script>alert(1)</script>"
     post(
         client,
         alert(
-            evil,
-            labels={"alertname": evil, "component": evil, "action": "page"},
-            annotations={"summary": evil},
+            markup,
+            labels={"alertname": markup, "component": markup, "action": "page"},
+            annotations={"summary": markup},
         ),
     )
-    page = client.get("/", params={"instance": evil})
+    page = client.get("/", params={"instance": markup})
     assert "<script" not in page.text
     assert page.text.count("&lt;script&gt;") == 4
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]

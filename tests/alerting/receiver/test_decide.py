@@ -66,6 +66,12 @@ def repeated(seconds: float, **labels: str) -> Alert:
 FACTS_LATER = Facts(1e9, [LABELS, {**LABELS, "level": "emergency"}], "http://a:1/metrics")
 
 
+def test_the_reason_of_a_further_step_says_nothing_of_what_the_last_one_did():
+    """Its row may say that it helped."""
+    decision = decide(repeated(700), later(700, "regular"), FACTS_LATER, SETTINGS)
+    assert decision == Act("emergency", "still firing after regular")
+
+
 def test_the_first_cleanup_is_a_regular_one():
     assert reason() == "regular"
 
@@ -106,7 +112,7 @@ def test_what_was_done_before(change, expected):
     assert reason(history=replace(HISTORY, **change)) == expected
 
 
-def test_prometheus_is_asked_last_and_anew():
+def test_prometheus_is_asked_last_and_again():
     assert isinstance(decide(ALERT, HISTORY, None, SETTINGS), Ask)
     assert isinstance(decide(ALERT, HISTORY, replace(FACTS, asked=999), SETTINGS), Ask)
     assert reason(facts=replace(FACTS, firing=[])) == "not_firing"
@@ -155,7 +161,7 @@ def test_another_alerts_cleanup_since_this_one_began_counts_as_tried():
     assert reason(repeated(601), history, FACTS_LATER) == "emergency"
 
 
-def test_the_budget_does_not_keep_people_from_being_told():
+def test_the_budget_does_not_keep_people_from_being_notified():
     settings = SETTINGS.model_copy(update={"escalation": "notify"})
     history = replace(later(601, "regular", "emergency"), actions_last_hour=99)
     assert reason(repeated(601), history, FACTS_LATER, settings) == "notify"

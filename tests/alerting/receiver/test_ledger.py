@@ -170,7 +170,7 @@ def test_one_damaged_cell_leaves_the_other_rows_readable(tmp_path, clock, column
     assert "c:1" in html
 
 
-def test_an_alert_whose_cell_is_damaged_does_not_hold_up_the_next(database, clock):
+def test_an_alert_whose_cell_is_damaged_does_not_delay_the_next(database, clock):
     receive(database, clock, alert("a:1", 1), alert("a:1", 2))
     database.execute("UPDATE alerts SET labels='{' WHERE id=1")
     assert [one.id for one in ledger.waiting(database, TRAINER, 10)] == [2]

@@ -89,9 +89,9 @@ def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
     ]  # fmt: skip
     (posted,) = listener.requests
     assert posted.path == "/api/v2/alerts"
-    (told,) = json.loads(posted.body)
-    assert told["labels"]["alertname"] == "TrainerCleanupEscalated"
-    assert "action" not in told["labels"], "telling people must not ask for a cleanup"
+    (reported,) = json.loads(posted.body)
+    assert reported["labels"]["alertname"] == "TrainerCleanupEscalated"
+    assert "action" not in reported["labels"], "telling people must not ask for a cleanup"
     labels = f'trainer_instance="{trainer.instance}",trainer_job="trainer"'
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 1
     receiver.post(alert(trainer.instance, status="resolved"))

@@ -81,7 +81,7 @@ def test_a_missing_secret_is_named(tmp_path):
         token(settings, {})
 
 
-def test_a_misspelt_setting_in_the_environment_is_not_passed_over():
+def test_a_misspelt_setting_in_the_environment_is_not_skipped():
     with pytest.raises(
         SettingsError, match=r"nothing reads HEAPWATCH_RECEIVER_DRYRUN; did you mean .*_DRY_RUN"
     ):

@@ -103,9 +103,7 @@ def test_a_large_body_is_refused(receiver: Receiver) -> None:
     assert receiver.post(b" " * 2000).status_code == 413
 
 
-def test_a_trainer_too_many_is_told_to_come_later(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trainer_too_many_is_rejected_for_now(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "MOST", 1)
     receiver.post(TRAINER)
     answer = receiver.post({**TRAINER, "port": 7778})

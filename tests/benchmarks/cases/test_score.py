@@ -32,7 +32,7 @@ def test_a_wrong_finding_detects_but_explains_nothing():
     assert judged(WRONG) == Score("c", True, False, False, 0.0, 12.0, 0)
 
 
-def test_nothing_told_has_no_time():
+def test_nothing_reported_has_no_time():
     assert judged() == Score("c", False, False, False, 0.0, None, 0)
 
 

@@ -58,7 +58,7 @@ def leaking(*alerts: ObservedAlert, **changes) -> Observation:
         (leaking(ObservedAlert(5, LEAK, {}), explained=6.0), TRAINER, []),
     ],
 )
-def test_what_is_wrong_with_a_run_is_told(seen, trainer, problems):
+def test_what_is_wrong_with_a_run_is_reported(seen, trainer, problems):
     assert seen.problems(trainer) == problems
 
 

@@ -22,7 +22,7 @@ an Error: in the text of the trainer
 """
 
 
-def test_tracebacks_are_told_by_their_last_line() -> None:
+def test_tracebacks_are_reported_by_their_last_line() -> None:
     assert tracebacks(OUTPUT) == [
         "heapwatch.http.server.PortTaken: [Errno 98] port 7777 is taken",
         "ValueError: no",

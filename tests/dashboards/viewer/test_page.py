@@ -60,5 +60,5 @@ def counted(monkeypatch, steps):
         "a hidden one asks nothing",
     ],
 )
-def test_questions_do_not_pile_up(monkeypatch, steps, seen):
+def test_questions_do_not_accumulate(monkeypatch, steps, seen):
     assert counted(monkeypatch, steps) == seen

@@ -54,7 +54,7 @@ def test_overlapping_regions_darken_each_other_and_have_a_line_at_each_end_in_si
     assert drawn == [(60_000, "cleanup"), (60_000, "two"), (120_000, "one"), (240_000, "two")]
 
 
-def test_a_limit_that_is_only_told_stands_in_the_legend():
+def test_a_limit_that_is_only_listed_is_in_the_legend():
     far = "growth limit, off the scale"
     hidden = override(far, custom__hideFrom={"viz": True, "legend": False, "tooltip": True})
     series = [Series({}, [(0, 3.0)], name="memory"), Series({}, [(0, 5e9)], name=far)]

@@ -43,10 +43,10 @@ def test_several_values_become_a_regular_expression():
 
 
 def test_no_value_breaks_out_of_its_matcher():
-    evil = 'x"} or secret{a="\\\n'
-    written = interpolate('up{instance=~"$instance"}', {"instance": (evil,)}, WINDOW)
+    value = 'x"} or secret{a="\\\n'
+    written = interpolate('up{instance=~"$instance"}', {"instance": (value,)}, WINDOW)
     inside = written.removeprefix('up{instance=~"').removesuffix('"}')
-    assert re.fullmatch(json.loads(f'"{inside}"'), evil)
+    assert re.fullmatch(json.loads(f'"{inside}"'), value)
 
 
 def test_all_is_everything_and_what_is_unknown_stays():

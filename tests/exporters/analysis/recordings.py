@@ -27,7 +27,7 @@ def first(verdicts):
     return next((index / 2 for index, growth in enumerate(verdicts) if growth is not None), None)
 
 
-def told(series):
+def reported_after(series):
     return first(judged(series)[MEMORY])
 
 

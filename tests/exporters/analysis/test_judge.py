@@ -24,18 +24,18 @@ def test_verdicts_are_those_of_the_whole_recording():
     noise = random.Random(3)
     values = [2e9 + noise.gauss(0, 2e6) + 6e6 * max(0, index - 100) for index in range(240)]
     live = LiveVerdicts()
-    told = []
+    reported = []
     for index, value in enumerate(values):
         live.observe(30.0 * index, readings(value))
-        told.append(live.verdicts().leaks[MEMORY][-1])
+        reported.append(live.verdicts().leaks[MEMORY][-1])
     samples = [(30.0 * index, value) for index, value in enumerate(values)]
     starts = [(time, 0.0) for time, _ in samples]
     whole = judge(observed({RSS: samples, START: starts}, 0.0, len(values))).leaks[MEMORY]
     assert any(whole)
-    assert told == whole
+    assert reported == whole
 
 
-def test_samples_between_two_looks_are_left_out():
+def test_samples_between_two_evaluations_are_left_out():
     live = LiveVerdicts()
     for number in range(40):
         live.observe(15.0 * number, readings(1e9))
@@ -54,7 +54,7 @@ def test_a_long_run_and_many_series_are_bounded():
     assert verdicts.leaks.keys() == {MEMORY}
 
 
-def test_a_clock_that_is_set_back_begins_anew():
+def test_a_clock_that_is_set_back_starts_again():
     live = LiveVerdicts()
     live.observe(1000.0, readings(1e9, 'trainer_entities{type="food"} 1\n'))
     live.observe(10.0, readings(1e9))
@@ -69,7 +69,7 @@ def test_a_gap_of_days_costs_nothing():
     assert len(live.verdicts().watched_minutes) == 2 * _MOST_EVALUATIONS + 1
 
 
-def test_verdicts_are_worked_out_anew_once_the_last_have_paid_for_themselves(monkeypatch):
+def test_verdicts_are_worked_out_again_once_the_last_have_paid_for_themselves(monkeypatch):
     spent = iter((0.0, 0.1))
     live = LiveVerdicts()
     live.observe(0.0, readings(1e9))
@@ -97,21 +97,21 @@ def holding(tensors, items=1000):
     )
 
 
-def test_a_full_buffer_that_keeps_graphs_is_told_after_ten_minutes():
+def test_a_full_buffer_that_keeps_graphs_is_reported_after_ten_minutes():
     live = LiveVerdicts()
-    told = []
+    reported = []
     for index in range(30):
         live.observe(30.0 * index, holding(900))
-        told.append(live.verdicts().holding_graphs())
-    assert not any(told[:20])
-    assert told[-1] == {Component("buffer", "memory"): 900}
+        reported.append(live.verdicts().holding_graphs())
+    assert not any(reported[:20])
+    assert reported[-1] == {Component("buffer", "memory"): 900}
     (alert,) = live.verdicts().alerts()
     assert (alert.kind, alert.severity, alert.value) == ("graphs", "warning", 900)
     assert live.verdicts().word == "leak"
     assert list(map(str, live.verdicts().found())) == ["buffer memory"]
 
 
-def test_a_buffer_that_lets_go_of_graphs_in_between_or_keeps_few_holds_none():
+def test_a_buffer_that_releases_graphs_in_between_or_keeps_few_holds_none():
     for levels in ([900] * 9 + [20], [400]):
         live = LiveVerdicts()
         for index in range(60):

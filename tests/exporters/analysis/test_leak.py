@@ -21,7 +21,7 @@ from tests.exporters.analysis.recordings import (
     judged,
     named,
     ramp,
-    told,
+    reported_after,
 )
 
 
@@ -31,11 +31,11 @@ def memory(values, more=None, minutes=80):
 
 
 @pytest.mark.parametrize("size", [0.2e9, 3e9, 40e9])
-def test_a_fast_leak_is_told_within_eight_minutes_whatever_the_size(size):
+def test_a_fast_leak_is_reported_within_eight_minutes_whatever_the_size(size):
     assert 44 < memory(ramp(size, 0.02 * size)) <= 48
 
 
-def test_a_slow_leak_is_told_in_a_longer_window():
+def test_a_slow_leak_is_reported_in_a_longer_window():
     assert 48 < memory(ramp(3e9, 0.004 * 3e9)) <= 60
 
 
@@ -86,7 +86,7 @@ def counted(values, *, age=5.0):
     return first(judged(series)[Component("bodies", "dynamic")])
 
 
-def test_a_list_that_grows_at_every_look_is_told_early_in_a_young_run():
+def test_a_list_that_grows_at_every_evaluation_is_reported_early_in_a_young_run():
     assert counted([float(number) for number in range(SCRAPES)]) <= 8
 
 
@@ -99,30 +99,30 @@ def test_a_count_that_is_not_read_is_not_judged():
 @pytest.mark.parametrize("size", [0.2e9, 3e9, 40e9])
 def test_growth_with_a_name_is_reported_within_eight_minutes(size):
     series = named(size, 0.012 * size)
-    assert told(series) <= 8
-    assert told({one: series[one] for one in series if one not in (GROWTH, SHARE)}) > 20
+    assert reported_after(series) <= 8
+    assert reported_after({one: series[one] for one in series if one not in (GROWTH, SHARE)}) > 20
 
 
 def test_a_name_for_the_smaller_part_of_the_growth_is_reported_within_six_minutes_of_it():
-    assert told(named(1e9, 12e6, share=0.4)) <= 5 + 6
+    assert reported_after(named(1e9, 12e6, share=0.4)) <= 5 + 6
 
 
 def test_growth_with_a_name_that_is_not_material_waits_for_the_longer_windows():
-    assert told(named(40e9, 20e6)) is None
+    assert reported_after(named(40e9, 20e6)) is None
 
 
 @pytest.mark.parametrize("share", [0.4, 0.8])
 def test_so_it_is_in_a_script_that_counts_nothing(share):
-    assert told(named(1e9, 12e6, share=share, series={})) <= 5 + 6
+    assert reported_after(named(1e9, 12e6, share=share, series={})) <= 5 + 6
 
 
 @pytest.mark.parametrize(("minutes", "reported"), [(3, 8), (8, 17)])
 def test_growth_with_a_name_is_reported_when_two_cycles_have_ended(minutes, reported):
     """What lives for one cycle has ended by then. A process is 15 minutes old at the most."""
-    assert 2 * minutes <= told(in_epochs(minutes)) <= reported
+    assert 2 * minutes <= reported_after(in_epochs(minutes)) <= reported
 
 
-def test_a_leak_by_name_alone_ends_when_it_is_taken_back_and_any_other_is_held():
+def test_a_leak_by_name_alone_ends_when_it_is_withdrawn_and_any_other_is_held():
     """A dictionary fills for twelve minutes at an even rate: that does not prove a leak."""
     for known, least, most in ((0.0, 12, 13), (None, 26, 80)):
         series = named(1e9, 20e6)
@@ -139,11 +139,11 @@ def test_what_a_declared_buffer_holds_is_not_reported_by_its_name():
     held = [12e6 * number / 4 for number in range(SCRAPES)]
     series[Series("trainer_buffer_bytes", (("buffer", "replay"),))] = held
     series[Series("trainer_buffer_capacity_bytes", (("buffer", "replay"),))] = [3e9] * SCRAPES
-    assert told(series) is None
+    assert reported_after(series) is None
 
 
 def test_pages_touched_now_are_no_excuse_for_growth_with_a_name():
-    assert told(named(1e9, 12e6) | {VMS: [4e9] * SCRAPES}) <= 8
+    assert reported_after(named(1e9, 12e6) | {VMS: [4e9] * SCRAPES}) <= 8
 
 
 def test_generations_of_any_pace():
@@ -156,7 +156,7 @@ def test_generations_of_any_pace():
     assert memory(once, {cycles: generation}, 720) is None
 
 
-def test_nothing_is_said_too_early_and_a_restart_begins_anew():
+def test_nothing_is_said_too_early_and_a_restart_starts_again():
     assert memory(ramp(2e9, 60e6, since=0)) >= 24
     start = [0.0] * 200 + [3000.0] * 120
     assert memory(ramp(2e9, 60e6, since=51), {START: start}) >= 50 + 24
@@ -183,8 +183,8 @@ def test_a_trainer_that_slows_down_leaks_by_the_step():
 
 def test_a_trainer_that_collects_and_updates_in_turns_leaks_by_the_step():
     series = in_turns(40e6)
-    assert told(series) <= 10
-    assert told(series | {STEPS: [10.0 * number for number in range(SCRAPES)]}) > 20
+    assert reported_after(series) <= 10
+    assert reported_after(series | {STEPS: [10.0 * number for number in range(SCRAPES)]}) > 20
 
 
 def test_the_virtual_memory_of_the_process_before_explains_nothing():

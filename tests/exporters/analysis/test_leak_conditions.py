@@ -41,13 +41,13 @@ def test_the_least_rise_that_matters(component: Component, level: float, least: 
     assert material(component, level) == least
 
 
-def test_three_looks_confirm_and_a_quarter_of_an_hour_is_held() -> None:
+def test_three_evaluations_confirm_and_a_quarter_of_an_hour_is_held() -> None:
     held = leak._held([None, 2.0, 3.0, 4.0, *[None] * 32], [7.0] * 36, [False] * 36)
     assert held == [None, None, None, *[4.0] * 31, None, None]
     assert leak._held([1.0, 1.0, None, 1.0, 1.0], [7.0] * 5, [False] * 5) == [None] * 5
 
 
-def test_a_verdict_that_is_taken_back_ends() -> None:
+def test_a_verdict_that_is_withdrawn_ends() -> None:
     back = [False, False, True, True, False]
     assert leak._held([1.0, 1.0, 1.0, None, None], [7.0] * 5, back) == [None, None, 1.0, None, None]
 
@@ -135,20 +135,22 @@ def test_the_mark_is_valid_for_ten_minutes_without_samples(missing: int, mark: f
 
 
 @pytest.mark.parametrize(("missing", "gain"), [(3, 5.0), (4, 5.0), (5, 0.0)])
-def test_what_is_gained_while_more_than_one_look_is_missing_is_no_gain(missing: int, gain: float) -> None:
+def test_what_is_gained_while_more_than_one_evaluation_is_missing_is_no_gain(
+    missing: int, gain: float
+) -> None:
     seen = Marks([10.0] * 8 + [None] * missing + [15.0], [False] * (9 + missing))
     assert seen.gains.over(9 + missing, 8 + missing) == gain
     assert seen.high_water[-1] == 15.0
 
 
-def test_a_rise_counts_after_four_looks_and_nothing_does_at_a_reset() -> None:
+def test_a_rise_counts_after_four_evaluations_and_nothing_does_at_a_reset() -> None:
     levels: Values = [10.0] * 8 + [15.0] * 4
     assert Marks(levels, [False] * 12).high_water == [10.0] * 11 + [15.0]
     reset = Marks(levels, [False] * 11 + [True])
     assert (reset.high_water[-1], reset.gains.over(12, 11)) == (15.0, 0.0)
 
 
-def test_a_burst_is_of_the_window_as_long_as_any_of_its_looks() -> None:
+def test_a_burst_is_of_the_window_as_long_as_any_of_its_evaluations() -> None:
     seen = Marks([10.0] * 50 + [15.0] * 50, [False] * 100)
     assert [index for index, burst in enumerate(seen.bursts[16]) if burst] == [*range(53, 85)]
 
@@ -301,7 +303,7 @@ def test_a_young_script_that_counts_nothing_is_believed_if_it_names_often() -> N
         assert (leak._named_at(about, level, LAST) is not None) is leaks
 
 
-def test_growth_with_a_name_is_looked_for_since_a_look_and_not_at_a_reset(
+def test_growth_with_a_name_is_searched_for_since_an_evaluation_and_not_at_a_reset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(leak, "_named_at", lambda *_: 1.0)

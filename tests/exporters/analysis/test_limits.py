@@ -14,10 +14,10 @@ def readings(text):
     return Readings(parse(text))
 
 
-def test_a_stranger_is_measured_against_its_machine_alone():
-    stranger = readings("trainer_memory_available_bytes 1e11\ntrainer_memory_limit_bytes 2e11\n")
-    assert limits_of(stranger) == {ALL_MEMORY: {"warning": 85e9, "critical": 93e9, "emergency": 97e9}}
-    assert growth_limits_of(stranger) == {}
+def test_a_trainer_without_a_profile_is_measured_against_its_machine_alone():
+    plain = readings("trainer_memory_available_bytes 1e11\ntrainer_memory_limit_bytes 2e11\n")
+    assert limits_of(plain) == {ALL_MEMORY: {"warning": 85e9, "critical": 93e9, "emergency": 97e9}}
+    assert growth_limits_of(plain) == {}
     assert limits_of(readings("")) == {}
 
 

@@ -44,7 +44,7 @@ def test_without_a_token_or_a_trainer_it_says_so(monkeypatch, capsys):
     assert main(["cleanup", "nobody"]) == 3
 
 
-def test_cleanup_lines_tell_what_was_freed():
+def test_cleanup_lines_report_what_was_freed():
     answer = {
         "status": "done",
         "action": "emergency",
@@ -165,7 +165,7 @@ def test_pending_cleanup_is_asked_for_again_with_the_same_id(cleaning):
     assert first == second
 
 
-def test_failure_is_told_without_the_token(cleaning):
+def test_failure_is_reported_without_the_token(cleaning):
     requests, clean = cleaning(Unreachable("http://trainer answers 401: wrong token"))
     lines = clean(CRITICAL)
     assert "CLEANUP FAILED" in lines[1]

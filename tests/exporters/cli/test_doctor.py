@@ -5,7 +5,7 @@ import pytest
 
 from heapwatch.cli import doctor
 from heapwatch.collectors.process import ProcessCollector
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 NOBODY = "127.0.0.1:1"
 
@@ -65,11 +65,11 @@ def test_collectors_without_anything_to_read_take_one_line():
     assert findings[-1] == idle
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_a_file_among_the_targets_that_is_none_is_named(kind, tmp_path):
     targets = tmp_path / "targets"
     targets.mkdir()
-    HOSTILE[kind](targets / "x.json")
+    UNREADABLE[kind](targets / "x.json")
     findings = [finding for finding in doctor.configuration() if finding.what == "targets"]
     assert findings[0].state == "ok"
     if kind == "other JSON":

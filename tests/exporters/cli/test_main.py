@@ -14,8 +14,9 @@ import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.main import GROUPS, VERBS, _parser
 from heapwatch.cli.sources import Sample
+from heapwatch.recording.points import point_of
 from heapwatch.runtime.plain_text import plain
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 GROWING = """
 trainer_info{trainer="ppo"} 1
@@ -64,7 +65,9 @@ def test_a_command_loads_no_other_and_run_no_watch():
         "import sys; from heapwatch.cli import main; main._parser('run');"
         "print(*(name for name in sys.modules if name.startswith(('heapwatch_', 'heapwatch.'))))"
     )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert {name for name in loaded if name.startswith("heapwatch.cli.")} == {
         "heapwatch.cli.main", "heapwatch.cli.results", "heapwatch.cli.run",
     }  # fmt: skip
@@ -159,12 +162,24 @@ def test_ps_says_what_a_trainer_does_and_what_leaks_most(monkeypatch, run):
     assert run("ps", "--quiet") == (0, "127.0.0.1:7777\n127.0.0.1:7778\n", "")
 
 
+def test_pages_that_workers_share_count_once(monkeypatch, run):
+    shared = """
+trainer_process_resident_memory_bytes{role="worker"} 4.5e9
+trainer_process_unique_memory_bytes{role="worker"} 2e7
+"""
+    readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
+    monkeypatch.setattr("heapwatch.cli.ps.TrainerSource.samples", lambda _: [Sample("a:1", 0.0, readings)])
+    assert json.loads(run("ps", "--json")[1])[0]["memory_bytes"] == 5.2e8
+    point = point_of(readings, time=0.0, event="sample")
+    assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
+
+
 def test_ps_lists_a_trainer_beside_files_that_are_none(tmp_path, monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
     code, printed, _ = run("ps")
     assert code == 0
     assert "no trainer is registered" in printed
-    for number, make in enumerate(HOSTILE.values()):
+    for number, make in enumerate(UNREADABLE.values()):
         make(tmp_path / f"{number}.json")
     with heapwatch.start("swimmer", port=0) as watch:
         watch.step()
@@ -202,7 +217,7 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
             assert "there is hopper, swimmer" in errors
 
 
-def test_two_trainers_of_one_name_are_told_apart_by_address(monkeypatch, run):
+def test_two_trainers_of_one_name_are_distinguished_by_address(monkeypatch, run):
     readings = Readings(text_string_to_metric_families(GROWING))
     both = [Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)]
     monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: both)

@@ -69,7 +69,7 @@ def test_port_that_is_no_trainers(run):
     assert "does not answer" in printed
 
 
-def test_several_trainers_are_told_apart(trainer, run):
+def test_several_trainers_are_distinguished(trainer, run):
     code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
     assert code == 3
     assert f"[{trainer.address}] Memory=" in printed
@@ -96,7 +96,7 @@ def test_wrong_command_line_is_one_clear_line(run, arguments, says):
     assert says in errors.splitlines()[-1]
 
 
-def test_help_tells_the_exit_codes(run):
+def test_help_reports_the_exit_codes(run):
     code, printed, _ = run("monitor", "--help")
     assert code == 0
     assert re.search(r"exit codes.*\n  0 .*\n  1 .*\n  2 .*\n  3 .*\n  64 ", printed)

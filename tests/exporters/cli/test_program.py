@@ -90,19 +90,21 @@ def both(
     ends = []
     for (process, place), first in zip(started, firsts, strict=True):
         try:
-            said, told = process.communicate(stdin or None, timeout=60)
+            said, reported = process.communicate(stdin or None, timeout=60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-        told = re.sub("heapwatch: .*\n", "", told)
+        reported = re.sub("heapwatch: .*\n", "", reported)
         # From 3.12 on Python warns of a fork beside threads, and the watch is one.
-        told = re.sub(".*DeprecationWarning: This process .*is multi-threaded.*\n.*\n", "", told)
+        reported = re.sub(".*DeprecationWarning: This process .*is multi-threaded.*\n.*\n", "", reported)
         files = {
             str(path.relative_to(place)): path.read_bytes().replace(os.fsencode(place), b"HERE")
             for path in place.rglob("*")
             if path.is_file()
         }
-        ends.append(End(process.returncode, *(_same(text, place) for text in (first + said, told)), files))
+        ends.append(
+            End(process.returncode, *(_same(text, place) for text in (first + said, reported)), files)
+        )
     return ends[0], ends[1]
 
 
@@ -375,7 +377,7 @@ def test_signals_do_the_same(tmp_path: Path, case: str) -> None:
     assert ours.said.startswith("ready\n")
 
 
-def test_a_crash_is_told_by_faulthandler(tmp_path: Path) -> None:
+def test_a_crash_is_reported_by_faulthandler(tmp_path: Path) -> None:
     place = folder(tmp_path, train="import faulthandler\ndef crash():\n    faulthandler._sigsegv()\ncrash()")
     python, ours = both(place, "-X", "faulthandler", "train.py")
     assert ours.code == python.code == -signal.SIGSEGV

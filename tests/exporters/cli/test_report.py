@@ -27,7 +27,7 @@ def leaking(recording):
     return recording(generations(6, environments=16, evaluation=7e9))
 
 
-def test_a_leak_is_told_and_is_the_exit_code(leaking, capsys):
+def test_a_leak_is_reported_and_is_the_exit_code(leaking, capsys):
     assert main(["report", leaking]) == 2
     assert "- TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)" in capsys.readouterr().out
 
@@ -63,7 +63,7 @@ def test_a_short_run_says_that_it_is_too_early(recording, capsys):
     assert "healthy:" not in said
 
 
-def test_a_terminal_is_told_what_takes_long_and_a_file_is_not(leaking, capsys, monkeypatch):
+def test_a_terminal_gets_progress_and_a_file_does_not(leaking, capsys, monkeypatch):
     main(["report", leaking])
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

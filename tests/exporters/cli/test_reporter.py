@@ -99,7 +99,7 @@ def test_two_samples_of_noise_are_no_growth():
     assert not news(watching.report(sample(6, memory=865e6)))  # 1650 MB a minute, says a difference of two
 
 
-def test_growth_is_measured_anew_after_a_restart():
+def test_growth_is_measured_again_after_a_restart():
     watching = reporter()
     for i in range(20):
         watching.report(sample(20.0 * i, memory=3e8))
@@ -153,7 +153,7 @@ def test_limits_are_the_command_lines_then_the_trainers_then_the_defaults(option
     assert bool(news(reporter(**options).report(sample(1, extra=extra)))) is warns
 
 
-def test_a_frozen_trainer_is_told_once_and_makes_the_exit_code():
+def test_a_frozen_trainer_is_reported_once_and_makes_the_exit_code():
     watching = reporter()
     frozen = "trainer_last_progress_timestamp_seconds 100\n"
     watching.report(sample(110, extra=frozen))
@@ -177,7 +177,7 @@ def watched(time, memory, *, bodies=155, firing=None):
     return replace(sample(time, memory=memory, dynamic=bodies, started=1), firing=firing)
 
 
-def test_a_leak_is_told_by_the_definition_of_the_rules_and_before_its_time_it_is_too_early():
+def test_a_leak_is_reported_by_the_definition_of_the_rules_and_before_its_time_it_is_too_early():
     watching = reporter()
     texts = [
         [message.text for message in watching.report(watched(20.0 * i + 1, 5e8 + 2.4e6 * max(0, i - 90)))]
@@ -186,14 +186,14 @@ def test_a_leak_is_told_by_the_definition_of_the_rules_and_before_its_time_it_is
     assert "too early: watched for 0 of 24 minutes" in texts[0]
     assert "too early: watched for 12 of 24 minutes" in texts[37]
     assert "healthy" in texts[88]
-    told = [i for i, lines in enumerate(texts) if any("does not slow down" in line for line in lines)]
-    assert 105 <= told[0] <= 118
-    assert "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down" in texts[told[0]]
-    assert "leak: memory trainer" in texts[told[0]]
+    reported = [i for i, lines in enumerate(texts) if any("does not slow down" in line for line in lines)]
+    assert 105 <= reported[0] <= 118
+    assert "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down" in texts[reported[0]]
+    assert "leak: memory trainer" in texts[reported[0]]
     assert watching.severity == "critical"
 
 
-def test_a_buffer_that_keeps_graphs_is_told_with_its_remedy_and_when_it_lets_go():
+def test_a_buffer_that_keeps_graphs_is_reported_with_its_remedy_and_when_it_releases_them():
     watching = reporter()
     said = []
     for i in range(60):
@@ -210,7 +210,7 @@ def test_a_buffer_that_keeps_graphs_is_told_with_its_remedy_and_when_it_lets_go(
     ]
 
 
-def test_memory_since_the_start_is_told_by_name():
+def test_memory_since_the_start_is_reported_by_name():
     text = (
         'trainer_limit_profile{profile="erl-trading"} 1\ntrainer_memory_baseline_bytes 4e9\n'
         'trainer_process_resident_memory_bytes{role="trainer"} 39.5e9\n'

@@ -72,7 +72,7 @@ def test_markdown_keeps_its_table():
     assert lines[-1] == "| a\\|&lt;img&gt; | list of dict | 5,035 | 122 MB | +146 MB | train.py:16 |"
 
 
-def test_a_job_of_github_is_told_and_no_other(tmp_path, monkeypatch):
+def test_only_a_job_of_github_gets_annotations(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     assert results.told_to_actions(explanation(), "leak") == []

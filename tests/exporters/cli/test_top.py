@@ -9,7 +9,17 @@ import re
 import pytest
 
 import heapwatch
-from heapwatch.cli.top_source import Entered, Path, Served, Snapshot, _explained, printed, snapshot_of
+from heapwatch.cli.top_source import (
+    Entered,
+    Path,
+    Served,
+    Snapshot,
+    _explained,
+    _memory,
+    memory_text,
+    printed,
+    snapshot_of,
+)
 from heapwatch.entering.tracee import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.memory import malloc_bytes
@@ -93,7 +103,7 @@ def test_one_trainer_in_80_columns():
     lines = screen_of(Source(PPO), keys())
     text = "\n".join(lines)
     assert "leak: Memory grows by 180 MB/min." in text
-    assert "memory 169 MB of 25 GB: 148 MB in use, 17.7 MB shared" in text
+    assert "memory 169 MB of 25 GB: 148 MB in use (17.7 MB shared)" in text
     row = next(line for line in lines if "agent.history" in line)
     assert not any("\u2501" in line or "\u2581" in line for line in lines)  # a bar to scroll with
     assert re.search(r"list of dict +3,924 +115 MB +\+173\.8 MB +train\.py:16", row)
@@ -122,7 +132,7 @@ def test_keys_sort_filter_and_choose_a_trainer(pressed, shown):
     assert paths_on(screen_of(Source(WALKER, PPO), keys(*pressed))) == shown
 
 
-def test_enter_tells_all_about_a_path():
+def test_enter_shows_all_about_a_path():
     text = "\n".join(screen_of(Source(PPO), keys("enter")))
     assert "All of it." in text
     assert "All of it." not in "\n".join(screen_of(Source(PPO), keys("enter", "escape")))
@@ -140,7 +150,7 @@ def test_a_held_screen_stays_as_it_is():
 
     lines = screen_of(source, act)
     assert paths_on(lines) == ["agent.history", "agent.replay"]
-    assert any(", held" in line for line in lines)
+    assert any(", paused" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +164,7 @@ def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, run):
 def test_what_is_printed():
     assert printed([PPO, LOST]) == [
         "ppo (127.0.0.1:7777): leak: Memory grows by 180 MB/min.",
-        "  memory: 169 MB of 25 GB: 148 MB in use, 17.7 MB shared",
+        "  memory: 169 MB of 25 GB: 148 MB in use (17.7 MB shared)",
         "  PATH           TYPE           ITEMS  BYTES   A MINUTE   LINE",
         "  agent.history  list of dict   3,924  115 MB  +173.8 MB  train.py:16",
         "  agent.replay   deque of dict  9,000  220 MB  +12.0 MB",
@@ -182,6 +192,39 @@ def test_measured_objects_are_a_part_of_memory_and_each_byte_counts_once():
     }
     nothing_grows = Explanation("healthy", 60.0, 0.0, 1.0)
     assert _explained("ppo", "pid 1", nothing_grows, memory, ()).memory == memory
+
+
+def served(memory):
+    """Memory by part, of what a trainer answers."""
+    return _memory({"memory": memory})
+
+
+def test_the_parts_of_memory_are_no_more_than_the_whole():
+    # Half of its blocks are not touched, and its workers share all but 8 MB with each other.
+    parts = served(
+        {
+            "resident_bytes": {"trainer": 336e6, "worker": 1450e6},
+            "unique_bytes": {"trainer": 164e6, "worker": 8e6},
+            "allocator_bytes": {"used": 400e6, "retained": 130e6},
+            "limit_bytes": 25e9,
+        }
+    )
+    assert parts["in use"] + parts["freed but kept"] <= parts["resident"]
+    assert parts["in workers"] == 8e6
+    text = memory_text(Snapshot("ppo", "pid 1", memory=parts))
+    assert text == (
+        "336 MB of 25 GB: 206 MB in use, 130 MB freed but kept (172 MB shared); beside it 8 MB in workers"
+    )
+    assert served({"resident_bytes": {"trainer": 1e6}, "allocator_bytes": {"retained": 2e6}}) == {
+        "resident": 1e6,
+        "freed but kept": 1e6,
+    }
+    grows = Finding("container", "a.b", "list", 1, 5e9, 1.0, 1e6, 0.1)
+    found = Explanation("growing", 60.0, 1e6, 1.0, (grows,))  # a list of tensors on a GPU
+    assert _explained("ppo", "pid 1", found, parts, ()).memory["in objects that grow"] == 336e6
+    assert (
+        memory_text(Snapshot("ppo", "pid 1", memory={"on GPU 0": 2e9})) == "unknown; beside it 2 GB on GPU 0"
+    )
 
 
 def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
@@ -234,7 +277,7 @@ def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
 
 
 @pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
-def test_a_process_that_was_entered_tells_what_malloc_has_handed_out(tmp_path, wait_until):
+def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path, wait_until):
     if malloc_bytes() == (None, None):
         pytest.skip("this C library has no mallinfo2")
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:

@@ -14,7 +14,7 @@ from heapwatch.explain.source.sites import Site
 from heapwatch.report.prometheus import read_prometheus
 from tests.exporters.cli.wrong_answers import answering
 
-WELL = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
+HEALTHY = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
 CRITICAL = b"""trainer_process_resident_memory_bytes{role="trainer"} 9e9
 trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
 """
@@ -48,23 +48,23 @@ def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeyp
     answer = ANSWERS[number % len(ANSWERS)]
     with (
         answering({"/metrics": WRONG[number], "/force_cleanup": answer}) as server,
-        answering({"/metrics": WELL}) as well,
+        answering({"/metrics": HEALTHY}) as healthy,
     ):
         monitor = Monitor(
-            TrainerSource([server.url, well.url]), Thresholds(), interval=1, token="correct-horse"
+            TrainerSource([server.url, healthy.url]), Thresholds(), interval=1, token="correct-horse"
         )
         for _ in range(2):
             messages = monitor.sample()
-            told = [message.text for message in messages if message.instance in well.url]
-            assert told == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
+            reported = [message.text for message in messages if message.instance in healthy.url]
+            assert reported == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
             assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in server.seen)
-        monkeypatch.setattr("heapwatch.cli.ps.registered_trainers", lambda: [server.url, well.url])
+        monkeypatch.setattr("heapwatch.cli.ps.registered_trainers", lambda: [server.url, healthy.url])
         code, printed, _ = run("ps")
         _, document, _ = run("ps", "--json")
     lines = printed.splitlines()
     assert (code, len(lines)) == (0, 3)
-    assert [line for line in lines if well.url.removeprefix("http://") in line and "1 MB" in line]
+    assert [line for line in lines if healthy.url.removeprefix("http://") in line and "1 MB" in line]
     assert all(line.isprintable() and len(line) < 700 for line in lines)
     assert "NaN" not in document
     assert "Infinity" not in document
@@ -81,15 +81,15 @@ def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
 
 def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
     monkeypatch.setattr("heapwatch.http.client.TIMEOUT_SECONDS", 0.5)
-    with answering({"/metrics": WELL}, drip=0.05) as server, answering({"/metrics": WELL}) as well:
+    with answering({"/metrics": HEALTHY}, drip=0.05) as server, answering({"/metrics": HEALTHY}) as healthy:
         began = time.monotonic()
-        slow, good = TrainerSource([server.url, well.url]).samples()
+        slow, good = TrainerSource([server.url, healthy.url]).samples()
         assert time.monotonic() - began < 3
     assert "does not answer within 0.5 s" in slow.problem
     assert good.readings is not None
 
 
-ODD = [
+MALFORMED = [
     {"status": "success"},
     {"status": "success", "data": 3},
     {"status": "success", "data": {"result": 3, "activeTargets": 3}},
@@ -105,9 +105,9 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(ODD)))
+@pytest.mark.parametrize("number", range(len(MALFORMED)))
 def test_a_prometheus_that_answers_wrongly_is_unreachable_or_empty(number, run):
-    body = json.dumps(ODD[number]).encode()
+    body = json.dumps(MALFORMED[number]).encode()
     paths = ("query", "query_range", "targets")
     with answering({f"/api/v1/{path}": body for path in paths}) as server:
         messages = Monitor(PrometheusSource(server.url, "trainer"), Thresholds(), interval=1).sample()
@@ -147,18 +147,18 @@ def test_an_explanation_that_is_none_is_one_line(name, run, tmp_path):
 
 
 def test_an_explanation_controls_no_terminal(run):
-    evil = "\x1b]0;owned\x07\x9b2J\n\u202e\ud800[bold]"
+    path = "\x1b]0;owned\x07\x9b2J\n\u202e\ud800[bold]"
     finding = Finding(
-        "container", evil, evil, 1, 1, 1.0, 1.0, 1.0, None, Site(evil, 1, evil), (evil,), evil, True
+        "container", path, path, 1, 1, 1.0, 1.0, 1.0, None, Site(path, 1, path), (path,), path, True
     )
-    sent = Explanation("leak", 1.0, 1.0, 1.0, (finding, finding), evil).as_json()
+    sent = Explanation("leak", 1.0, 1.0, 1.0, (finding, finding), path).as_json()
     with answering({"/explain": json.dumps(sent).encode()}) as server:
         code, text, _ = run("explain", server.url)
         _, document, _ = run("explain", "--json", server.url)
     assert code == 2
     assert len(text.splitlines()) == 2
     assert all(line.isprintable() for line in [*text.splitlines(), *document.splitlines()])
-    assert json.loads(document)["findings"][0]["path"] == evil
+    assert json.loads(document)["findings"][0]["path"] == path
 
 
 STATUSES = {
@@ -166,7 +166,7 @@ STATUSES = {
     "wrong types": {"trainer": 3, "memory": [], "buffers": {"a": 3}, "gpu_memory": {"0": None}, "leaks": "x"},
     "no numbers": {"memory": {"resident_bytes": {"trainer": 10**400, "worker": "9"}, "limit_bytes": -1e300}},
     "names that draw": {"trainer": {"trainer": "\x1b[2J" * 99}, "buffers": {"\x1b]0;x\x07": {"items": 1}}},
-    "an odd verdict": {"leaks": {"verdict": "doom\x1b[2J", "message": "\x9b2J"}},
+    "an unknown verdict": {"leaks": {"verdict": "doom\x1b[2J", "message": "\x9b2J"}},
 }
 
 

@@ -62,14 +62,14 @@ def test_what_decides_the_type(failures, clock, physics, options, counted):
     assert counts(collector(failures, clock, physics.world, **options(physics))) == counted
 
 
-def test_owners_tell_agents_parts_and_orphans(failures, clock, physics):
+def test_owners_distinguish_agents_parts_and_orphans(failures, clock, physics):
     bodies = collector(failures, clock, physics.world, owners=lambda: physics.robots)
     assert counts(bodies) == {"static": 1, "agent": 3, "dynamic": 15}
     physics.kill(0)
     assert counts(bodies) == {"static": 1, "agent": 2, "dynamic": 10, "unknown": 5}
 
 
-def test_all_five_types_are_always_told(failures, clock, physics):
+def test_all_five_types_are_always_reported(failures, clock, physics):
     bodies = collector(failures, clock, physics.world)
     bodies.sample()
     found = values(bodies.collect(), "trainer_bodies", "type")
@@ -88,7 +88,7 @@ def test_several_worlds_add_up(failures, clock, physics):
     assert counts(bodies) == {"static": 2, "dynamic": 24}
 
 
-def test_counts_may_be_told(failures, clock):
+def test_counts_may_be_given(failures, clock):
     bodies = collector(failures, clock, lambda: {"static": 1, "wheel": 4})
     assert counts(bodies) == {"static": 1, "wheel": 4}
 

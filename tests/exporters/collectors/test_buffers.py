@@ -143,7 +143,7 @@ def timed(failures):
     return buffers, now
 
 
-def test_a_full_buffer_that_keeps_graphs_is_told_by_its_path_after_two_minutes(timed):
+def test_a_full_buffer_that_keeps_graphs_is_reported_by_its_path_after_two_minutes(timed):
     buffers, now = timed
     agent = types.SimpleNamespace(memory=deque([with_graph() for _ in range(50)], maxlen=50))
     buffers.measure("memory", BufferSources(Source.of("memory", lambda: agent)))

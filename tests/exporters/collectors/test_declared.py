@@ -7,7 +7,7 @@ import torch
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.declared import EntityCollector, EventCollector, NamedSources, SizeCollector
 from heapwatch.measure.sizing.deep_size import Size
-from heapwatch.runtime.sources import Source
+from heapwatch.runtime.sources import NoValue, Source
 
 
 def read(collector):
@@ -27,6 +27,19 @@ def test_a_source_that_fails_costs_its_own_value(failures):
     for _ in range(2):
         assert sources.read(lambda _, value: value) == {"good": 1}
     assert failures.counts["entities"] == 2
+
+
+def test_a_source_without_a_value_at_the_moment_has_not_failed(failures):
+    """A world that the program never declared and has dropped, or that there was no time to count."""
+
+    def count():
+        raise NoValue
+
+    sources = NamedSources("entities", failures)
+    sources.register("env.world.bodies", Source.of(count))
+    for _ in range(5):
+        assert sources.read(lambda _, value: value) == {}
+    assert "entities" not in failures.counts
 
 
 def test_a_source_that_died_is_counted_once(failures):

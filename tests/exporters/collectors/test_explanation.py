@@ -28,7 +28,7 @@ def collected(explanation):
     return list(ExplanationCollector(lambda: explanation, lambda: {"walk": 0.5}).collect())
 
 
-def test_a_growing_path_is_told_with_its_bytes_line_and_remedy():
+def test_a_growing_path_is_reported_with_its_bytes_line_and_remedy():
     families = collected(Explanation("leak", 60.0, 50e6, 0.97, (finding(),)))
     assert values(families, "trainer_growing_path_bytes", "path") == {"trainer.history0": 48_000_000}
     assert value(families, "trainer_growing_path_growth_bytes_per_minute", path="trainer.history0") == 48e6

@@ -386,7 +386,7 @@ def test_a_cupy_that_fails_costs_its_parts_alone(read, failures, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])
-def test_where_processes_are_not_told_the_parts_still_add_up(read, failures, monkeypatch, error):
+def test_where_processes_are_not_known_the_parts_still_add_up(read, failures, monkeypatch, error):
     with_torch(monkeypatch, Cuda(initialised=True))
     found = read(Nvml(*(Gpu(index, fails={"processes": error}) for index in range(2))))()
 

@@ -93,9 +93,9 @@ def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time()
 
 def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
     ended = start(WORKER)
-    ghost = psutil.Process(ended.pid)
+    ended_process = psutil.Process(ended.pid)
     stop(ended)
-    monkeypatch.setattr(ProcessTree, "workers", lambda self: [ghost])
+    monkeypatch.setattr(ProcessTree, "workers", lambda self: [ended_process])
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
     assert unique(UniqueMemoryCollector(ProcessTree())).keys() == {"trainer"}
@@ -260,7 +260,7 @@ def test_memory_that_malloc_maps_by_itself_is_used():
     assert len(big) == 300_000_000
 
 
-def test_without_glibc_only_python_tells(monkeypatch):
+def test_without_glibc_only_python_has_values(monkeypatch):
     monkeypatch.setattr(memory, "_mallinfo2", lambda: None)
     used, retained, blocks = allocated()
     assert (used, retained) == (None, None)

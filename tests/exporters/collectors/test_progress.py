@@ -32,7 +32,7 @@ def test_units_count(progress, safe_point):
     assert counts(progress) == {"step": 8, "generation": 1, "epoch": 2}
 
 
-def test_the_time_of_the_last_progress_stands_still_when_training_does(progress, safe_point, clock):
+def test_the_time_of_the_last_progress_is_constant_when_training_does(progress, safe_point, clock):
     safe_point.steps += 1
     assert moved_at(progress) == clock.now
     stopped = clock.now
@@ -98,7 +98,7 @@ def runs(phases):
     return values(phases.collect(), "trainer_phase_duration_seconds_count", "phase")
 
 
-def test_a_phase_tells_its_end_its_change_and_its_time(phases, memory):
+def test_a_phase_reports_its_end_its_change_and_its_time(phases, memory):
     with phases.phase("evaluate"):
         memory.resident = 1400
     memory.resident = 900

@@ -64,7 +64,7 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     assert value(families, "trainer_exporter_collect_seconds", collector="other") == 0.002
 
 
-def test_folded_names_are_told(exporter, failures):
+def test_folded_names_are_reported(exporter, failures):
     failures.record_left_out("events", 0)
     failures.record_left_out("entities", 36)
     assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}

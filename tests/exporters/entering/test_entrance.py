@@ -22,7 +22,7 @@ from heapwatch.entering.entrance import Entrance
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.entering.tracee import IS_SUPPORTED, Tracee
 from tests.exporters.entering.programs import LEAKING, program
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 
@@ -178,7 +178,7 @@ def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path
         assert process.poll() is None
 
 
-def test_a_process_that_only_waits_is_not_entered_and_goes_on(tmp_path: Path) -> None:
+def test_a_process_that_only_waits_is_not_entered_and_continues(tmp_path: Path) -> None:
     with program("import time\nprint(1, flush=True)\ntime.sleep(600)", tmp_path) as process:
         time.sleep(0.5)
         with pytest.raises(CannotEnter, match="waits outside of Python in its only thread"):
@@ -202,7 +202,7 @@ def test_a_process_that_is_long_in_c_code_is_not_entered_later(tmp_path: Path) -
         assert process.stdout.readline() == "[]\n"
 
 
-def test_a_process_that_can_import_nothing_goes_on(tmp_path: Path) -> None:
+def test_a_process_that_can_import_nothing_continues(tmp_path: Path) -> None:
     shut = "import os, sys, time\nsys.meta_path.clear()\nprint(1, flush=True)\nwhile True: time.sleep(0.01)"
     with program(shut, tmp_path) as process:
         with pytest.raises(CannotEnter, match="cannot "):
@@ -238,7 +238,7 @@ def test_what_the_program_started_itself_is_left_alone(tmp_path: Path) -> None:
             ask(process.pid, "leave")
 
 
-def test_what_goes_wrong_inside_is_told_and_harms_nothing(tmp_path: Path) -> None:
+def test_what_goes_wrong_inside_is_reported_and_harms_nothing(tmp_path: Path) -> None:
     with program(LEAKING, tmp_path) as process:
         with pytest.raises(CannotEnter, match=r"cannot start Heapwatch: .*Error: "):
             ask(process.pid, "serve", **{**SERVED, "host": "192.0.2.1"})
@@ -247,7 +247,7 @@ def test_what_goes_wrong_inside_is_told_and_harms_nothing(tmp_path: Path) -> Non
         assert process.poll() is None
 
 
-def test_processes_that_cannot_be_entered_are_told_apart(tmp_path: Path) -> None:
+def test_processes_that_cannot_be_entered_are_distinguished(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         with pytest.raises(CannotEnter, match=r"\(sleep\) does not run Python"):
             ask(other.pid, "leave")
@@ -256,7 +256,7 @@ def test_processes_that_cannot_be_entered_are_told_apart(tmp_path: Path) -> None
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.1)
         with pytest.raises(
-            CannotEnter, match=f"is stopped: let it go on first, with `kill -CONT {process.pid}`"
+            CannotEnter, match=f"is stopped: continue it first with `kill -CONT {process.pid}`"
         ):
             ask(process.pid, "leave")
         process.send_signal(signal.SIGCONT)
@@ -280,12 +280,12 @@ def test_without_a_folder_for_the_answer_nothing_is_entered(
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in HOSTILE if kind not in ("a link to nothing", "other JSON")]
+    "kind", [kind for kind in UNREADABLE if kind not in ("a link to nothing", "other JSON")]
 )
 def test_an_answer_that_is_none_is_one_line(kind: str) -> None:
     entrance = Entrance(os.getppid())
     with entrance:
-        HOSTILE[kind](entrance.folder / "answer.json")
+        UNREADABLE[kind](entrance.folder / "answer.json")
         with pytest.raises(CannotEnter, match="does not answer as Heapwatch does"):
             entrance.latest("answer.json")
 
@@ -312,7 +312,7 @@ def test_the_interpreters_own_way_is_taken_where_there_is_one(tmp_path: Path) ->
             assert entrance.ask("serve", **SERVED)["already"] is False
 
 
-def test_what_the_interpreter_refuses_is_told(tmp_path: Path) -> None:
+def test_what_the_interpreter_refuses_is_reported(tmp_path: Path) -> None:
     def refuses(pid: int, script: str) -> None:
         raise RuntimeError("remote debugging is disabled")
 

@@ -100,7 +100,7 @@ def test_what_two_containers_share_counts_once_and_shares_add_up_to_one() -> Non
 
 
 @pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
-def test_a_container_that_stands_still_for_longer_than_ever_is_no_leak(
+def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(
     pause: int, stopped: int, leaks: bool
 ) -> None:
     """All in seconds: between two additions, since the last one."""
@@ -176,7 +176,7 @@ def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak() -
     assert finding.bytes_per_minute == pytest.approx(60 * MB, rel=0.1)
 
 
-def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands_still() -> None:
+def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_constant() -> None:
     grown = memory(0, 300)
     for at in range(0, 300, 5):
         grown.workers.add(at, 1000 * MB + MB * at)
@@ -186,6 +186,20 @@ def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_stands
     assert "Memory grows by 60 MB/min" in message(found)
     assert "So far, 100% of it is memory of the child processes" in message(found)
     assert "`heapwatch explain PID` of one of them names what grows there" in message(found)
+
+
+def test_what_workers_take_as_they_are_started_is_no_growth() -> None:
+    """Ten forks of a process of 2.4 GB, on a busy machine one every ten seconds."""
+    grown = memory(0, 400)
+    for at in range(0, 400, 5):
+        started = min(10, at // 10)
+        grown.workers.add(at, started * 2_400 * MB)
+        grown.processes.add(at, started)
+    assert [one.kind for one in judged(400, grown, rounds=9).findings] == []
+    for at in range(400, 800, 5):
+        grown.workers.add(at, 24_000 * MB + MB * (at - 400))
+    (finding,) = judged(800, grown, rounds=9).findings
+    assert finding.kind == "worker"
 
 
 def test_numbers_that_weigh_nothing_are_no_leak() -> None:
@@ -213,7 +227,7 @@ def test_a_buffer_is_filling_within_its_bound_and_leaks_past_it(
     assert (found.findings[0].kind, found.findings[0].capacity_items) == (kind, bound)
 
 
-def test_a_buffer_that_will_not_fit_is_told_while_it_is_small() -> None:
+def test_a_buffer_that_will_not_fit_is_reported_while_it_is_small() -> None:
     lines = Site("train.py", 7, "store")
     found = judged(100, memory(2 * MB, 100), candidate(60, 24e6, 100, capacity=14_000, site=lines))
     assert (found.verdict, found.findings[0].fits) == ("will not fit", False)
@@ -283,7 +297,7 @@ def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
     assert found.findings[0].kind == "allocator"
 
 
-def test_freed_memory_that_was_given_back_is_no_leak() -> None:
+def test_freed_memory_that_was_returned_is_no_leak() -> None:
     assert judged(600, memory(0.5 * MB, 600, retained=300.0)).verdict != "leak"
 
 
@@ -323,7 +337,7 @@ def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_stil
 
 
 @pytest.mark.parametrize("emptied", ["some", "trimmed"])
-def test_what_is_made_anew_and_rises_by_chance_gets_nothing(emptied: Emptying) -> None:
+def test_what_is_made_again_and_rises_by_chance_gets_nothing(emptied: Emptying) -> None:
     lengths = [0, 150, 3, 190, 80, 6, 120, 199, 60, 9, 180, 40, 12, 160, 100, 15]
     anew = KnownContainer("log_probs", "list", "list")
     for at, length in enumerate(lengths):
@@ -410,7 +424,7 @@ def test_too_early_lasts_forty_seconds() -> None:
 @pytest.mark.parametrize(
     ("held_per_minute", "wanted"), [(0.0, True), (20 * MB, True), (28 * MB, False), (48 * MB, False)]
 )
-def test_growth_without_a_name_is_looked_into_where_it_is_most_of_it(
+def test_growth_without_a_name_is_examined_where_it_is_most_of_it(
     held_per_minute: float, wanted: bool
 ) -> None:
     levels = Levels(memory(48 * MB, 100), 0.0, 100)
@@ -493,12 +507,12 @@ def test_slowing_down_is_said_where_it_was_tested() -> None:
     assert "slows down: a" not in message(faster)
 
 
-def test_growth_that_goes_on_is_said_to_grow_once_a_slow_leak_could_be_told() -> None:
+def test_growth_that_continues_is_said_to_grow_once_a_slow_leak_could_be_found() -> None:
     """Of a process of 40 GB, too little in an hour for the leak rules."""
     grown = {minutes: memory(14 * MB, 60 * minutes, start=40e9, limit=50e9) for minutes in (10, 40)}
     early, late = judged(600, grown[10]), judged(2400, grown[40])
     assert early.verdict == "too early"
-    assert "Whether it slows down can be told in 15 min." in message(early)
+    assert "Whether it slows down is known in 15 min." in message(early)
     assert late.verdict in ("growing", "leak")
 
 

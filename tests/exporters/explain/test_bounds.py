@@ -423,7 +423,7 @@ def test_keys_that_nothing_else_has_are_no_bound(held: Holder) -> None:
     assert bound(held) == 90
 
 
-def test_numbers_that_do_not_tell_the_things_apart_are_no_bound(held: Holder) -> None:
+def test_numbers_that_do_not_distinguish_the_things_are_no_bound(held: Holder) -> None:
     for number, agent in enumerate(held.agents):
         agent.name, agent.age = "robot", number % 60
     held.networks = {number: [0.0] for number in reversed(range(40))}

@@ -6,13 +6,14 @@ import itertools
 import random
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from heapwatch.explain import census as census_module
 from heapwatch.explain import schedule as stall
-from heapwatch.explain.census import Census
+from heapwatch.explain.census import Census, GrowingType
 
 
 class Leaked:
@@ -42,6 +43,15 @@ def census(clock: list[float]) -> Census:
     return Census(clock=lambda: clock[0], unlimited=True)
 
 
+def inspected(census: Census, name: str = "") -> dict[str, tuple[str, ...]]:
+    """Holders by name, after all steps of a search for what refers to a growing type, or to all."""
+    growing = [entry for entry in census.growing(0.0) if name in ("", entry[0].name)]
+    for _ in range(20):
+        if not census.is_inspected(growing, 1):
+            census.inspect(growing, {}, 1)
+    return {known.name: known.holders for known, _ in growing if known.holders is not None}
+
+
 def counted(census: Census, clock: list[float], kept: list[Leaked], rounds: int = 12) -> None:
     for _ in range(rounds):
         kept += [Leaked() for _ in range(20)]
@@ -56,9 +66,27 @@ def test_types_that_become_more_are_found_and_weighed(census: Census, clock: lis
     name = f"{__name__}.Leaked"
     known, growth = growing[name]
     assert growth.per_second == pytest.approx(2.0, rel=0.1)
-    chains = census.inspect([name], set())
+    chains = inspected(census, name)
     assert chains[name][0] == "list" or chains[name][0].startswith("frame")
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
+
+
+def test_what_is_not_read_under_an_audit_hook_is_said(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[Leaked, int]] = []
+    for _ in range(12):
+        kept += [(Leaked(), at) for at in range(20)]
+        clock[0] += 10
+        assert census.count()
+    name = f"{__name__}.Leaked"
+    assert inspected(census, name)[name][0] == "list"
+    for module in ("heapwatch.explain.census", "heapwatch.measure.objects.tracked"):
+        monkeypatch.setattr(f"{module}.may_have_audit_hooks", lambda: True)
+    for known in census.types.values():
+        known.holders = None
+    told = ("perhaps tuples, which are not read under an audit hook",)
+    assert inspected(census, name)[name] == told
 
 
 def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) -> None:
@@ -70,6 +98,104 @@ def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) 
     assert len(kept) == 100
 
 
+def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(
+    census: Census, clock: list[float]
+) -> None:
+    """The oldest have paths, as `itertools.tee` and other chains can be followed from their beginning."""
+    kept: list[Leaked] = []
+    for at in range(6):
+        kept += [Leaked(), Leaked()]
+        if at < 3:
+            gc.collect()
+        clock[0] += 10
+        assert census.count()
+    (entry,) = (one for one in census.growing(0.0) if one[0].name == f"{__name__}.Leaked")
+    anchors = {id(one.payload): "other.payload" for one in kept[:6]}
+    anchors |= {id(one): f"chain{at}" for at, one in enumerate(kept[6:])}
+    anchors |= {id(one.payload): f"chain{at}.payload" for at, one in enumerate(kept[6:])}
+    census.inspect([entry], anchors, 1)
+    assert entry[0].each_bytes == pytest.approx(5300, rel=0.1)
+
+
+class Heavy(Leaked):
+    def __init__(self) -> None:
+        self.payload = bytearray(50_000)
+
+
+def slowly(census: Census, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object is weighed in the time of a step, and so is what refers to one found."""
+    now, weigh, holders = [0.0], census_module._weigh, census._holders
+
+    def passes(does: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*args: Any, **named: Any) -> Any:
+            now[0] += 1.0
+            return does(*args, **named)
+
+        return done
+
+    monkeypatch.setattr(census, "_step_seconds", 0.5)
+    monkeypatch.setattr(census_module, "own_time", lambda: now[0])
+    monkeypatch.setattr(census_module, "_weigh", passes(weigh))
+    monkeypatch.setattr(census, "_holders", passes(holders))
+
+
+def test_a_step_of_a_search_does_what_its_time_suffices_for(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[list[Leaked]] = []
+    for _ in range(12):
+        kept += [[Leaked()], [Leaked()], [Heavy()]]
+        clock[0] += 10
+        assert census.count()
+    growing = [entry for entry in census.growing(0.0) if entry[0].name.startswith(__name__)]
+    leaked, heavy = sorted((known for known, _ in growing), key=lambda known: known.name, reverse=True)
+    slowly(census, monkeypatch)
+    steps = []
+    while not census.is_inspected(growing, 1):
+        census.inspect(growing, {}, 1)
+        steps.append((leaked.is_weighed, heavy.is_weighed, heavy.holders is not None))
+    assert steps[-1] == (True, True, True)
+    assert steps.index((True, True, False)) < len(steps) - 1
+    assert leaked.holders is None, "only the heaviest are followed"
+
+
+def local_chain(census: Census, clock: list[float]) -> GrowingType:
+    last: Linked | None = None
+    for _ in range(12):
+        for _ in range(20):
+            last = Linked(last)
+        clock[0] += 10
+        assert census.count()
+    growing = [entry for entry in census.growing(0.0) if entry[0].name == f"{__name__}.Linked"]
+    while not census.is_inspected(growing, 1):
+        census.inspect(growing, {id(last): "main().last", id(last.before): "main().last.before"}, 1)
+    return growing[0][0]
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="the frame of a running function refers to its variables"
+)
+def test_a_chain_that_a_local_variable_holds_has_its_path(census: Census, clock: list[float]) -> None:
+    known = local_chain(census, clock)
+    assert known.is_linked
+    assert known.holders == ("main().last",)
+
+
+def test_types_that_have_not_become_more_make_room(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(census_module, "_MOST_TYPES", 1)
+    fewer = [Steady() for _ in range(50)]
+    kept: list[Leaked] = [Leaked() for _ in range(5)]
+    census.count()
+    del fewer[10:]
+    clock[0] += 10
+    census.count()
+    assert [known.name for known in census.types.values()] == [f"{__name__}.Steady"]
+    counted(census, clock, kept)
+    assert [known.name for known in census.types.values()] == [f"{__name__}.Leaked"]
+
+
 def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[float]) -> None:
     census.count()
     assert census.refused_seconds is None
@@ -78,7 +204,7 @@ def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[fl
     assert not census.count()
     assert census.refused_seconds == pytest.approx(census.pause_limit.predicted("types"), rel=0.2)
     assert census.search(set()) == []
-    assert census.inspect(["anything"], set()) == {}
+    assert inspected(census) == {}
 
 
 @pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="no collection stops the program")
@@ -115,7 +241,7 @@ def test_where_only_types_may_be_listed_young_instances_are_measured(
     gc.collect(0)  # the next collection of young objects is far away
     kept.append(Leaked())
     name = f"{__name__}.Leaked"
-    assert census.inspect([name], set()) == {}, "nobody searched for what refers to it"
+    assert inspected(census, name) == {}, "nobody searched for what refers to it"
     (known,) = (known for known in census.types.values() if known.name == name)
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
@@ -138,7 +264,7 @@ def test_instances_that_refer_to_each_other_are_weighed_one_by_one(
         clock[0] += 10
         assert census.count()
     name = f"{__name__}.Linked"
-    census.inspect([name], set())
+    inspected(census, name)
     known = next(known for known, _ in census.growing(0.0) if known.name == name)
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
     while newest is not None:  # one after the other: a long chain is freed by recursion otherwise
@@ -187,7 +313,7 @@ def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
     if not keeps_last:
         del owner[0]._last
     name = f"{__name__}.Link"
-    holders = census.inspect([name], set())[name]
+    holders = inspected(census, name)[name]
     gc.enable()
     assert f"{__name__}.Chain" in holders
 
@@ -204,7 +330,7 @@ def test_what_only_tuples_hold_is_followed_to_their_holder(census: Census, clock
         clock[0] += 10
         assert census.count()
     name = f"{__name__}.Leaked"
-    chain = census.inspect([name], set())[name]
+    chain = inspected(census, name)[name]
     assert chain[0] == "list"
     assert any(holder in (f"{__name__}.Pairs", "dict under 'history'") for holder in chain)
 
@@ -220,12 +346,14 @@ def cycling() -> Iterator[bytearray]:
         yield next(batches)
 
 
-def test_what_holds_an_object_and_its_list_is_told_after_the_list(census: Census, clock: list[float]) -> None:
+def test_what_holds_an_object_and_its_list_is_reported_after_the_list(
+    census: Census, clock: list[float]
+) -> None:
     kept: list[Leaked] = []
     counted(census, clock, kept)
     holder = collections.deque([kept, *kept])
     name = f"{__name__}.Leaked"
-    assert census.inspect([name], set())[name][:2] == ("list", "collections.deque")
+    assert inspected(census, name)[name][:2] == ("list", "collections.deque")
     assert len(holder) == len(kept) + 1
 
 
@@ -244,6 +372,22 @@ def test_a_container_that_no_name_leads_to_is_found_with_its_holders(
     assert "generator cycling" in " < ".join(held.holders)
     assert held.site is not None
     assert held.site.file == __file__
+
+
+def test_containers_that_a_search_has_no_time_to_describe_are_described_by_the_next(
+    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iterators = [cycling(), cycling()]
+    slowly(census, monkeypatch)
+    described = []
+    for _ in range(5):
+        for iterator in iterators:
+            for _ in range(100):
+                next(iterator)
+        clock[0] += 60
+        found = [one for one in census.search(set()) if one.type == "list of bytearray"]
+        described.append([one.items for one in found])
+    assert described == [[], [], [300], [400, 400], [500, 500]]
 
 
 def test_searching_keeps_nothing_alive(census: Census) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import inspect
 import itertools
@@ -20,7 +21,9 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
+from heapwatch.explain.source import sites
 from heapwatch.explain.source.sites import Site
+from heapwatch.explain.source.statements import is_read
 from heapwatch.explain.tracing.python import Tracer
 from tests.exporters.explain.walking import inventory_of
 
@@ -30,15 +33,15 @@ class Trainer:
         self.first: list[int] = []
         self.second: list[int] = []
         self.third: list[int] = []
-        self.fourth: list[int] = []
-        self.fifth: list[int] = []
 
-    def step(self) -> None:
+    def add_to_the_first(self) -> None:
         self.first.append(1)
+
+    def add_to_the_second(self) -> None:
         self.second.append(1)
+
+    def add_to_the_third(self) -> None:
         self.third.append(1)
-        self.fourth.append(1)
-        self.fifth.append(1)
 
 
 class Policy:
@@ -59,6 +62,17 @@ class Caller:
     def run(self, look: Callable[[Any], None]) -> None:
         self.at = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
         LIBRARY["learn"](look)
+
+
+class Replay:
+    def __init__(self) -> None:
+        self.capacity = 20
+        self.stored: collections.deque[int] = collections.deque()
+
+    def push(self, fresh: list[int]) -> None:
+        if len(self.stored) == self.capacity:
+            self.stored.popleft()
+        self.stored.extend(fresh)
 
 
 class MadeInOnePlace:
@@ -102,16 +116,57 @@ def walked(obj: Any) -> Inventory:
     return inventory
 
 
-def test_the_code_is_searched_for_a_few_containers_at_a_time() -> None:
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source of one function can be read in an evaluation."""
+    passing = itertools.count(0.0, 0.6 * describe._SEARCHING_SECONDS)
+    monkeypatch.setattr(sites, "own_time", lambda: next(passing))
+    monkeypatch.setattr(describe, "own_time", lambda: next(passing))
+
+
+@pytest.mark.usefixtures("slow")
+def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() -> None:
     inventory = walked(Trainer())
     describer = Describer(inventory)
     growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
-    assert len(growing) == 5
-    first = describer.describe_all(growing)
-    assert sum(one.site is not None for one in first) == 3
-    assert {one.emptied for one in first if one.site is None} == {"trimmed"}
-    then = describer.describe_all(growing)
-    assert all(one.site is not None and one.emptied == "never" for one in then)
+    found = []
+    for _ in range(5):
+        described = describer.describe_all(growing)
+        assert {one.emptied for one in described if one.site is None} <= {"trimmed"}
+        assert {one.emptied for one in described if one.site is not None} <= {"never"}
+        found.append(sum(one.site is not None for one in described))
+    assert found == [0, 1, 2, 3, 3]
+
+
+class MadeInManyPlaces:
+    pass
+
+
+MAKERS: list[Callable[[], Any]] = [
+    lambda: MadeInManyPlaces(),
+    lambda: [MadeInManyPlaces()],
+    lambda: (MadeInManyPlaces(),),
+]
+
+
+def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = [one.__code__ for one in MAKERS]
+    monkeypatch.setattr(describe, "user_code", lambda: codes)
+    found = Describer(Inventory()).describe_type(GrowingType(f"{__name__}.MadeInManyPlaces"), NO_GROWTH)
+    assert found.site is None
+    assert list(map(is_read, codes)) == [True, True, False]
+
+
+@pytest.mark.parametrize(("pushes", "remedy"), [(18, None), (60, "its limit of 20 items does not hold")])
+def test_what_has_passed_its_limit_is_to_be_cut(pushes: int, remedy: str | None) -> None:
+    replay = Replay()
+    for at in range(pushes):
+        replay.push([at] if at % 7 else [at, at])
+    inventory = walked(replay)
+    found = Describer(inventory).describe(inventory.known["it.stored"], NO_GROWTH)
+    assert found.capacity == 20
+    assert (found.remedy or "").startswith(remedy or "")
+    assert bool(found.remedy) == bool(remedy)
 
 
 def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
@@ -128,13 +183,13 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
 @pytest.mark.parametrize(
     ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
 )
-def test_a_growing_type_is_told_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
-    found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH, None)
+def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
+    found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH)
     assert found.site is not None
     assert (found.site.file, found.site.function) == (__file__, made_by)
 
 
-def test_the_line_that_starts_processes_is_told_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def starts() -> None:
         multiprocessing.Process(target=print).start()
 
@@ -150,7 +205,7 @@ def test_the_line_that_starts_processes_is_told_if_there_is_one(monkeypatch: pyt
     assert Describer(Inventory()).processes_started() is None
 
 
-def test_a_container_that_no_root_reaches_is_told_by_what_holds_it() -> None:
+def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
     describer = Describer(Inventory())
     long = LongContainer("list of int", 300, 9_000, 60.0, ("list in a generator", "Pipeline"), None)
     found = describer.describe_long(long)
@@ -160,7 +215,7 @@ def test_a_container_that_no_root_reaches_is_told_by_what_holds_it() -> None:
     assert (alone.path, alone.holders) == (None, ("held from outside Python",))
 
 
-def test_a_line_that_was_traced_is_told() -> None:
+def test_a_line_that_was_traced_is_reported() -> None:
     trainer = Trainer()
     inventory = walked(trainer)
     (known,) = (one for one in inventory.known.values() if one.path == "it.first")
@@ -176,7 +231,7 @@ def test_a_line_that_was_traced_is_told() -> None:
         ) -> Site:
             for _ in range(2):
                 lengths.append(length())
-                trainer.step()
+                trainer.add_to_the_first()
             return Site(__file__, make.__code__.co_firstlineno + 1, "")
 
     describer = Describer(inventory)
@@ -188,7 +243,7 @@ def test_a_line_that_was_traced_is_told() -> None:
     assert not describer.is_traceable(known)
 
 
-def test_what_a_library_fills_is_told_with_the_line_that_calls_it() -> None:
+def test_what_a_library_fills_is_reported_with_the_line_that_calls_it() -> None:
     caller, found = Caller(), []
 
     def look(buffer: Any) -> None:

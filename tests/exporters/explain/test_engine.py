@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Finding
+from heapwatch.explain.places import KnownContainer, Place
+from heapwatch.measure.introspection.roots import Root
 
 
 def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,9 +26,13 @@ def test_a_search_that_took_long_is_not_repeated_at_once(monkeypatch: pytest.Mon
         return []
 
     monkeypatch.setattr(explainer.census, "search", search)
-    for now[0] in range(0, 80, 10):
-        explainer._long_containers(Levels(explainer.memory, 0.0, now[0]))
-    assert searches == [10.0, 60.0]
+    monkeypatch.setattr(explainer.census, "count", lambda: None)
+    monkeypatch.setattr(explainer, "_searching", True)
+    monkeypatch.setattr(explainer, "_judge", lambda: None)
+    while now[0] < 80:
+        explainer.tick()
+        now[0] += 1.0
+    assert searches == [1.0, pytest.approx(46.0, abs=1.0)]
 
 
 def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
@@ -35,12 +42,14 @@ def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
     explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
     found = Finding("type", None, "cycles", 100, 5000, 10.0, 500.0, 0.0)
     monkeypatch.setattr(explainer.census, "search", lambda elsewhere: [])
+    monkeypatch.setattr(explainer.census, "count", lambda: searches.append(-1.0))
     monkeypatch.setattr(explainer.uncollected, "examine", lambda: searches.append(now[0]))
     monkeypatch.setattr(explainer._describer, "describe_garbage", lambda uncollected, levels: [found])
     monkeypatch.setattr(gc, "isenabled", lambda: False)
-    for now[0] in (60.0, 70.0, 71.0, 120.0):
+    for now[0] in (60.0, 61.0, 64.0, 70.0, 71.0):
+        explainer._search(now[0])
         assert explainer._types(Levels(explainer.memory, 0.0, now[0])) == [found]
-    assert searches == [70.0, 120.0]
+    assert searches == [61.0, 71.0]
 
 
 def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +58,9 @@ def test_types_are_not_counted_while_the_collector_is_off(monkeypatch: pytest.Mo
     monkeypatch.setattr(explainer, "_searching", True)
     monkeypatch.setattr(explainer, "_judge", lambda: None)
     monkeypatch.setattr(explainer.census, "count", lambda: counts.append(now[0]))
+    # These would leave the collector off.
+    monkeypatch.setattr(explainer.census, "search", lambda elsewhere: [])
+    monkeypatch.setattr(explainer.uncollected, "examine", lambda: None)
 
     def tick_for_a_minute() -> None:
         until = now[0] + 60
@@ -79,6 +91,51 @@ def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
     growth = explainer.uncollected.counts.growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
+
+
+def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine the budget is used up for minutes, in which a leak went on without a reading."""
+    now, held = [0.0], [0]
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
+    known.places = [Place(None, None, Root("held", "held", lambda: held), 1.0)]
+    found = Finding("container", "held", "list", 1, 1000, 60.0, 500.0, 1.0)
+    explainer.latest = replace(explainer.latest, findings=(found,))
+    for now[0] in range(60):
+        held.append(0)
+        explainer.tick()
+    assert known.items.growth().rising
+    assert known.items.last in range(50, 62)
+
+
+def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, judged = [0.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer, "_judge", lambda: judged.append(now[0]))
+    for now[0] in range(60):
+        explainer.tick()
+    judged.clear()
+    monkeypatch.setattr(explainer._budget, "allows", lambda: False)
+    for now[0] in range(60, 660):
+        explainer.tick()
+    assert len(judged) in range(9, 20)
+
+
+def test_a_search_begins_at_once_when_growth_has_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, done = [100.0], []
+    explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
+    monkeypatch.setattr(explainer.census, "count", lambda: done.append("count"))
+    monkeypatch.setattr(explainer.census, "search", lambda elsewhere: done.append("search"))
+    monkeypatch.setattr(explainer.census, "inspect", lambda *types: done.append("inspect"))
+    monkeypatch.setattr(explainer.census, "is_inspected", lambda *types: False)
+    steps = [explainer._search(now[0]) for _ in range(4)]
+    assert done == ["count", "search", "inspect"]
+    assert steps == ["census", "search", "inspect", ""]
 
 
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +219,7 @@ def test_a_slice_that_fails_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None
     assert explainer._budget.spent == 0.25
 
 
-def test_nothing_is_looked_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
+def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     explainer = Explainer()
     explainer.start()
@@ -170,7 +227,7 @@ def test_nothing_is_looked_for_where_the_interpreter_has_no_lock(monkeypatch, ca
     assert "without its global lock" in caplog.text
 
 
-def test_an_object_that_cannot_be_read_does_not_hold_up_an_explanation(
+def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     explainer, released = Explainer(), threading.Event()

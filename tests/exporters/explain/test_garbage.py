@@ -87,7 +87,7 @@ def described(uncollected: Uncollected, levels: Levels) -> Finding:
     return found
 
 
-def test_garbage_is_told_from_living_objects_with_its_pace_and_its_bytes(
+def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_bytes(
     uncollected: Uncollected, clock: list[float]
 ) -> None:
     living: list[Holder] = []

@@ -26,7 +26,7 @@ class Holder:
         vars(self).update(parts)
 
 
-def test_what_changes_is_read_before_what_stands_still() -> None:
+def test_what_changes_is_read_before_what_is_constant() -> None:
     held = Holder(**{f"list{at}": [at] for at in range(200)})
     now = [0.0]
     spent = count()
@@ -85,7 +85,7 @@ def piled(step: Callable[[Any], Any]) -> float:
     return highest
 
 
-def test_a_loss_made_anew_from_many_operations_does_not_pile_up() -> None:
+def test_a_loss_made_again_from_many_operations_does_not_accumulate() -> None:
     weight = torch.ones(1, requires_grad=True)
 
     def episode(_: torch.Tensor) -> torch.Tensor:
@@ -105,7 +105,7 @@ def test_a_loss_that_sums_up_over_steps_piles_up() -> None:
     assert piled(step) >= 40.0
 
 
-def test_the_states_of_a_rollout_do_not_pile_up_though_each_holds_those_before() -> None:
+def test_the_states_of_a_rollout_do_not_accumulate_though_each_holds_those_before() -> None:
     weight = torch.ones(1, requires_grad=True)
 
     def rollout(_: Any) -> list[torch.Tensor]:
@@ -350,7 +350,7 @@ def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch: 
     assert not inventory.known
 
 
-def test_a_walk_that_was_too_long_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_that_was_too_long_continues_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_MOST_VISITED", 100)
     holder = Holder()
     for at in range(20):

@@ -23,6 +23,7 @@ from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import Budget
+from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
@@ -151,7 +152,7 @@ def test_classes_that_a_program_makes_are_let_go() -> None:
     InstanceCounter([dict]).take()
     explainer = Explainer()
     explainer.census.count()
-    explainer.census.inspect([known.name for known in explainer.census.types.values()][:50], set())
+    explainer.census.inspect([(known, NO_GROWTH) for known in explainer.census.types.values()][:50], {}, 50)
     made.clear()
     objects.clear()
     gc.collect()
@@ -222,7 +223,8 @@ def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pyt
         explainer.census.count()
         explainer.census.search(set())
         explainer.census.youngest()
-        explainer.census.inspect([known.name for known in explainer.census.types.values()][:5], set())
+        types = [known for known in explainer.census.types.values() if not known.is_weighed]
+        explainer.census.inspect([(known, NO_GROWTH) for known in types][:5], {}, 5)
         counter.take()
         large_objects(1e6)
 

@@ -53,8 +53,8 @@ def test_bodies_that_rise_fast_are_no_comfort_before_they_can_be_judged(minutes)
     found = LeakingLevels(live(bodies, minutes).verdicts).beside(HEALTHY)
     assert found.verdict == "too early"
     left = math.ceil(6 - minutes)
-    told = f"Whether it goes on can be told in {left} min. So far, bodies dynamic (+46"
-    assert message(found).startswith(f"Too early to tell after 100 s. {told}")
+    reported = f"Whether it continues is known in {left} min. So far, bodies dynamic (+46"
+    assert message(found).startswith(f"Too early to tell after 100 s. {reported}")
     assert not found.findings[0].is_leak
 
 
@@ -104,10 +104,10 @@ def memory(minute):
     return f'trainer_process_resident_memory_bytes{{role="trainer"}} {1e9 + 30e6 * minute}\n'
 
 
-def test_memory_that_leaks_by_the_rules_is_told_once():
+def test_memory_that_leaks_by_the_rules_is_reported_once():
     leaking = LeakingLevels(live(memory).verdicts)
-    (told,) = leaking.beside(WARM).findings
-    assert (told.type, told.bytes_per_minute) == ("memory trainer", pytest.approx(30e6, rel=0.1))
+    (reported,) = leaking.beside(WARM).findings
+    assert (reported.type, reported.bytes_per_minute) == ("memory trainer", pytest.approx(30e6, rel=0.1))
     named = Finding("container", "history", "list", 9, 9, 1.0, 30e6, 1.0, is_leak=True)
     known = Explanation("leak", 3600.0, 30e6, 1.0, (named,))
     assert leaking.beside(known) is known

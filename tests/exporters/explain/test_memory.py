@@ -78,3 +78,22 @@ def test_what_other_programs_free_counts_once_it_has_lasted(monkeypatch: pytest.
         ceilings.append(memory.ceiling)
     assert ceilings[29:44] == [20_000 * MB] * 15
     assert ceilings[46:] == [40_000 * MB, 10_000 * MB]
+
+
+def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten workers that a process of 2.4 GB forks seem to hold 24 GB at once, of a machine of 16 GB."""
+    held = [0]
+    monkeypatch.setattr(subject, "free_memory", lambda: 10_000 * MB)
+    monkeypatch.setattr(subject, "descendants", lambda *_: range(1, 1 + held[0]))
+    monkeypatch.setattr(subject, "private_bytes", lambda _: 2_400 * MB)
+    now = [0.0]
+    memory = ProcessMemory(clock=lambda: now[0])
+    memory.limit = 16_000 * MB
+    for now[0] in range(0, 1200, 10):
+        held[0] = 10 if now[0] >= 600 else 0
+        memory.read_resident()
+        memory.read_parts()
+        assert Levels(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB), now[0]
+    assert memory.workers.last == 24_000 * MB

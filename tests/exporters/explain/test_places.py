@@ -9,7 +9,7 @@ import pytest
 
 from heapwatch import Watch
 from heapwatch.explain.places import Worlds
-from heapwatch.runtime.sources import SourceGone
+from heapwatch.runtime.sources import NoValue
 from tests.exporters.explain.walking import inventory_of, walk
 
 Box2D = pytest.importorskip("Box2D")
@@ -91,7 +91,7 @@ def test_an_old_count_is_no_count() -> None:
     held.clear()
     found.now = 61.0
     found.worlds.count()
-    with pytest.raises(SourceGone):
+    with pytest.raises(NoValue):
         count()
 
 

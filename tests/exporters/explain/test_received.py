@@ -14,7 +14,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding, TimeLeft, message, narrative
-from heapwatch.explain.received import explanation_of, told, verdict_of
+from heapwatch.explain.received import explanation_of, exposed_explanation, verdict_of
 from heapwatch.explain.source.sites import Site
 
 FOUND = Finding(
@@ -92,7 +92,7 @@ def exposed(explanation):
     ],
 )
 def test_series_carry_the_whole_message(explanation):
-    again = told(exposed(explanation))
+    again = exposed_explanation(exposed(explanation))
     # A label has no backticks: tables would show them as they are.
     assert message(again).replace("`", "") == message(explanation).replace("`", "")
     assert again.verdict == explanation.verdict
@@ -101,17 +101,17 @@ def test_series_carry_the_whole_message(explanation):
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_word_is_carried(word):
-    assert told(exposed(Explanation(word, 1.0, 1.0, 1.0))).verdict == word
+    assert exposed_explanation(exposed(Explanation(word, 1.0, 1.0, 1.0))).verdict == word
 
 
-def test_what_cannot_be_told_yet_says_what_grows_so_far():
+def test_what_is_not_known_yet_says_what_grows_so_far():
     early = Explanation("too early", 0.0, 151e6, 0.97, (replace(HISTORY, is_leak=False),), "what is not told")
-    assert message(told(exposed(early))).startswith(
+    assert message(exposed_explanation(exposed(early))).startswith(
         "Too early to tell. So far, 97% of it is `trainer.history`"
     )
 
 
 def test_a_process_without_an_explainer_is_judged_by_the_rules_alone():
-    assert told(Readings([])) is None
-    assert told(Readings(parse('trainer_memory_verdict{verdict="improbable"} 1\n'))) is None
+    assert exposed_explanation(Readings([])) is None
+    assert exposed_explanation(Readings(parse('trainer_memory_verdict{verdict="improbable"} 1\n'))) is None
     assert verdict_of(None, LiveVerdicts().verdicts()) == ("too early", "watched for 0 of 24 minutes")

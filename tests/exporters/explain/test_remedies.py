@@ -37,6 +37,7 @@ def test_a_container_that_a_library_owns_has_that_librarys_remedy_or_none() -> N
 
     assert "timeout" in (suggested("gate._waiters", "asyncio.locks.Event") or "")
     assert "expunge_all" in (suggested("session.identity_map._dict", "sqlalchemy.orm.Session") or "")
+    assert "keeps its first round" in (suggested("batches", "itertools.cycle") or "")
     assert suggested("client._pending", "some_library.Client") is None
     assert "maxlen" in (suggested("client._pending", None) or "")
 
@@ -53,6 +54,11 @@ def test_of_tensors_with_their_graphs_only_the_graph_is_spoken_of() -> None:
 
 def test_a_container_with_a_bound_needs_no_suggestion() -> None:
     assert remedy_for(KnownContainer("replay", "list", "list"), NO_TRAITS, 1000) is None
+
+
+def test_a_container_that_has_passed_its_bound_is_to_be_cut_to_it() -> None:
+    known = KnownContainer("replay", "deque", "deque")
+    assert "limit of 1,000 items does not hold" in (remedy_for(known, NO_TRAITS, 1000, is_kept=False) or "")
 
 
 def test_a_type_that_nothing_in_python_refers_to_is_to_be_freed_where_it_was_made() -> None:

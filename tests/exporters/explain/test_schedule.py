@@ -81,7 +81,7 @@ def test_a_leak_that_begins_after_hours_is_read_often() -> None:
     assert after(303, 48 * MB, begins_at=300) is HURRIED
 
 
-def test_the_explainer_works_seldom_while_memory_stands_still_and_often_at_once_when_it_grows(
+def test_the_explainer_works_seldom_while_memory_is_constant_and_often_at_once_when_it_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, level = [0.0], [500 * MB]
@@ -221,11 +221,11 @@ def test_two_leaks_of_the_same_pace_are_each_said_once() -> None:
 
 
 @pytest.mark.parametrize("word", ["too early", "healthy", "warm-up"])
-def test_that_nothing_leaks_or_can_be_told_is_not_said(word: Word) -> None:
+def test_that_nothing_leaks_or_is_known_is_not_said(word: Word) -> None:
     assert not logged(LogLimit(), explanation(word), range(0, 7200, 5))
 
 
-def test_a_verdict_that_proves_wrong_is_taken_back_once() -> None:
+def test_a_verdict_that_proves_wrong_is_withdrawn_once() -> None:
     limit = LogLimit()
     assert logged(limit, explanation("leak", LEAK), range(0, 300, 5)) == [60]
     lines = [limit.line(explanation("warm-up"), now) for now in range(300, 7200, 5)]

@@ -14,7 +14,7 @@ def series(*levels: float, every: float = 1.0) -> LevelSeries:
     return found
 
 
-def test_a_steady_rise_goes_on() -> None:
+def test_a_steady_rise_continues() -> None:
     growth = series(*(10.0 * at for at in range(100))).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.05)
@@ -46,7 +46,7 @@ def test_only_what_came_after_the_start_counts() -> None:
     assert found.growth(start=60.0).total == 0.0
 
 
-def test_a_rise_begins_where_the_level_no_longer_stands_still() -> None:
+def test_a_rise_begins_where_the_level_is_no_longer_constant() -> None:
     found = series(*(10.0 * max(0, at - 300) + 40.0 * (at % 7) for at in range(400)))
     assert found.rise_began() == pytest.approx(300, abs=20)
     assert found.rise_began(start=310) == 310
@@ -163,6 +163,17 @@ def test_growth_by_the_step_is_steady_whatever_the_speed():
     assert is_steady(slowing, (shaped(lambda second: 3), shaped(lambda second: 50 * math.sqrt(second))), 0.0)
 
 
+@pytest.mark.parametrize("earlier", [0.001, 5.0, 29.0])
+def test_progress_may_have_been_read_a_moment_earlier(earlier):
+    """Both slow down; each reading of the container comes after one of progress."""
+    slowing, steps = LevelSeries(), LevelSeries()
+    for at in range(30, 330, 3):
+        steps.add(at - earlier, 50 * math.sqrt(at - earlier))
+        slowing.add(at, 1000 * math.sqrt(at))
+    assert not is_steady(slowing, (), 30.0)
+    assert is_steady(slowing, (steps,), 30.0)
+
+
 def test_what_does_not_grow_is_not_steady():
     assert not is_steady(shaped(lambda second: 5), (), 0.0)
     assert not is_steady(LevelSeries(), (), 0.0)
@@ -201,7 +212,7 @@ def test_a_rate_of_half_of_the_time_says_nothing(rate):
     assert is_steady(points(0.0, 1000.0, 2000.0), (rate,), 0.0)
 
 
-def test_a_level_between_two_readings_lies_on_the_line_between_them():
+def test_a_level_between_two_readings_is_on_the_line_between_them():
     readings = LevelSeries()
     for time, level in ((0.0, 0.0), (10.0, 5.0), (20.0, 25.0)):
         readings.add(time, level)

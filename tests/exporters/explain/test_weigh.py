@@ -12,7 +12,7 @@ from heapwatch.explain import weigh as weighing
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
-from heapwatch.explain.weigh import newest_parts, shared_share, traits_of, weigh
+from heapwatch.explain.weigh import newest_of, newest_parts, shared_share, traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing import tensor_storage
 from heapwatch.measure.sizing.memory import MemoryBlock
@@ -63,6 +63,14 @@ def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
     weigh(losses, inventory, 0.0)
     assert losses.held.last == pytest.approx(20 * 100_000, rel=0.1)
     assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
+
+
+@pytest.mark.parametrize("make", [list, collections.deque, lambda items: dict(enumerate(items))])
+def test_the_newest_item_comes_last(make):
+    agent = Agent()
+    agent.losses = make([[number] for number in range(20)])
+    inventory, losses = found(agent, "losses")
+    assert newest_of(losses, inventory)[-1] == [19]
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy():
@@ -148,7 +156,7 @@ def test_an_object_of_an_extension_is_found_behind_wrappers():
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
-def test_what_an_item_only_refers_to_is_not_looked_into(name):
+def test_what_an_item_only_refers_to_is_not_examined(name):
     agent = Agent()
     setattr(agent, name, torch.Generator())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
@@ -164,7 +172,7 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
     assert (known.held.last or 0) > 100_000
 
 
-def test_a_view_tells_how_much_of_the_array_it_uses():
+def test_a_view_reports_how_much_of_the_array_it_uses():
     agent = Agent()
     agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
     inventory, losses = found(agent, "losses")

@@ -88,7 +88,7 @@ def test_a_command_that_fails_leaves_the_explanation_as_it_is(text: str) -> None
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_a_refusal_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_reported_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     code = "import sys; print('heapwatch: process 7 runs no Python', file=sys.stderr); sys.exit(3)"
     visits = visits_of(lambda pid: [sys.executable, "-c", code], clock)
@@ -98,18 +98,54 @@ def test_a_refusal_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert visits.enabled
 
 
-def test_a_visit_that_takes_too_long_is_ended() -> None:
-    clock = Clock()
-    visits = visits_of(lambda pid: [sys.executable, "-c", "import time; time.sleep(60)"], clock)
+def told_to_end(then: str, ready: Path) -> Callable[[int], list[str]]:
+    """A command that evaluates `then` at SIGTERM, and makes the file `ready` once it would do so."""
+    code = (
+        "import pathlib, signal, sys, time\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: {then})\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "time.sleep(60)"
+    )
+    return lambda pid: [sys.executable, "-S", "-c", code]
+
+
+def begun(visits: WorkerVisits, clock: Clock, ready: Path) -> subprocess.Popen[bytes]:
     visits.step(True)
     clock.now += COMPARED_SECONDS
     visits.step(True)
     visitor = visits._visitor
     assert visitor is not None
+    until = time.monotonic() + 30
+    while not ready.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return visitor
+
+
+def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, ready = Clock(), tmp_path / "ready"
+    visits = visits_of(told_to_end("None", ready), clock)
+    visitor = begun(visits, clock, ready)
+    with caplog.at_level("INFO", "heapwatch"):
+        for _ in range(2):
+            clock.now += 2 * STAY_SECONDS
+            visits.step(True)
+    assert visitor.returncode is not None
+    assert "the command took too long" in caplog.text
+    assert visits.with_names(PARENT) is PARENT
+
+
+def test_what_a_visit_knows_when_its_time_is_up_counts(tmp_path: Path) -> None:
+    """On a busy machine it takes minutes to enter a worker."""
+    clock, ready = Clock(), tmp_path / "ready"
+    visits = visits_of(told_to_end(f"(print({json.dumps(INSIDE.as_json())!r}), sys.exit())", ready), clock)
+    visitor = begun(visits, clock, ready)
     clock.now += 2 * STAY_SECONDS
     visits.step(True)
-    assert visitor.returncode is not None
-    assert visits.with_names(PARENT) is PARENT
+    visitor.wait(30)
+    visits.step(True)
+    assert visits.with_names(PARENT).findings[0].path == "env.trajectory"
 
 
 def test_it_is_off_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,19 +163,8 @@ def test_the_command_is_no_worker_and_explains_as_json() -> None:
 
 def test_the_command_is_asked_to_leave_before_it_is_killed(tmp_path: Path) -> None:
     clock, left, ready = Clock(), tmp_path / "left", tmp_path / "ready"
-    code = (
-        "import pathlib, signal, sys, time\n"
-        f"signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(left)!r}).touch(), sys.exit()))\n"
-        f"pathlib.Path({str(ready)!r}).touch()\n"
-        "time.sleep(60)"
-    )
-    visits = visits_of(lambda pid: [sys.executable, "-S", "-c", code], clock)
-    visits.step(True)
-    clock.now += COMPARED_SECONDS
-    visits.step(True)
-    until = time.monotonic() + 30
-    while not ready.exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    visits = visits_of(told_to_end(f"(pathlib.Path({str(left)!r}).touch(), sys.exit())", ready), clock)
+    begun(visits, clock, ready)
     visits.stop()
     assert left.exists()
 

@@ -112,7 +112,7 @@ def test_slow_loris_is_cut_off_and_delays_nobody(impatient, trainer, path):
             client.close()
 
 
-def test_silent_client_is_told_that_its_time_is_up(impatient, trainer):
+def test_a_silent_client_gets_a_timeout_answer(impatient, trainer):
     with socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20) as client:
         assert status_of(read_all(client)) == 408
 
@@ -125,7 +125,7 @@ def test_slow_body_is_cut_off(impatient, trainer):
     assert status_of(trainer.raw(head.encode())) == 408
 
 
-def test_a_client_for_whom_no_thread_can_be_started_is_told_so(trainer, monkeypatch):
+def test_a_client_for_whom_no_thread_can_be_started_gets_an_error(trainer, monkeypatch):
     def start(*_):
         raise RuntimeError("can't start new thread")
 
@@ -137,6 +137,6 @@ def test_a_client_for_whom_no_thread_can_be_started_is_told_so(trainer, monkeypa
 
 
 def test_client_that_never_reads_delays_nobody(shared):
-    with socket.create_connection(("127.0.0.1", shared.server.port)) as deaf:
-        deaf.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", shared.server.port)) as client_without_reads:
+        client_without_reads.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert shared.request("GET", "/metrics")[0].status == 200

@@ -51,7 +51,7 @@ def test_a_stalled_loop_is_not_ready_and_says_why_and_stays_alive(trainer):
     assert (response.status, json.loads(body)["training"]) == (200, "stalled")
 
 
-def test_what_grows_is_answered_where_it_can_be_looked_into(trainer):
+def test_what_grows_is_answered_where_it_can_be_examined(trainer):
     answer, body = trainer.request("GET", "/explain")
     assert answer.status == 200
     assert json.loads(body) == {"verdict": "healthy"}
@@ -82,7 +82,7 @@ def test_http_1_0_is_answered(shared, path):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "BREW"])
 @pytest.mark.parametrize("path", GET_PATHS)
-def test_other_methods_are_told_which_are_allowed(shared, path, method):
+def test_other_methods_are_answered_with_those_that_are_allowed(shared, path, method):
     response, _ = shared.request(method, path)
     assert response.status == 405
     assert response.getheader("Allow") == "GET, HEAD"

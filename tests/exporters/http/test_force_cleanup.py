@@ -81,20 +81,20 @@ def test_a_signed_cleanup_is_obeyed_once(trainer):
 
 
 @pytest.mark.parametrize(
-    ("changes", "status", "told"),
+    ("changes", "status", "expected"),
     [
         ({"secret": "guessed"}, 401, "another token"),
         ({"path": "/metrics"}, 401, "does not match this request"),
         ({"clock": {"clock": lambda: time.time() - 3600}}, 401, "s before this trainer's time"),
-        ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request anew"),
+        ({"clock": {"clock": lambda: time.time() - 5}}, 401, "sign the request again"),
         ({"port": 1}, 401, "does not match this request"),
     ],
 )
-def test_a_signature_that_does_not_hold_is_told_why(trainer, changes, status, told):
+def test_a_signature_that_is_not_valid_gets_the_reason(trainer, changes, status, expected):
     given = {"Authorization": signed(trainer, **changes), "Content-Type": "application/json"}
     response, answer = trainer.request("POST", "/force_cleanup", b"{}", **given)
     assert response.status == status
-    assert told in json.loads(answer)["error"]
+    assert expected in json.loads(answer)["error"]
     assert trainer.queue.pending() == 0
 
 
@@ -119,7 +119,7 @@ def test_cleanup_is_refused_when_no_token_is_configured():
         running.server.stop()
 
 
-def test_too_many_cleanups_are_told_when_to_come_back(trainer):
+def test_too_many_cleanups_get_a_time_to_come_back(trainer):
     codes = [trainer.cleanup({"timeout_seconds": 0, "request_id": "one"})[0] for _ in range(15)]
     assert codes[0].status == 202
     assert codes[-1].status == 429

@@ -73,7 +73,7 @@ def test_other_listeners_do_not_matter(tables, url, rows):
     check_owner(url, tables=tables(*rows))
 
 
-def test_a_system_that_does_not_tell_is_no_reason_to_refuse(tmp_path, monkeypatch):
+def test_a_system_without_this_information_is_no_reason_to_refuse(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: ME)
     check_owner("http://127.0.0.1:7777/", tables=tmp_path / "none")
 

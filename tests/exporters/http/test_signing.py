@@ -89,16 +89,16 @@ def test_time_and_nonce_are_part_of_what_is_signed(verifier, clock):
 @pytest.mark.parametrize(
     "given", ["", "x", "timestamp=1", f"timestamp=-1, nonce={'0' * 32}, signature={'0' * 64}", "9" * 100_000]
 )
-def test_what_is_no_signature_is_told_the_form(verifier, given):
+def test_what_is_no_signature_gets_the_expected_form(verifier, given):
     with pytest.raises(NotSigned, match="timestamp=SECONDS"):
         check(verifier, given)
 
 
-@pytest.mark.parametrize(("apart", "told"), [(-31, "31 s after"), (31, "31 s before"), (86400, "clocks")])
-def test_clocks_too_far_apart_are_told(verifier, clock, apart, told):
+@pytest.mark.parametrize(("apart", "expected"), [(-31, "31 s after"), (31, "31 s before"), (86400, "clocks")])
+def test_clocks_too_far_apart_are_reported(verifier, clock, apart, expected):
     given = credentials(clock)
     clock.now += apart
-    with pytest.raises(NotSigned, match=told):
+    with pytest.raises(NotSigned, match=expected):
         check(verifier, given)
 
 

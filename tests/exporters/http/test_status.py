@@ -36,7 +36,7 @@ def families(dynamic=154, cpu=0):
     return list(parse(TEXT % {"dynamic": dynamic, "cpu": cpu}))
 
 
-def test_document_tells_what_is_known_and_omits_the_rest():
+def test_document_reports_what_is_known_and_omits_the_rest():
     document = Status(clock=lambda: 1000.0).document(families())
     assert document["trainer"] == {"trainer": "walker", "framework": "torch", "run": "7"}
     assert document["performance"] == {"memory_mb": 1200, "step_count": 15440, "seconds_since_progress": 10}
@@ -69,7 +69,7 @@ def test_alerts_are_the_highest_limit_reached():
     ]
 
 
-def test_growth_over_many_samples_is_told_and_alerts():
+def test_growth_over_many_samples_is_reported_and_alerts():
     now = [0.0]
     status = Status(clock=lambda: now[0])
     for index in range(20):
@@ -102,7 +102,7 @@ def test_levels_name_every_resource():
     assert levels[Component("memory", "worker")] == 3e8
 
 
-def test_steps_a_second_are_told_once_two_samples_know_them():
+def test_steps_a_second_are_reported_once_two_samples_know_them():
     now = [0.0]
     status = Status(clock=lambda: now[0])
     status.observe(families())
@@ -115,7 +115,7 @@ def test_steps_a_second_are_told_once_two_samples_know_them():
     assert status.document(restarted)["performance"]["fps"] == 30  # not a negative rate
 
 
-def test_leaks_are_told_by_the_definition_of_the_rules():
+def test_leaks_are_reported_by_the_definition_of_the_rules():
     now = [0.0]
     status = Status(clock=lambda: now[0])
 

@@ -94,7 +94,7 @@ def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):
     ray.kill(collector)
 
 
-def test_an_actor_goes_on_where_the_watch_cannot_start(monkeypatch, caplog):
+def test_an_actor_continues_where_the_watch_cannot_start(monkeypatch, caplog):
     def fail():
         raise ImportError("another Ray")
 

@@ -28,7 +28,7 @@ def test_what_torch_keeps_in_every_module_is_no_buffer():
     assert buffers_of(module) == ["rollout_buffer"]
 
 
-def test_an_accessor_reads_anew_and_lets_its_owner_die():
+def test_an_accessor_reads_again_and_lets_its_owner_die():
     agent = Agent()
     read = accessor(agent, "replay_memory")
     agent.replay_memory = [1]
@@ -58,7 +58,7 @@ def test_a_given_watch_is_used_and_left_running():
         assert watch.port is not None
 
 
-def test_a_taken_port_is_passed_over_and_training_goes_on_without_one(caplog):
+def test_a_taken_port_is_skipped_and_training_continues_without_one(caplog):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -69,14 +69,14 @@ def test_a_taken_port_is_passed_over_and_training_goes_on_without_one(caplog):
         assert session.watch.port != port
         session.end()
 
-        stubborn = Session("t", "test", None, port=port, port_search=False)
+        refused = Session("t", "test", None, port=port, port_search=False)
         with caplog.at_level(logging.WARNING, "heapwatch"):
-            stubborn.begin()
-        stubborn.step()
-        stubborn.phase("train")
-        stubborn.count("step", 3)
-        stubborn.end()
-        assert "training goes on" in caplog.text
+            refused.begin()
+        refused.step()
+        refused.phase("train")
+        refused.count("step", 3)
+        refused.end()
+        assert "training continues" in caplog.text
 
 
 def test_a_name_that_the_trainer_uses_is_said_once_and_does_not_reach_training(caplog):
@@ -131,7 +131,7 @@ def test_a_session_that_was_forgotten_does_not_hold_the_watch():
     assert watch.port is None
 
 
-def test_buffers_of_one_name_are_told_apart_and_follow_the_latest_training():
+def test_buffers_of_one_name_are_distinguished_and_follow_the_latest_training():
     first, second = Agent(), Agent()
     second.replay_memory.extend([4, 5])
     with heapwatch.start("given", port=0) as watch:

@@ -85,11 +85,11 @@ def outputs(tmp_path_factory):
     return {name: cell.outputs for name, cell in zip(CELLS, notebook.cells, strict=True)}
 
 
-def told(outputs, cell):
+def shown(outputs, cell):
     """What the magic of a cell shows, as text."""
-    shown = [one.data for one in outputs[cell] if one.output_type == "display_data"]
-    assert len(shown) == 1, outputs[cell]
-    return shown[0]["text/plain"]
+    displayed = [one.data for one in outputs[cell] if one.output_type == "display_data"]
+    assert len(displayed) == 1, outputs[cell]
+    return displayed[0]["text/plain"]
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def told(outputs, cell):
         ("error", "the last error (KeyError). Suggested: run `1/0`: the next error takes its place."),
     ],
 )
-def test_a_cell_tells_what_it_leaves_behind_and_where(outputs, cell, line):
-    assert any(line in one for one in told(outputs, cell).splitlines()[1:]), told(outputs, cell)
+def test_a_cell_reports_what_it_leaves_behind_and_where(outputs, cell, line):
+    assert any(line in one for one in shown(outputs, cell).splitlines()[1:]), shown(outputs, cell)
 
 
 @pytest.mark.parametrize("cell", ["alias", "nothing"])
 def test_another_name_and_garbage_are_nothing(outputs, cell):
     number = list(CELLS).index(cell) + 1
-    assert told(outputs, cell).startswith(f"In[{number}] leaves no path that holds 50 kB more.")
+    assert shown(outputs, cell).startswith(f"In[{number}] leaves no path that holds 50 kB more.")
 
 
 def test_the_cell_runs_as_any_other(outputs):
@@ -119,14 +119,14 @@ def test_the_cell_runs_as_any_other(outputs):
     assert [one.ename for one in outputs["error"] if one.output_type == "error"] == ["KeyError"]
 
 
-def test_a_look_tells_what_grew_since_the_last_and_what_holds_most(outputs):
-    grown, _, held = told(outputs, "look").partition("holds most:")
+def test_the_magic_reports_what_grew_since_the_last_one_and_what_holds_most(outputs):
+    grown, _, held = shown(outputs, "look").partition("holds most:")
     assert "history (list of bytearray, +100 items)" in grown
     assert [line.split()[2] for line in held.splitlines()[1:4]] == ["agent", "Out[11]", "the"]
 
 
 def test_what_ipython_keeps_is_named_with_the_way_to_drop_it(outputs):
-    before, after = told(outputs, "look"), told(outputs, "look again")
+    before, after = shown(outputs, "look"), shown(outputs, "look again")
     assert "\nOut[11] keeps 3.6 MB: `%reset -f out`, and a `;`" in before
     assert "\nthe last error keeps 3." in before
     assert "Out[12]" not in before  # a variable holds it
@@ -140,7 +140,7 @@ def test_the_explainer_names_out_and_stays_out_of_ipython(outputs):
 
 def test_a_cell_that_runs_again_starts_nothing_twice(outputs):
     assert outputs["nothing twice"][0].text.split() == ["1", "0"]
-    assert "history (list of bytearray, +1 items)" in told(outputs, "once")
+    assert "history (list of bytearray, +1 items)" in shown(outputs, "once")
 
 
 def test_tables_of_what_is_shown(outputs):

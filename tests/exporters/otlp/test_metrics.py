@@ -39,7 +39,7 @@ def text_of(module):
         return stream.read()
 
 
-def test_what_the_python_client_tells_has_the_names_of_the_conventions():
+def test_what_the_python_client_reports_has_the_names_of_the_conventions():
     families = list(StandardCollector().collect())
     metrics = batch(*families)
     assert CONVENTIONS.keys() & metrics.keys() == set()

@@ -102,7 +102,7 @@ def test_a_refused_batch_is_dropped_counted_and_said_once(monkeypatch, caplog):
     assert [record for record in caplog.records if record.name.startswith("opentelemetry")] == []
 
 
-def test_where_nothing_listens_the_trainer_goes_on_and_ends(caplog):
+def test_where_nothing_listens_the_trainer_continues_and_ends(caplog):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         watch = heapwatch.start("walker", port=0, otlp=f"http://127.0.0.1:{bound.getsockname()[1]}")
@@ -204,7 +204,7 @@ def test_without_the_extra_a_line_says_so_and_without_the_variable_nothing_is_lo
     assert done.stderr.count("pip install 'heapwatch[otlp]'") == len(arguments)
 
 
-def test_a_real_collector_takes_the_series_and_hands_them_on(tmp_path):
+def test_a_real_collector_takes_the_series_and_passes_them_on(tmp_path):
     """Rotel reads them as its own kind and writes them anew."""
     rotel = pytest.importorskip("rotel", reason="`make test-collector` installs it")
     agent = Path(rotel.__file__).with_name("rotel-agent")

@@ -28,7 +28,7 @@ def run(trainer, checkpoints, *steps):
         checkpoints.take(label)
 
 
-def test_a_line_tells_the_change_since_the_point_before_the_same_point_and_the_first(caplog):
+def test_a_line_reports_the_change_since_the_point_before_the_same_point_and_the_first(caplog):
     trainer = Trainer()
     checkpoints = trainer.checkpoints()
     with caplog.at_level(logging.INFO, logger="heapwatch"):

@@ -1,6 +1,7 @@
 import logging
 import os
 import re
+import signal
 import threading
 import time
 from collections import deque
@@ -103,7 +104,7 @@ def test_a_flood_of_phases_is_one_point_a_batch(journal, kept):
     assert kept.points[-1].resident_bytes == 99_999
 
 
-def test_no_cycle_is_missing_where_the_journal_is_held_up(journal, kept, monkeypatch):
+def test_no_cycle_is_missing_where_the_journal_is_delayed(journal, kept, monkeypatch):
     journal.add_sink(kept)
     now = iter(range(1000))
     monkeypatch.setattr(
@@ -225,7 +226,7 @@ def test_a_watch_records_what_else_is_counted(tmp_path):
     assert start.bounds == {"death events": 100}
 
 
-def test_a_start_records_when_told_by_argument_or_environment(tmp_path, monkeypatch):
+def test_a_start_records_when_set_by_argument_or_environment(tmp_path, monkeypatch):
     with heapwatch.start("a", port=0, record=tmp_path / "told"):
         pass
     monkeypatch.setenv("HEAPWATCH_RECORD", str(tmp_path / "environment"))
@@ -235,7 +236,7 @@ def test_a_start_records_when_told_by_argument_or_environment(tmp_path, monkeypa
     assert read_recording(tmp_path / "environment").trainer == "b"
 
 
-def test_a_record_that_cannot_be_written_is_told_at_once_and_leaves_no_server(tmp_path):
+def test_a_record_that_cannot_be_written_is_reported_at_once_and_leaves_no_server(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         heapwatch.start("a", port=0, record=tmp_path / "no" / "folder")
     assert not [thread for thread in threading.enumerate() if thread.name == "heapwatch-journal"]
@@ -256,6 +257,21 @@ def test_a_forked_child_writes_nothing_into_its_parents_record(tmp_path):
     text = path.read_text()
     assert "in the child" not in text
     assert '"generation":1' in text
+
+
+def test_a_point_has_the_memory_that_workers_do_not_share(kept):
+    shared = bytearray(b"x") * 200_000_000
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        with heapwatch.start("forks", port=0) as watch:
+            watch._exporter.add_sink(kept)
+        assert 0 < kept.points[0].worker_bytes < len(shared) / 2
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_a_report_is_logged_every_so_many_epochs(caplog):

@@ -177,14 +177,14 @@ def test_earlier_runs_are_kept_but_not_for_ever(path):
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.thinner"])
 def test_no_link_that_somebody_put_there_is_written_through(tmp_path, name):
-    victim = tmp_path / "victim"
-    (tmp_path / name).symlink_to(victim)
+    target = tmp_path / "target"
+    (tmp_path / name).symlink_to(target)
     with suppress(FileExistsError):
         recorder = Recorder(tmp_path / "run.jsonl", {"trainer": "erl_trading"}, max_bytes=2000)
         for number in range(100):
             recorder.take(Point(float(number), "cycle", 1e9, progress={"epoch": number}))
         recorder.close()
-    assert not victim.exists()
+    assert not target.exists()
 
 
 def test_a_full_disk_ends_the_record_and_nothing_else(tmp_path):
@@ -353,7 +353,7 @@ def test_a_line_that_is_too_much_for_the_parser_is_one_short_note(tmp_path, text
         read_explanation(path)
 
 
-def test_a_format_of_any_shape_is_told_in_a_short_line(tmp_path):
+def test_a_format_of_any_shape_is_reported_in_a_short_line(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text('{"heapwatch": "' + "x\x1b" * 10_000 + '"}\n'.replace("\x1b", "\\u001b"))
     with pytest.raises(NoRecording) as caught:

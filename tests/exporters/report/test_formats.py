@@ -17,11 +17,11 @@ REPORT = analyse(
         sizes=lambda n: {"stats": 1e6 + 6e6 * n},
     )
 )
-HOSTILE = '<script>alert("1")</script>|`*_'
+MARKUP = '<script>alert("1")</script>|`*_'
 CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e\r\n"
 
 
-def hostile(name=HOSTILE):
+def report_named(name=MARKUP):
     points = [
         Point(
             60.0 * n,
@@ -78,7 +78,7 @@ def test_a_long_trend_is_shortened():
 
 
 def test_markdown_tables_are_whole():
-    for report in (REPORT, hostile()):
+    for report in (REPORT, report_named()):
         text = as_markdown(report, 0)
         for table in re.findall(r"(?:^\|.*\n)+", text, re.M):
             widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
@@ -108,7 +108,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_is_whole_and_needs_nothing_else():
-    for report in (REPORT, hostile()):
+    for report in (REPORT, report_named()):
         text = as_html(report, 30)
         page = Page(text)
         assert page.open == []
@@ -118,7 +118,7 @@ def test_the_page_is_whole_and_needs_nothing_else():
         assert "nan" not in text
 
 
-def test_no_tick_lies_left_of_the_first_point():
+def test_no_tick_is_left_of_the_first_point():
     plot = line_plot({"a": [(1, 1), (190, 2)]}, "episode")
     assert re.findall(r'text-anchor="middle">(\d+)<', plot) == ["50", "100", "150"]
 
@@ -137,7 +137,7 @@ def test_a_plot_of_less_than_two_points_is_none():
 
 
 def test_no_format_lets_names_control_a_terminal(capsys):
-    report = hostile(CONTROLLING)
+    report = report_named(CONTROLLING)
     print_in_colours(report, 0)
     for text in (as_text(report, 0), as_markdown(report, 0), as_html(report, 0), capsys.readouterr().out):
         assert all(line.isprintable() for line in text.split("\n"))

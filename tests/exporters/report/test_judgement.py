@@ -34,7 +34,7 @@ def word(level, count=12, **terms):
         (lambda cycle: 100 + 50 * (cycle > 1), "warm-up"),
     ],
 )
-def test_a_level_is_told_in_the_words_of_every_verdict(level, wanted):
+def test_a_level_is_reported_in_the_words_of_every_verdict(level, wanted):
     assert word(level, 20) == wanted
 
 

@@ -66,26 +66,26 @@ def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
 
 
 @pytest.mark.parametrize("takes_action", [True, False])
-def test_a_function_that_asks_for_the_target_is_told_what_the_cleanup_is_for(trainer, takes_action):
-    told = []
+def test_a_function_that_asks_for_the_target_gets_what_the_cleanup_is_for(trainer, takes_action):
+    reported = []
     if takes_action:
-        trainer.queue.register(lambda action, target: told.append((action, *target)))
+        trainer.queue.register(lambda action, target: reported.append((action, *target)))
     else:
-        trainer.queue.register(lambda *, target: told.append(("regular", *target)))
+        trainer.queue.register(lambda *, target: reported.append(("regular", *target)))
     ticket = trainer.queue.submit("regular", target=CleanupTarget("bodies", "static"))
     trainer.queue.run_pending()
     trainer.queue.run("regular", "routine", "trainer")
-    assert told == [("regular", "bodies", "static"), ("regular", "", "")]
+    assert reported == [("regular", "bodies", "static"), ("regular", "", "")]
     document = ticket.wait(0).as_dict()
     assert (document["resource"], document["component"]) == ("bodies", "static")
     assert not ticket.wait(0).errors
 
 
 def test_the_target_is_for_those_alone_who_ask_for_it(trainer):
-    told = []
-    trainer.queue.register(lambda action, times=1, **others: told.append((action, times, others)))
+    reported = []
+    trainer.queue.register(lambda action, times=1, **others: reported.append((action, times, others)))
     trainer.queue.run("regular", "", "http", target=CleanupTarget("bodies", "static"))
-    assert told == [("regular", 1, {})]
+    assert reported == [("regular", 1, {})]
 
 
 def test_the_same_request_is_the_same_cleanup(trainer):
@@ -99,7 +99,7 @@ def test_the_same_request_is_the_same_cleanup(trainer):
     assert len(runs) == 1
 
 
-def test_every_function_runs_and_errors_are_told(trainer):
+def test_every_function_runs_and_errors_are_reported(trainer):
     def broken(action):
         raise RuntimeError("no such pool")
 
@@ -112,7 +112,7 @@ def test_every_function_runs_and_errors_are_told(trainer):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         ({"food": -1}, "at least 0"),
         ({"food": "many"}, "whole number"),
@@ -123,11 +123,11 @@ def test_every_function_runs_and_errors_are_told(trainer):
         (17, "returned int"),
     ],
 )
-def test_an_answer_that_is_no_count_is_an_error(trainer, answer, told):
+def test_an_answer_that_is_no_count_is_an_error(trainer, answer, expected):
     trainer.queue.register(lambda action: answer)
     result = trainer.queue.run("regular", "", "trainer")
     assert result.removed == {}
-    assert told in result.errors[0]
+    assert expected in result.errors[0]
 
 
 def test_levels_that_cannot_be_read_are_absent(trainer):

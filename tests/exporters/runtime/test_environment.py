@@ -63,7 +63,7 @@ def test_a_choice(text, expected):
     assert choice("HEAPWATCH_PROFILE", ("a", "b"), "a", {"HEAPWATCH_PROFILE": text}) == expected
 
 
-def test_a_name_that_nothing_reads_is_told_with_the_nearest():
+def test_a_name_that_nothing_reads_is_reported_with_the_nearest():
     assert unread({"HEAPWATCH_TRACES": "1"}) == (
         "nothing reads HEAPWATCH_TRACES; did you mean HEAPWATCH_TRACE? (or unset it)"
     )

@@ -34,7 +34,7 @@ def test_the_log_is_bounded(caplog):
     assert "others are only counted" in caplog.records[-1].message
 
 
-def test_an_error_that_cannot_be_told_is_named(caplog):
+def test_an_error_that_cannot_be_read_is_named(caplog):
     caplog.set_level(logging.WARNING)
     assert describe(Unspeakable()) == "Unspeakable: (no message)"
     assert "\n" not in describe(ValueError("two\nlines"))

@@ -19,7 +19,7 @@ from heapwatch.runtime.own_files import (
     read_text,
     replace,
 )
-from tests.support.unreadable_files import HOSTILE
+from tests.support.unreadable_files import UNREADABLE
 
 NO_REGULAR_FILES = ("a pipe", "a link to /dev/zero", "a link to nothing", "a folder", "a socket")
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")
@@ -42,9 +42,9 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", UNREADABLE)
 def test_a_file_that_is_no_small_document_is_refused_in_one_line_that_says_what_is_allowed(file, kind):
-    HOSTILE[kind](file)
+    UNREADABLE[kind](file)
     if kind == "other JSON":
         assert read_json(file) == {"a": [float("inf"), None]}
         return
@@ -59,14 +59,14 @@ def test_a_file_that_is_no_small_document_is_refused_in_one_line_that_says_what_
 )
 @pytest.mark.parametrize("kind", NO_REGULAR_FILES)
 def test_nothing_but_a_regular_file_is_opened_for_reading_or_writing(file, kind, flags):
-    HOSTILE[kind](file)
+    UNREADABLE[kind](file)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(UnusableFile):
         open_own(file, flags)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_missing_file_is_told_apart(file):
+def test_a_missing_file_is_distinguished(file):
     with pytest.raises(FileNotFoundError):
         read_text(file)
 
@@ -198,7 +198,7 @@ def test_folders_are_private_whatever_the_umask(tmp_path, umask):
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link to nothing", "no UTF-8", "a socket"])
 def test_a_file_in_the_place_of_a_folder_is_one_line(file, kind):
-    HOSTILE[kind](file)
+    UNREADABLE[kind](file)
     with pytest.raises(OSError, match=r"file\.json"):
         make_private(file)
     with pytest.raises(OSError, match=r"file\.json"):

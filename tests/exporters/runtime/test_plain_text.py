@@ -108,7 +108,7 @@ def test_what_is_unknown_is_an_empty_cell_and_no_rows_are_no_table():
     assert table(["bytes"], []) == ""
 
 
-def test_what_stands_in_backticks_is_code() -> None:
+def test_what_is_in_backticks_is_code() -> None:
     assert paragraph("`%reset -f out`, then `<b>`") == (
         "<p><code>%reset -f out</code>, then <code>&lt;b&gt;</code></p>"
     )

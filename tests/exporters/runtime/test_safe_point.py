@@ -145,7 +145,7 @@ def gaps(safe_point, clock, seconds, step=0.1):
     return [after - before for before, after in zip(taken, [*taken[1:], clock.now], strict=True)]
 
 
-def test_one_sample_that_was_held_up_for_half_a_second_does_not_blind_the_watcher(safe_point, clock):
+def test_one_sample_that_was_delayed_for_half_a_second_does_not_blind_the_watcher(safe_point, clock):
     safe_point.budget = 0.002
     sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
     visits(safe_point, clock, 60)
@@ -207,13 +207,13 @@ def test_a_cheap_read_waits_for_no_costly_one(safe_point, clock):
     assert [sampler.samples for sampler in costly].count(2) == 1
 
 
-def test_a_starved_sampler_is_told_once_in_ten_minutes(safe_point, clock, caplog):
+def test_a_starved_sampler_is_reported_once_in_ten_minutes(safe_point, clock, caplog):
     scheduled(safe_point, clock, "sizes", interval=5.0, seconds=2.0)
     with caplog.at_level("INFO", "heapwatch"):
         visits(safe_point, clock, 1000, step=1.0)
-    told = [record.getMessage() for record in caplog.records]
-    assert 1 <= len(told) <= 2
-    assert all(line.startswith("sizes: sampled every") for line in told)
+    reported = [record.getMessage() for record in caplog.records]
+    assert 1 <= len(reported) <= 2
+    assert all(line.startswith("sizes: sampled every") for line in reported)
 
 
 def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
@@ -466,7 +466,7 @@ def test_what_nobody_makes_or_what_fails_has_no_result() -> None:
     assert failing.wait(10) is None
 
 
-def test_an_error_of_the_program_goes_on_in_its_thread() -> None:
+def test_an_error_of_the_program_continues_in_its_thread() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

@@ -64,7 +64,7 @@ def test_a_builtin_method_and_a_partial_are_accessors():
     assert Source.of(functools.partial(len, items)).read() == 2
 
 
-def test_a_path_is_followed_anew():
+def test_a_path_is_followed_again():
     trainer = Trainer()
     source = Source.of("population.__class__.__name__", root=lambda: trainer)
     assert source.read() == "list"

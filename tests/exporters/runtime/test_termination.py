@@ -52,18 +52,18 @@ class Trainer:
 
     def end(self) -> tuple[int, str, str]:
         self.process.send_signal(signal.SIGTERM)
-        said, told = self.process.communicate(timeout=60)
-        return self.process.returncode, said, told
+        said, reported = self.process.communicate(timeout=60)
+        return self.process.returncode, said, reported
 
 
-def test_the_end_is_told_and_the_record_closed_before_the_signal_ends_it(tmp_path: Path) -> None:
-    status, said, told = Trainer(
+def test_the_end_is_reported_and_the_record_closed_before_the_signal_ends_it(tmp_path: Path) -> None:
+    status, said, reported = Trainer(
         tmp_path, f"starts()\n{READY}\ntry:\n    {WAIT}\nfinally:\n    print('unwound')"
     ).end()
     assert status == -signal.SIGTERM
     assert said == ""  # nothing is unwound, as without Heapwatch
-    assert "trainer has ended: " in told
-    assert "Traceback" not in told
+    assert "trainer has ended: " in reported
+    assert "Traceback" not in reported
     assert '"explanation"' in (tmp_path / "run.jsonl").read_text().splitlines()[-1]
     assert list((tmp_path / "targets").glob("*.json")) == []
 
@@ -80,10 +80,10 @@ def test_the_end_is_told_and_the_record_closed_before_the_signal_ends_it(tmp_pat
     ],
 )
 def test_wherever_the_main_thread_is(tmp_path: Path, blocked: str) -> None:
-    status, _, told = Trainer(tmp_path, f"starts()\n{READY}\n{blocked}").end()
+    status, _, reported = Trainer(tmp_path, f"starts()\n{READY}\n{blocked}").end()
     assert status == -signal.SIGTERM
     if "print" not in blocked:  # that one may hold the lock of stderr
-        assert "trainer has ended: " in told
+        assert "trainer has ended: " in reported
 
 
 def test_a_stop_that_hangs_is_left_after_two_seconds(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_a_stop_that_hangs_is_left_after_two_seconds(tmp_path: Path) -> None:
 )
 def test_the_programs_own_handler_decides(tmp_path: Path, order: str) -> None:
     code = f"{order}\n{READY}\ntime.sleep(1)\nprint('went on', flush=True)"
-    status, said, told = Trainer(tmp_path, code).end()
+    status, said, reported = Trainer(tmp_path, code).end()
     assert status == 0
     assert said == "own handler\nwent on\n"
-    assert told.count("trainer has ended: ") == 1
+    assert reported.count("trainer has ended: ") == 1
 
 
 def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
 
 def test_a_handler_that_ends_the_program_ends_it_as_usual(tmp_path: Path) -> None:
     code = f"signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\nstarts()\n{READY}\n{WAIT}"
-    status, _, told = Trainer(tmp_path, code).end()
+    status, _, reported = Trainer(tmp_path, code).end()
     assert status == 7
-    assert "trainer has ended: " in told
+    assert "trainer has ended: " in reported
 
 
 def test_a_loop_of_asyncio_takes_the_signal(tmp_path: Path) -> None:
@@ -152,16 +152,16 @@ def test_beside_a_loop_of_asyncio_that_leaves_it_alone(tmp_path: Path) -> None:
     starts()
     asyncio.run(main())
     """
-    status, _, told = Trainer(tmp_path, code).end()
+    status, _, reported = Trainer(tmp_path, code).end()
     assert status == -signal.SIGTERM
-    assert "trainer has ended: " in told
+    assert "trainer has ended: " in reported
 
 
 def test_the_traceback_of_faulthandler_comes_first(tmp_path: Path) -> None:
     code = f"starts()\nfaulthandler.register(signal.SIGTERM, chain=True)\n{READY}\n{WAIT}"
-    status, _, told = Trainer(tmp_path, code).end()
+    status, _, reported = Trainer(tmp_path, code).end()
     assert status == -signal.SIGTERM
-    assert told.index("most recent call first") < told.index("trainer has ended: ")
+    assert reported.index("most recent call first") < reported.index("trainer has ended: ")
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ for _ in range(50):
 {READY}
 {WAIT}
 """
-    status, _, told = Trainer(tmp_path, code).end()
+    status, _, reported = Trainer(tmp_path, code).end()
     assert status == -signal.SIGTERM
-    assert "trainer has ended: " in told, "the parent handles it again"
+    assert "trainer has ended: " in reported, "the parent handles it again"
 
 
 def test_a_fork_changes_nothing_where_c_code_has_taken_the_signal_back(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ os.waitpid(child, 0)
 {READY}
 {WAIT}
 """
-    status, _, told = Trainer(tmp_path, code).end()
+    status, _, reported = Trainer(tmp_path, code).end()
     assert status == -signal.SIGTERM
-    assert "trainer has ended: " not in told
+    assert "trainer has ended: " not in reported
 
 
 def printed(folder: Path, code: str) -> str:

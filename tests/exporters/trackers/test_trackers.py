@@ -93,7 +93,7 @@ def test_tensorboard(trained, tmp_path, library):
     assert math.isclose(events.Scalars("memory/trainer.stats/growth_mb_per_epoch")[-1].value, 1, rel_tol=0.01)
 
 
-def test_a_tracker_that_fails_is_counted_and_training_goes_on():
+def test_a_tracker_that_fails_is_counted_and_training_continues():
     from heapwatch.trackers.tensorboard import log_memory
 
     class Broken:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.explain.source.statements import Deed, Scope, statements_of
+from heapwatch.explain.source.statements import Deed, Scope, is_read, statements_of
 from heapwatch.measure.introspection.layout import layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
     CONTEXT_SUFFIX,
@@ -16,6 +16,7 @@ from heapwatch.measure.introspection.roots import (
     running_code,
     user_modules,
 )
+from heapwatch.measure.process.own_time import own_time
 
 _MOST_CODE = 4000
 
@@ -140,6 +141,19 @@ def mentions(code: CodeType, name: str) -> bool:
     parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_consts)
     return any(type(one) is str and one == name for one in names) or any(mentions(one, name) for one in parts)
+
+
+def are_read(name: str, codes: Iterable[CodeType], until: float) -> bool:
+    """Whether the statements of all functions that mention a name are known.
+
+    They are read from the source until this CPU time of the thread; a later call goes on.
+    """
+    for code in codes:
+        if mentions(code, name) and not is_read(code):
+            if own_time() > until:
+                return False
+            statements_of(code)
+    return True
 
 
 def only_return(code: CodeType) -> Site | None:

@@ -91,6 +91,11 @@ class Statements:
 _known: WeakKeyDictionary[CodeType, Statements] = WeakKeyDictionary()
 
 
+def is_read(code: CodeType) -> bool:
+    """Whether `statements_of` has read the source of a function."""
+    return code in _known
+
+
 def statements_of(code: CodeType) -> Statements:
     """What the source of a function does."""
     found = _known.get(code)

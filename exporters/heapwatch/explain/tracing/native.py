@@ -36,6 +36,9 @@ READ_SECONDS = 30.0
 MOST_BYTES = 200_000_000  # of a record: a program that allocates more in a window is not traced again
 _ENOUGH = 3  # windows with an answer
 _MOST_WINDOWS = 6
+# Of the growth in the time of a window. An allocator that takes memory from the system in large pieces takes
+# none in most windows; what is left then are small allocations of other lines.
+_LEAST_SHARE = 0.25
 # A program of its own, so that reading takes no memory of the trainer. Its arguments are the record and the
 # folder where memray is installed. It prints the largest allocations that stay, as a JSON list of
 # `[bytes, [[function, file, line], ...]]`, the innermost function first.
@@ -70,15 +73,21 @@ class NativeTracer:
         self._next = float("-inf")
         self._until = 0.0
         self._answers = 0
+        self._least = 0.0
         self._lines: Counter[Site] = Counter()
         self._tracker: Any = None
         self._reader: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
 
-    def step(self, wanted: bool) -> None:
-        """Begin a window if one is wanted and due, end it, or take what was read of it."""
+    def step(self, growth: float) -> None:
+        """Begin a window if memory of C code grows and one is due, end it, or take what was read of it.
+
+        Args:
+            growth: bytes a minute for which a line is wanted; 0 for none.
+
+        """
         try:
-            self._step(wanted)
+            self._step(growth)
         except Exception as error:
             self.enabled = False
             self.stop()
@@ -97,14 +106,15 @@ class NativeTracer:
                 tracker.__exit__(None, None, None)
         self._drop_record()
 
-    def _step(self, wanted: bool) -> None:
+    def _step(self, growth: float) -> None:
         now = self._clock()
         if self._tracker is not None:
             if now >= self._until:
                 self._end(now)
         elif self._reader is not None:
             self._take(now)
-        elif wanted and self.enabled and now >= self._next and self._may_trace():
+        elif growth > 0 and self.enabled and now >= self._next and self._may_trace():
+            self._least = _LEAST_SHARE * growth * WINDOW_SECONDS / 60
             self._begin(now)
 
     def _may_trace(self) -> bool:
@@ -151,12 +161,13 @@ class NativeTracer:
             raise ValueError(f"reading the record of memray {took}")
         found = json.loads(self._lines_file().read_bytes())
         self._drop_record()
-        before = sum(self._lines.values())
+        lines: Counter[Site] = Counter()
         for size, frames in found:
             site = next((Site(file, line, name) for name, file, line in frames if is_user_file(file)), None)
             if site is not None:
-                self._lines[site] += size
-        if sum(self._lines.values()) > before:
+                lines[site] += size
+        if lines and lines.total() >= self._least:
+            self._lines.update(lines)
             self._answers += 1
             self.site = self._lines.most_common(1)[0][0]
 

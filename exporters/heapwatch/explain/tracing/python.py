@@ -8,18 +8,19 @@ traced.
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 import time
 import tracemalloc
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from heapwatch.explain.source.sites import Site, code_of_class
 from heapwatch.explain.source.statements import SETTING_UP
 from heapwatch.measure.introspection.containers import array_bytes
-from heapwatch.measure.introspection.layout import Kind, layout_of
-from heapwatch.measure.introspection.reading import instance_dict
+from heapwatch.measure.introspection.layout import Kind, keeps_values_apart, layout_of
 from heapwatch.measure.introspection.roots import is_user_file, is_user_module
 from heapwatch.runtime import environment
 
@@ -38,9 +39,9 @@ _MOST_PARTS = 120
 _MOST_BESIDE = 20
 _NOT_PARTS: tuple[Kind, ...] = ("atom", "class", "module", "function")
 _MOST_DEEP = 200
-_MOST_TRACED_BYTES = 4_000_000  # traces of this size are copied in a few milliseconds
-# Bytes between the start of a block and its object: none, the collector's header, more headers.
-_HEADS = (0, 16, 32)
+_HEADERS = (
+    32  # bytes before an instance that keeps its attributes apart: two pointers and the collector's own
+)
 
 
 class Tracer:
@@ -142,23 +143,18 @@ def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
     Of an instance it is the line that constructs it, or what is next to it. Of a plain container it is the
     line that makes most of its bytes: the dict around large arrays weighs nothing.
     """
-    sizes: set[int] = set()
-    traced = False
+    lines: Counter[Site | None] = Counter()
     while items:
         item = items.pop()
         instance = layout_of(type(item)).kind == "object"
         site = _constructed_at(item) if instance else None
         if site is not None:
             return site, True
-        made = _bytes_by_line(item, sizes)
-        traced = traced or bool(made)
-        if instance:
-            site = next(filter(None, made), None)
-        elif made:
-            site = made.most_common(1)[0][0]
-        if site is not None:
-            return site, True
-    return (_by_size(sizes) if sizes else None), traced
+        made = _bytes_by_line(item)
+        if instance and (nearest := next(filter(None, made), None)) is not None:
+            return nearest, True
+        lines += made
+    return (lines.most_common(1)[0][0] if lines else None), bool(lines)
 
 
 def _constructed_at(item: Any) -> Site | None:
@@ -172,19 +168,15 @@ def _constructed_at(item: Any) -> Site | None:
             if code.co_name in SETTING_UP
             for _, _, line in code.co_lines()
         }
-    for obj in (item, instance_dict(item)):
-        traceback = tracemalloc.get_object_traceback(obj) or ()
-        site = _line_of(frame for frame in traceback if (frame.filename, frame.lineno) not in setting_up)
-        if site is not None:
-            return site
-    return None
+    return _line_of(
+        frame for frame in _traceback_of(item) if (frame.filename, frame.lineno) not in setting_up
+    )
 
 
-def _bytes_by_line(item: Any, sizes: set[int]) -> Counter[Site | None]:
+def _bytes_by_line(item: Any) -> Counter[Site | None]:
     """Bytes of an item's parts by the line that made each, or else what holds it; the nearest parts first.
 
-    What was made by a line that is not among the frames kept counts for None. The sizes of tensors are added
-    to `sizes`, for `_by_size`.
+    What was made by a line that is not among the frames kept counts for None.
     """
     made: Counter[Site | None] = Counter()
     stack: deque[tuple[Any, Site | None, bool]] = deque([(item, None, False)])
@@ -195,36 +187,41 @@ def _bytes_by_line(item: Any, sizes: set[int]) -> Counter[Site | None]:
         if id(obj) in seen or layout.kind in _NOT_PARTS:
             continue
         seen.add(id(obj))
-        traceback = tracemalloc.get_object_traceback(obj)
-        here = _line_of(traceback or ())
+        traceback = _traceback_of(obj)
+        here = _line_of(traceback)
         if here is not None:
             site, known = here, True
         elif traceback and len(traceback) == tracemalloc.get_traceback_limit():
             site, known = None, True
         if known:
             made[site] += array_bytes(obj, layout) or object.__sizeof__(obj)
-        if layout.kind == "tensor":
-            sizes.update(object.__sizeof__(obj) + head for head in _HEADS)
         stack += [(part, site, known) for part in gc.get_referents(obj)[:_MOST_BESIDE]]
     return made
 
 
-def _by_size(sizes: set[int]) -> Site | None:
-    """The line of the user's code that allocated the most blocks of these sizes.
+def _traceback_of(obj: Any) -> Sequence[tracemalloc.Frame]:
+    """Where an object was allocated, the innermost frame last; empty where that was not traced.
 
-    Before Python 3.12 `tracemalloc` looks up an object with a separate attribute dict at a wrong address and
-    finds no traceback, although its block was traced.
+    Python 3.11 itself looks for an instance that keeps its attributes apart at a wrong address.
     """
-    if tracemalloc.get_tracemalloc_memory() > _MOST_TRACED_BYTES:
-        return None
-    lines: Counter[Site] = Counter()
-    for trace in tracemalloc.take_snapshot().traces:
-        if trace.size in sizes:
-            site = _line_of(trace.traceback)
-            if site is not None:
-                lines[site] += 1
-    first = lines.most_common(1)
-    return first[0][0] if first else None
+    found = tracemalloc.get_object_traceback(obj)
+    if found is None and _LOOKS_AT_A_WRONG_ADDRESS and keeps_values_apart(type(obj)):
+        frames = _frames_at(0, id(obj) - _HEADERS)
+        found = frames and tracemalloc.Traceback(frames)
+    return found or ()
+
+
+def _address_reader() -> Any:
+    """`tracemalloc.get_object_traceback` by address; None where this build of Python has no such call."""
+    read = getattr(ctypes.pythonapi, "_PyTraceMalloc_GetTraceback", None)
+    if read is None:
+        return lambda domain, address: None
+    read.argtypes, read.restype = (ctypes.c_uint, ctypes.c_size_t), ctypes.py_object
+    return read
+
+
+_LOOKS_AT_A_WRONG_ADDRESS = sys.version_info[:2] == (3, 11)
+_frames_at = _address_reader()
 
 
 def _line_of(traceback: Iterable[tracemalloc.Frame]) -> Site | None:

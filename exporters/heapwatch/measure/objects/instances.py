@@ -165,24 +165,29 @@ class Untracked:
         return counts
 
 
-def _references(objects: list[Any], in_tuples: list[Any], wanted: frozenset[type]) -> dict[type, float]:
+def _references(
+    objects: list[Any], in_tuples: list[Any] | None, wanted: frozenset[type]
+) -> dict[type, float]:
     """References to instances of `wanted`, each divided by all references to the instance.
 
     Args:
         objects: what holds them.
-        in_tuples: what tuples hold, an entry for each reference; emptied.
+        in_tuples: what tuples hold, an entry for each reference; emptied. None: tuples are followed from the
+            objects that hold them.
         wanted: the classes.
 
     """
     counts: dict[type, float] = {}
-    _follow(in_tuples, 1.0, wanted, counts, _DEEPEST)
+    through = in_tuples is None
+    _follow(in_tuples or [], 1.0, wanted, counts, _DEEPEST)
     holders = [obj for obj in objects if type(obj) not in _IGNORED]
     long = [obj for obj in holders if type(obj) in CONTAINERS and len(obj) > _LONG]
     if long:
         known = set(map(id, long))
         holders = [obj for obj in holders if id(obj) not in known]
     for start in range(0, len(holders), _CHUNK):
-        _follow(gc.get_referents(*holders[start : start + _CHUNK]), 1.0, wanted, counts, _DEEPEST)
+        referents = gc.get_referents(*holders[start : start + _CHUNK])
+        _follow(referents, 1.0, wanted, counts, _DEEPEST, through)
     for container in long:
         length = len(container)
         try:
@@ -194,18 +199,28 @@ def _references(objects: list[Any], in_tuples: list[Any], wanted: frozenset[type
         weight = length / len(items)
         parts = [part for item in items for part in item]
         items.clear()
-        _follow(parts, weight, wanted, counts, _DEEPEST)
+        _follow(parts, weight, wanted, counts, _DEEPEST, through)
     return counts
 
 
 def _follow(
-    referents: list[object], weight: float, wanted: frozenset[type], counts: dict[type, float], depth: int
+    referents: list[object],
+    weight: float,
+    wanted: frozenset[type],
+    counts: dict[type, float],
+    depth: int,
+    through: bool = False,
 ) -> None:
-    """Count `referents` of `wanted` types, also inside untracked containers; empties `referents`."""
+    """Count `referents` of `wanted` types, also inside untracked containers; empties `referents`.
+
+    With `through` also inside tracked tuples.
+    """
     kinds = wanted | {dict, tuple}
-    found = list(
-        filterfalse(gc.is_tracked, compress(referents, map(kinds.__contains__, map(type, referents))))
-    )
+    of_kinds = compress(referents, map(kinds.__contains__, map(type, referents)))
+    if through:
+        found = [one for one in of_kinds if type(one) is tuple or not gc.is_tracked(one)]
+    else:
+        found = list(filterfalse(gc.is_tracked, of_kinds))
     referents.clear()
     occurrences = Counter(map(id, found))
     while found:
@@ -218,7 +233,7 @@ def _follow(
         if type(obj) in wanted:
             counts[type(obj)] = counts.get(type(obj), 0.0) + share
         if depth:
-            _follow(parts, share, wanted, counts, depth - 1)
+            _follow(parts, share, wanted, counts, depth - 1, through)
 
 
 def _references_held() -> int:

@@ -44,7 +44,7 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     slices, _ = tracked_slices([0], sys.maxsize)
     tracked, in_tuples = slices.pop(0)
     try:
-        for obj in chain(tracked, _others(tracked, in_tuples)):
+        for obj in chain(tracked, _others(tracked, in_tuples or [])):
             cls = type(obj)
             if cls not in of_classes:
                 of_classes[cls] = _reader(cls)
@@ -56,7 +56,8 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
                 found[key] = Large(type_name(layout_of(cls)), size)
     finally:
         tracked.clear()  # it has frames that hold this function's, until Python 3.10
-        in_tuples.clear()
+        if in_tuples:
+            in_tuples.clear()
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
 

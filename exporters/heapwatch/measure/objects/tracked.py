@@ -34,10 +34,10 @@ _is_reference = ref.__subclasscheck__  # of a type, without code of its metaclas
 
 
 class Slice(NamedTuple):
-    """Tracked objects, and what the tuples among them refer to."""
+    """Tracked objects, and what the tuples among them refer to; None under an audit hook."""
 
     objects: list[Any]
-    in_tuples: list[Any]
+    in_tuples: list[Any] | None
 
 
 def tracked_types(step: int = 1) -> list[type]:
@@ -79,11 +79,12 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
 def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice], int]:
     """Slices of so many objects of the list of all, by their numbers; and the length of that list.
 
-    Under an audit hook, which would run while the tuples are referred to, what they hold is left out.
+    An audit hook of the program would run while the tuples are referred to. So there it is left to the caller
+    to find those to which another object refers: these are complete.
     """
+    audited = may_have_audit_hooks()
     held: list[list[Any]] = []
     results: list[Any] = []
-    in_tuples = starmap if not may_have_audit_hooks() else _nothing
     steps = [
         _each(map(held.append, map(gc.get_objects, (None,)))),
         _each(map(results.append, map(len, held))),
@@ -96,15 +97,18 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
         steps += [
             _each(map(cut.append, map(part, held))),
             _each(map(results.append, map(list, (_listed(cut),)))),
-            _each(map(inside.append, in_tuples(gc.get_referents, (_of(cut, _is_tuple),)))),
-            _each(map(results.append, map(list, (_no_references(inside),)))),
-            _each(map(list.clear, chain(cut, inside))),
         ]
+        if not audited:
+            steps += [
+                _each(map(inside.append, starmap(gc.get_referents, (_of(cut, _is_tuple),)))),
+                _each(map(results.append, map(list, (_no_references(inside),)))),
+            ]
+        steps.append(_each(map(list.clear, chain(cut, inside))))
     _run(*steps, _each(map(list.clear, held)))
     length, *lists = results
     results.clear()
-    found = dict(zip(numbers, map(Slice, lists[::2], lists[1::2]), strict=True))
-    return found, length
+    in_tuples = repeat(None) if audited else lists[1::2]
+    return dict(zip(numbers, map(Slice, lists[:: 1 if audited else 2], in_tuples))), length  # noqa: B905
 
 
 def referrers(obj: Any) -> list[Any]:
@@ -114,7 +118,12 @@ def referrers(obj: Any) -> list[Any]:
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
-    """What refers to the tuples that hold `obj`, without tuples and weak references."""
+    """What refers to the tuples that hold `obj`, without tuples and weak references.
+
+    Empty under an audit hook, which would run while the tuples are referred to.
+    """
+    if may_have_audit_hooks():
+        return []
     held: list[list[Any]] = []
     direct: list[list[Any]] = []
     tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
@@ -150,10 +159,6 @@ def _listed(held: list[list[Any]]) -> Iterator[Any]:
 def _no_references(held: list[list[Any]]) -> Iterator[Any]:
     types = map(type, chain.from_iterable(held))
     return compress(chain.from_iterable(held), map(not_, map(_is_reference, types)))
-
-
-def _nothing(function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[list[Any]]:
-    return map(list, ((),))
 
 
 def _of_types(held: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:

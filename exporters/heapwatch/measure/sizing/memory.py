@@ -67,7 +67,7 @@ _FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
 def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | None:
     """Address and bytes of the buffer that `obj` exports; zeros if it exports none.
 
-    It is asked for and given back in one call into C. While it is lent, the program could not resize the
+    It is asked for and given back in one call into C. While it is held, the program could not resize the
     object.
 
     Args:

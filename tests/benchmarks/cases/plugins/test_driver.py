@@ -49,7 +49,7 @@ def test_a_round_is_a_time_of_the_script_and_takes_none_and_a_library_sleeps_as_
     assert slept - began < 60
 
 
-def test_the_script_stands_still_between_two_rounds(script):
+def test_the_script_pauses_between_two_rounds(script):
     running = script("import time\nsteps = 0\nwhile True:\n    steps += 1\n    time.sleep(1e-6)\n")
     running.advance(1e-3)
     steps = seen("steps")
@@ -157,6 +157,6 @@ def test_a_script_that_ends_or_raises_has_no_next_round(script):
     running = script("import time\ntime.sleep(3)\nraise LookupError('no data')\n")
     running.advance(2)
     for _ in range(2):
-        with pytest.raises(ScriptEnded, match="has ended") as told:
+        with pytest.raises(ScriptEnded, match="has ended") as raised:
             running.advance(2)
-        assert isinstance(told.value.__cause__, LookupError)
+        assert isinstance(raised.value.__cause__, LookupError)

@@ -27,7 +27,7 @@ def test_the_page_has_every_plugin_and_its_totals(tmp_path):
     assert "went wrong" not in page
 
 
-def test_misses_false_findings_and_errors_are_told(tmp_path):
+def test_misses_false_findings_and_errors_are_reported(tmp_path):
     bad = Trial(Verdict("passes"), Verdict("fails", words="list"))
     broken = Trial(Verdict("error", words="did not end"), Verdict("passes"))
     results = {"kept": {OURS.title: bad, "pytest-memray": broken}}

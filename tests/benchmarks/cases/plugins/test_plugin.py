@@ -57,7 +57,7 @@ def test_types_and_lines_of_leak_hunter_go_together():
     assert (second.type, second.sites) == ("train.AgentCollector", ())
 
 
-def test_memray_tells_the_line_of_the_script_of_the_largest_stack_first():
+def test_memray_reports_the_line_of_the_script_of_the_largest_stack_first():
     assert [one.sites for one in memray(MEMRAY)] == [(("/a/train.py", 28),), (), (("/a/train.py", 7),)]
 
 

@@ -58,9 +58,9 @@ def test_a_pass_is_a_pass(end):
     ],
 )
 def test_everything_else_is_an_error(text, status, words):
-    told = said(text, status)
-    assert told.said == "error"
-    assert words in told.words
+    reported = said(text, status)
+    assert reported.said == "error"
+    assert words in reported.words
 
 
 def test_a_leak_fails_and_its_twin_passes(tmp_path):

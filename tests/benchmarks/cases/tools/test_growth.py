@@ -14,7 +14,7 @@ def snapshots(**series):
 
 
 @pytest.mark.parametrize(
-    ("seen", "at_least", "told"),
+    ("seen", "at_least", "expected"),
     [
         (snapshots(small=[0, 1, 2, 3], large=[5, 10, 20, 30]), 1, [("large", 25), ("small", 3)]),
         (snapshots(filled=[0, 9, 9, 9], sawtooth=[0, 9, 3, 12], still=[7, 7, 7, 7]), 1, []),
@@ -23,11 +23,11 @@ def snapshots(**series):
     ],
     ids=["most first", "a round without growth", "too little", "what appears later counts from nothing"],
 )
-def test_what_grew_in_every_round_by_enough_is_listed(seen, at_least, told):
-    assert steady(seen, at_least=at_least) == told
+def test_what_grew_in_every_round_by_enough_is_listed(seen, at_least, expected):
+    assert steady(seen, at_least=at_least) == expected
 
 
-def test_a_megabyte_a_minute_between_the_looks():
+def test_a_megabyte_a_minute_between_the_evaluations():
     assert least_bytes(100) == 1e6
 
 
@@ -47,7 +47,7 @@ def measured(monkeypatch, tmp_path):
     return measure
 
 
-def test_growth_is_measured_from_the_first_late_look_to_the_last(measured, monkeypatch):
+def test_growth_is_measured_from_the_first_late_evaluation_to_the_last(measured, monkeypatch):
     levels = iter([5e6, 10e6, 12e6, 14e6])
     monkeypatch.setattr(growth, "_resident", lambda _pid: next(levels))
     assert measured(10, 50, 80, 110) == pytest.approx(4e6)

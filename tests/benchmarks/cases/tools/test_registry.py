@@ -30,17 +30,17 @@ def test_memray_charges_the_innermost_line_of_the_script():
     assert own_line(stack, "/b/train.py") is None
 
 
-def test_tracemalloc_tells_the_line_of_a_script_that_leaks(tmp_path):
+def test_tracemalloc_reports_the_line_of_a_script_that_leaks(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    told = report("tracemalloc", script, tmp_path / "run", 5)
-    assert told.failure is None
-    assert told.findings[0].sites == ((str(script), 4),)
+    reported = report("tracemalloc", script, tmp_path / "run", 5)
+    assert reported.failure is None
+    assert reported.findings[0].sites == ((str(script), 4),)
 
 
 def test_a_script_that_fails_is_a_failure_and_no_finding(tmp_path):
     broken = tmp_path / "train.py"
     broken.write_text("raise SystemExit('no data')\n")
-    told = report("tracemalloc", broken, tmp_path / "run", 5)
-    assert not told.findings
-    assert "no data" in told.failure
+    reported = report("tracemalloc", broken, tmp_path / "run", 5)
+    assert not reported.findings
+    assert "no data" in reported.failure

@@ -190,7 +190,7 @@ def test_a_line_is_in_the_innermost_function() -> None:
     assert function_at(Site("elsewhere.py", line, ""), codes) == ""
 
 
-def test_a_statement_that_is_nested_too_deeply_is_passed_over() -> None:
+def test_a_statement_that_is_nested_too_deeply_is_skipped() -> None:
     text = "def deep(x):\n    history.append(0)\n    history.append(" + "+".join(["x"] * 500) + ")\n"
     code = compile(text, "<deep>", "exec")
     linecache.cache["<deep>"] = (len(text), None, text.splitlines(keepends=True), "<deep>")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -167,7 +168,7 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class Base:
     def __init__(self) -> None:
-        vars(self)["name"] = "x" * 100
+        self.name = "x" * 100
 
 
 class Policy(Base):
@@ -184,6 +185,11 @@ def made_tensors() -> list[torch.Tensor]:
     return [torch.zeros(3) for _ in range(50)]
 
 
+def made_tensor_among_others() -> torch.Tensor:
+    items.extend(torch.ones(3) for _ in range(50))
+    return torch.zeros(3)
+
+
 def made_step() -> dict[str, Any]:
     observation = bytes(5000)
     return {"observation": observation, "reward": 1.0}
@@ -195,6 +201,7 @@ def made_step() -> dict[str, Any]:
         (made_policy, "return Policy()"),
         (made_step, "observation = bytes(5000)"),
         (made_tensors, "return [torch.zeros(3)"),
+        (made_tensor_among_others, "return torch.zeros(3)"),
     ],
 )
 def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(
@@ -208,6 +215,19 @@ def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_b
         site = made_at([make()])
     finally:
         tracemalloc.stop()
+        items.clear()
     assert len(unused) == 1000
     assert site is not None
     assert line in Path(__file__).read_text().splitlines()[site.line - 1]
+
+
+def test_of_items_of_several_sorts_the_line_that_makes_the_heaviest_is_reported() -> None:
+    """A queue of events gets histograms, and then a number, in each step."""
+    tracemalloc.start(FRAMES)
+    try:
+        heavy = [(step, bytes(4000)) for step in range(1000, 1002)]
+        site = made_at([*heavy, (1002, str(time.time()))])
+    finally:
+        tracemalloc.stop()
+    assert site is not None
+    assert "bytes(4000)" in Path(__file__).read_text().splitlines()[site.line - 1]

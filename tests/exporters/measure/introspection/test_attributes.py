@@ -235,7 +235,7 @@ def test_nothing_is_kept_alive() -> None:
     assert gone() is None
 
 
-def test_the_program_may_go_on_meanwhile() -> None:
+def test_the_program_may_continue_meanwhile() -> None:
     agent, stopped = Agent(3), threading.Event()
 
     def train() -> None:

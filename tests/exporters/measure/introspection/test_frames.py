@@ -50,7 +50,7 @@ def test_a_function_that_has_ended_holds_its_local_variables_and_nothing_else() 
         assert not any(part is namespace for part in parts)
 
 
-def test_the_callers_of_what_failed_are_not_looked_into_while_they_run() -> None:
+def test_the_callers_of_what_failed_are_not_examined_while_they_run() -> None:
     local = ["a local variable"]
     try:
         fails(local)

@@ -123,7 +123,7 @@ def test_every_package_of_the_wheel_is_known_as_ours() -> None:
     assert packages == set(roots._OWN_PACKAGES)
 
 
-def test_what_stands_in_a_modules_place_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_a_modules_place_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "in_its_place", object())  # type: ignore[arg-type]
     with pytest.raises(Gone):
         module_root("in_its_place").read()

@@ -1,6 +1,8 @@
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 from itertools import count
 from types import SimpleNamespace
@@ -112,7 +114,7 @@ def test_a_deleted_class_is_left_out():
     assert set(census.take()) == {"Agent"}
 
 
-def test_classes_of_one_name_are_told_apart():
+def test_classes_of_one_name_are_distinguished():
     other = type("Agent", (), {"__module__": "elsewhere"})
     alive = [other(), other()]
     census = InstanceCounter([Agent, other])
@@ -178,6 +180,35 @@ def test_arrays_which_the_collector_does_not_track(make):
     assert holder
 
 
+AUDITED = """
+import sys
+from collections import deque
+import numpy as np
+from heapwatch.measure.objects.instances import InstanceCounter
+from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.objects.tracked import may_have_audit_hooks
+
+counter = InstanceCounter([np.ndarray])
+before = counter.take()["ndarray"]
+sys.addaudithook(lambda event, arguments: None)
+assert may_have_audit_hooks() or sys.version_info < (3, 11)
+few = {at: (np.zeros(4), [at]) for at in range(100)}
+many = deque(((np.zeros(4), {"step": at}), at) for at in range(1000))
+twice = [few[at] for at in range(50)]
+big = [(np.zeros(2_000_000), [])]
+found = [one.nbytes for one in large_objects() if one.type == "ndarray"]
+print(counter.take()["ndarray"] - before, found)
+"""
+
+
+def test_under_an_audit_hook_tuples_are_found_through_what_holds_them():
+    """In a process of its own, as a hook cannot be removed."""
+    done = subprocess.run([sys.executable, "-c", AUDITED], capture_output=True, text=True, check=True)
+    counted, _, large = done.stdout.strip().partition(" ")
+    assert int(counted) == pytest.approx(1101, abs=20)
+    assert large == "[16000000]"
+
+
 def test_a_tracked_subclass_of_an_untracked_class_counts():
     class Named(np.ndarray):
         pass
@@ -206,7 +237,7 @@ def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
     assert taken[-1]["ndarray"] - before == pytest.approx(len(arrays), rel=0.2)
 
 
-def test_a_reading_that_the_machine_holds_up_looks_at_as_much(monkeypatch):
+def test_a_reading_that_the_machine_delays_looks_at_as_much(monkeypatch):
     """Of CPU time a tenth of a second has passed, of a busy machine's clock many."""
     wall = count()
     clocks = SimpleNamespace(

@@ -13,12 +13,12 @@ def found(kind):
 
 
 def test_what_nobody_declared_is_found_whatever_holds_it():
-    class Keeper:
+    class Holder:
         __slots__ = ("inner",)
 
     before = len(found("ndarray")), len(found("Tensor")), len(found("bytes"))
-    keeper = Keeper()
-    keeper.inner = {"frames": np.ones(UNUSUAL, dtype=np.uint8), "text": (b"\x01" * UNUSUAL,)}
+    holder = Holder()
+    holder.inner = {"frames": np.ones(UNUSUAL, dtype=np.uint8), "text": (b"\x01" * UNUSUAL,)}
     tensor = torch.ones(UNUSUAL // 4)
     assert (len(found("ndarray")), len(found("Tensor")), len(found("bytes"))) == tuple(n + 1 for n in before)
     assert tensor.numel()
@@ -64,7 +64,7 @@ def test_the_largest_come_first_and_no_more_than_asked_for():
     assert kept
 
 
-def test_wrappers_without_a_storage_are_passed_over():
+def test_wrappers_without_a_storage_are_skipped():
     held = []
 
     def keep(row):

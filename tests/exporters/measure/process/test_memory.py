@@ -1,10 +1,15 @@
+import json
 import mmap
 import os
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from heapwatch.measure.process.memory import ResidentMemory, memory_limit
+from heapwatch.measure.process import memory
+from heapwatch.measure.process.memory import Malloc, ResidentMemory, malloc_bytes, memory_limit
 
 RAM = 10**12
 V2 = "30 25 0:26 {root} {mount} rw,nosuid - cgroup2 cgroup2 rw\n"
@@ -110,3 +115,77 @@ def test_without_procfs_it_is_the_ram(tmp_path):
 
 def test_here():
     assert 10**8 < memory_limit() <= psutil.virtual_memory().total
+
+
+# A heap of its own, of which everything is known.
+RETURNS = """
+import ctypes, json, mmap
+import psutil
+from heapwatch.measure.process.memory import malloc_bytes
+
+def tell():
+    anonymous = psutil.Process().memory_info()
+    said.append((*malloc_bytes(), anonymous.rss - anonymous.shared))
+
+said = []
+pieces = [bytes(2000) for _ in range(100_000)]
+pins = pieces[::40]
+del pieces
+tell()
+ctypes.CDLL(None).malloc_trim(0)
+tell()
+other = mmap.mmap(-1, 100_000_000)
+other[:: mmap.PAGESIZE] = b"x" * len(range(0, len(other), mmap.PAGESIZE))
+tell()
+again = [bytes(2000) for _ in range(30_000)]
+malloc_bytes()
+del again
+tell()
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.skipif(malloc_bytes() == (None, None), reason="this C library has no mallinfo2")
+def test_freed_memory_that_was_returned_is_not_kept():
+    done = subprocess.run([sys.executable, "-c", RETURNS], capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    freed, returned, grown, used_again = (kept for _, kept, _ in said)
+    assert freed > 180e6
+    assert returned < 40e6
+    assert grown == pytest.approx(returned, abs=1e6)  # no part of what others hold
+    assert 55e6 < used_again < returned + 65e6
+    for used, kept, resident in said:
+        assert used + kept < 1.02 * resident
+
+
+@pytest.mark.parametrize(
+    ("in_arenas", "mapped", "free", "resident", "kept"),
+    [
+        (50, 200, 416, 388, 138),
+        (50, 0, 30, 388, 30),
+        (50, 4000, 30, 388, 30),  # of a large array, most is not touched
+        (50, 4000, 416, 388, 338),
+        (500, 0, 30, 388, 0),
+    ],
+)
+def test_in_use_and_kept_fit_into_what_is_resident(in_arenas, mapped, free, resident, kept, monkeypatch):
+    info = SimpleNamespace(uordblks=in_arenas, hblkhd=mapped, fordblks=free)
+    monkeypatch.setattr(memory, "_mallinfo2", lambda: lambda: info)
+    monkeypatch.setattr(memory, "_anonymous", lambda: resident)
+    malloc = Malloc()
+    assert malloc.read() == (in_arenas + mapped, kept)
+    monkeypatch.setattr(memory, "_anonymous", lambda: 10_000)  # other memory grows
+    assert malloc.read() == (in_arenas + mapped, kept)
+    info.fordblks -= 20  # used, and freed again: that much is resident for sure
+    malloc.read()
+    info.fordblks += 20
+    assert malloc.read()[1] >= min(free, max(kept, 20))
+
+
+def test_what_malloc_keeps_is_unknown_without_procfs(monkeypatch):
+    if malloc_bytes() == (None, None):
+        pytest.skip("this C library has no mallinfo2")
+    monkeypatch.setattr(memory, "_anonymous", lambda: None)
+    used, kept = Malloc().read()
+    assert used > 0
+    assert kept is None

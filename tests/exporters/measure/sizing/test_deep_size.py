@@ -205,7 +205,7 @@ def test_arrays_and_views_are_exact():
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((4, 5))[1:], np.asfortranarray(np.ones((2, 2)))])
-def test_the_address_is_the_one_that_numpy_tells(array):
+def test_the_address_is_the_one_that_numpy_reports(array):
     assert array_address(array) == array.ctypes.data
 
 

@@ -65,7 +65,7 @@ INTERFACE = """
 """
 
 
-def test_an_unknown_library_s_array_tells_by_the_cuda_array_interface(monkeypatch):
+def test_an_unknown_library_s_array_is_measured_by_the_cuda_array_interface(monkeypatch):
     cls = library(monkeypatch, "numba_like", INTERFACE).DeviceArray
 
     size = deep_size(cls((10, 100)))

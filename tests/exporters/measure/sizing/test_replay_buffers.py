@@ -134,7 +134,7 @@ def test_a_list_storage_is_no_block():
     assert full.bytes == pytest.approx(10 * stored.bytes, rel=0.01)
 
 
-def test_real_items_tell_the_full_size():
+def test_real_items_give_the_full_size():
     memory = DequeMemory(1000)
     memory.memory.extend((torch.zeros(1000), at) for at in range(100))
     contents = contents_of(memory)

@@ -26,7 +26,7 @@ def test_positions_are_increasing_and_inside(length):
         assert (chosen[0], chosen[-1]) == (0, length - 1)
 
 
-def test_every_stratum_is_met():
+def test_every_stratum_is_sampled():
     assert all(any(at // 100 == part for at in positions(1000, 64)) for part in range(10))
 
 
