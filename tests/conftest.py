@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import slow
-
 REPOSITORY = Path(__file__).parents[1]
 # A file is run by one worker. Each of these takes minutes, in processes of its own; all others run meanwhile.
 FIRST = (
@@ -28,7 +26,6 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(slow)
     fetched = Path(os.environ.get("HEAPWATCH_STATE") or REPOSITORY / ".heapwatch") / "bin"
     os.environ["PATH"] = os.pathsep.join([str(fetched), os.environ["PATH"]])
     # A shell's background job ignores it, and so would the programs that tests start and interrupt.

@@ -166,6 +166,7 @@ def verdicts(url: str) -> dict[str, float]:
     return by_instance(column(url, *TABLE, "Verdict"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HERE)
 def test_a_trainer_has_one_verdict(name: str, url: str, verdicts: dict[str, float]) -> None:
     of = f"{name}:7777"

@@ -102,6 +102,7 @@ def test_a_refused_batch_is_dropped_counted_and_said_once(monkeypatch, caplog):
     assert [record for record in caplog.records if record.name.startswith("opentelemetry")] == []
 
 
+@pytest.mark.slow
 def test_where_nothing_listens_the_trainer_continues_and_ends(caplog):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))

@@ -203,6 +203,7 @@ def test_objects_that_die_take_their_series_along(watch):
         until(lambda: value(scrape(watch), "trainer_event_list_items", list="replay") is None)
 
 
+@pytest.mark.slow
 def test_many_scrapes_at_once_do_not_stop_training(watch):
     watch.entities("food_sources", lambda: 1)
     with Training(watch) as training, ThreadPoolExecutor(32) as scrapers:
