@@ -98,7 +98,7 @@ strangers: bench-third-party
 
 # Packages for one purpose, in an environment of their own.
 own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || $(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; \
-	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --disable-pip-version-check $(2)
+	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check $(2)
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
 	@$(call own,kubernetes,--no-deps -r requirements/kubernetes.txt)
 	@"$(HEAPWATCH_STATE)/kubernetes/bin/python" -m tests.kubernetes

@@ -11,12 +11,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parents[1]
-# A file is run by one worker. Each of these takes minutes, in processes of its own; all others run meanwhile.
+# A file is run by one worker. Each of these takes about a minute or more; the two that mostly wait begin.
 FIRST = (
     "tests/e2e/test_loop.py",
-    "tests/prometheus/test_rules.py",
-    "tests/exporters/testing/test_plugin.py",
+    "tests/e2e/test_lost.py",
     "tests/harmless/test_harmless.py",
+    "tests/exporters/testing/test_plugin.py",
+    "tests/prometheus/test_rules.py",
+    "tests/e2e/test_operations.py",
+    "tests/dashboards/test_live.py",
+    "tests/alerting/test_alertmanager_notifications.py",
+    "tests/docs/test_tutorial.py",
+    "tests/exporters/cli/test_run.py",
 )
 
 # No test may fail because the machine is busy.

@@ -17,6 +17,8 @@ from tests.dashboards.server import prometheus
 from tests.dashboards.test_what_pages_say import HOST, HOURS, ended, fleet, killed, leaking, level, young
 from tests.dashboards.trainers import Trainer
 
+pytestmark = pytest.mark.slow
+
 TABLE = ("fleet", "Trainers by verdict")
 
 
@@ -166,7 +168,6 @@ def verdicts(url: str) -> dict[str, float]:
     return by_instance(column(url, *TABLE, "Verdict"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", HERE)
 def test_a_trainer_has_one_verdict(name: str, url: str, verdicts: dict[str, float]) -> None:
     of = f"{name}:7777"

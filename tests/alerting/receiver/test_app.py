@@ -148,6 +148,7 @@ def test_alerts_are_posted_and_nothing_else(client):
     assert client.post("/actions").status_code == 405
 
 
+@pytest.mark.slow
 @QUICK
 @given(payload=st.none() | st.integers() | st.lists(st.text()) | notifications())
 def test_any_payload_is_accepted_or_refused(client, payload):

@@ -100,6 +100,7 @@ def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
         until(lambda: training.steps() > stuck_at)
 
 
+@pytest.mark.slow
 def test_a_source_that_hangs_before_the_first_step_costs_the_scrape_its_patience_once(watch):
     free = threading.Event()
     watch.entities("food_sources", lambda: free.wait(60))
