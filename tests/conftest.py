@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parents[1]
-# A file is run by one worker. Each of these takes about a minute or more; the two that mostly wait begin.
+# A file is run by one worker. Each of these takes a minute or so, or more; all others run meanwhile.
 FIRST = (
     "tests/e2e/test_loop.py",
-    "tests/e2e/test_lost.py",
-    "tests/harmless/test_harmless.py",
-    "tests/exporters/testing/test_plugin.py",
+    "tests/e2e/test_lost.py",  # its worker runs test_operations.py next, with the same stack
     "tests/prometheus/test_rules.py",
+    "tests/harmless/test_harmless.py",
     "tests/e2e/test_operations.py",
+    "tests/exporters/testing/test_plugin.py",
     "tests/dashboards/test_live.py",
     "tests/alerting/test_alertmanager_notifications.py",
     "tests/docs/test_tutorial.py",
