@@ -51,7 +51,7 @@ WORKERS := 4
 test: tools ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
 	$(RUN) pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
 
-test-fast: dev ## Run the tests that are not marked slow, as after each edit (ARGS=tests/exporters/measure for some of them)
+test-fast: dev ## Run the tests that are not marked slow (ARGS=tests/exporters/measure for some of them)
 	$(RUN) pytest -q --numprocesses 2 --dist loadfile --durations 10 --durations-min 2 -m "not slow" $(ARGS)
 test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
 	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough \
