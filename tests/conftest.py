@@ -11,12 +11,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parents[1]
-# A file is run by one worker. Each of these takes minutes, in processes of its own; all others run meanwhile.
+# A file is run by one worker. Each of these takes a minute or so, or more; all others run meanwhile.
 FIRST = (
     "tests/e2e/test_loop.py",
+    "tests/e2e/test_lost.py",  # its worker runs test_operations.py next, with the same stack
     "tests/prometheus/test_rules.py",
-    "tests/exporters/testing/test_plugin.py",
     "tests/harmless/test_harmless.py",
+    "tests/e2e/test_operations.py",
+    "tests/exporters/testing/test_plugin.py",
+    "tests/dashboards/test_live.py",
+    "tests/alerting/test_alertmanager_notifications.py",
+    "tests/docs/test_tutorial.py",
+    "tests/exporters/cli/test_run.py",
 )
 
 # No test may fail because the machine is busy.
@@ -38,7 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(FIRST)))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def hidden_from_the_collector() -> None:
     """Hide what is loaded from the garbage collector: hundreds of tests run it, or list its objects."""
     gc.collect()
     gc.freeze()

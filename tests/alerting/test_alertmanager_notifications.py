@@ -22,6 +22,8 @@ from tests.alerting.harness import Program, find, stopping, wait_for
 from tests.support.http_server import serving
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SPEED = 240
 MINUTES = 120

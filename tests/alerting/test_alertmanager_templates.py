@@ -7,6 +7,8 @@ import pytest
 
 from tests.alerting.test_alertmanager import amtool
 
+pytestmark = pytest.mark.slow
+
 TEMPLATES = Path(__file__).parents[2] / "alerting" / "templates" / "*.tmpl"
 DASHBOARD = "http://127.0.0.1:3009/d/heapwatch-trainer?var-job=trainer&var-instance=127.0.0.1%3A7777"
 

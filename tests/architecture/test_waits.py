@@ -128,6 +128,7 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
+@pytest.mark.slow
 def test_every_wait_has_a_deadline() -> None:
     found: dict[tuple[str, str], int] = {}
     for file, module in sources():

@@ -11,6 +11,8 @@ from tests.alerting.faults.stage import stage
 from tests.attacks import __main__ as suite
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 
+pytestmark = pytest.mark.slow
+
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 

@@ -18,6 +18,7 @@ def cases():
     return {case.name: case for case in exactness.cases()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_an_object_holds_is_within_the_error_that_is_stated(name):
     row = cases()[name].row()

@@ -4,7 +4,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.repository import REPOSITORY
+
+pytestmark = pytest.mark.slow
 
 # The benchmark with a stack that only says what it is asked to do.
 PROGRAM = """

@@ -36,6 +36,7 @@ def made():
     return list(generate(3, each=2))
 
 
+@pytest.mark.slow
 def test_a_seed_means_the_same_to_every_process(made):
     program = "from benchmarks.leaks.scenario import generate; print([vars(s) for s in generate(3, each=2)])"
     command = [sys.executable, "-c", program]
@@ -88,6 +89,7 @@ def test_false_alarms_of_healthy_trainers_are_counted_by_the_day():
     assert (score.healthy_false, score.healthy_days) == (2, 2.0)
 
 
+@pytest.mark.slow
 def test_the_rule_engine_finds_a_leak_and_leaves_its_neighbour_alone():
     labels = RSS[:-1]
     rising = [15e6 * n for n in range(100)]
@@ -130,6 +132,7 @@ def test_the_cost_is_of_trainers_like_those_of_the_scenarios():
     assert levels(EVERYTHING) == 18
 
 
+@pytest.mark.slow
 def test_what_each_rule_group_costs_is_reported(monkeypatch):
     monkeypatch.setattr(cost_module, "MEASURED_SECONDS", 1)
     cost = measure(LEAK_RULES, [EVERYTHING], trainers=1, evaluations=1)

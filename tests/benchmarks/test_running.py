@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks.running import allow_interrupts, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def background_job():

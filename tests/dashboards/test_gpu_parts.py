@@ -6,9 +6,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from heapwatch_dashboards.queries import gpu
 from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, interpolate, targets
+
+pytestmark = pytest.mark.slow
 
 
 def held(rank: int, **parts: int) -> list[dict[str, str]]:

@@ -21,6 +21,8 @@ from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import running_viewer
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 120
 RANGE = "from=now-15m&to=now&refresh="
 

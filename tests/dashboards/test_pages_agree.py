@@ -17,6 +17,8 @@ from tests.dashboards.server import prometheus
 from tests.dashboards.test_what_pages_say import HOST, HOURS, ended, fleet, killed, leaking, level, young
 from tests.dashboards.trainers import Trainer
 
+pytestmark = pytest.mark.slow
+
 TABLE = ("fleet", "Trainers by verdict")
 
 

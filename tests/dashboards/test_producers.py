@@ -7,6 +7,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import pytest
 import yaml
 from prometheus_client import REGISTRY
 
@@ -79,6 +80,7 @@ def test_process_and_python_series_come_from_the_client_library() -> None:
     assert missing(with_prefix("process_"), produced) == {}
 
 
+@pytest.mark.slow
 def test_prometheus_serves_its_own_series(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     rules = {

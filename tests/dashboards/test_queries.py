@@ -10,6 +10,8 @@ import pytest
 from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, expressions, interpolate, targets
 
+pytestmark = pytest.mark.slow
+
 
 def is_limit(target: Target) -> bool:
     """Whether this is one of a pair of queries: of a limit that is near, or of the same one far away."""

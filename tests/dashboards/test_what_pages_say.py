@@ -12,6 +12,8 @@ from tests.dashboards.series import Clock, Series, Value, filling
 from tests.dashboards.server import prometheus
 from tests.dashboards.trainers import Trainer
 
+pytestmark = pytest.mark.slow
+
 HOURS = 1.5
 HOST, LARGER_HOST = 23e9, 92e9
 SITE, REMEDY = "ppo_leaky.py:80", "collections.deque(maxlen=...)"

@@ -36,6 +36,7 @@ def test_an_empty_line_stands_before_a_list_or_a_table(page):
     assert joined == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", samples.PRINTED)
 def test_samples_of_the_systems_are_what_the_commands_print(name):
     assert samples.page(name).read_text(encoding="utf-8") == samples.written(name)

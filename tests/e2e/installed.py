@@ -20,20 +20,27 @@ NOT_BUILT_FROM = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__
 
 
 class Environment:
-    """An empty virtual environment."""
+    """An empty virtual environment, filled by the pip of this one."""
 
     def __init__(self, folder: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         self.python = folder / "bin" / "python"
 
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [self.python, *arguments]
-        return subprocess.run(command, env=PIP, capture_output=True, text=True, check=False)
+        return _run(self.python, *arguments)
 
     def pip(self, *arguments: object) -> str:
-        done = self.run("-m", "pip", *arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return pip("--python", self.python, *arguments)
+
+
+def pip(*arguments: object) -> str:
+    done = _run(sys.executable, "-m", "pip", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=PIP, capture_output=True, text=True, check=False)
 
 
 class Installed:
@@ -79,6 +86,6 @@ class Installed:
 def build(folder: Path) -> Path:
     """The wheel, built where no earlier build has left files."""
     shutil.copytree(REPOSITORY, folder / "clone", symlinks=True, ignore=NOT_BUILT_FROM)
-    Environment(folder / "builder").pip("wheel", "-q", "--no-deps", "-w", folder / "dist", folder / "clone")
+    pip("wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder / "dist", folder / "clone")
     (wheel,) = (folder / "dist").glob("heapwatch-*.whl")
     return wheel

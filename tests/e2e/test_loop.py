@@ -16,6 +16,8 @@ from heapwatch_stack import processes
 from tests.e2e.installed import Environment, Installed, build
 from tests.e2e.running import MINUTES, Stack, finished, wait_for
 
+pytestmark = pytest.mark.slow
+
 TRAINER = """
 import time, heapwatch
 watch, replay = heapwatch.start("five-lines", port=0), []
@@ -93,9 +95,9 @@ def test_the_light_install_has_two_dependencies_and_names_the_missing_extra(
     wheel: Path, tmp_path: Path
 ) -> None:
     light = Environment(tmp_path / "venv")
-    light.pip("install", "-q", wheel)
+    light.pip("install", "-q", "--no-compile", wheel)
     names = {package["name"].replace("_", "-") for package in json.loads(light.pip("list", "--format=json"))}
-    assert names - {"pip", "setuptools"} == {"heapwatch", "prometheus-client", "psutil"}
+    assert names == {"heapwatch", "prometheus-client", "psutil"}
     up = light.run("-m", "heapwatch", "up")
     assert (up.returncode, up.stderr) == (
         1,

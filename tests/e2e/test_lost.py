@@ -15,6 +15,8 @@ import pytest
 from heapwatch import lost
 from tests.e2e.running import MINUTES, Stack, wait_for
 
+pytestmark = pytest.mark.slow
+
 TRAINER = """
 import sys, time, heapwatch
 watch = heapwatch.start(sys.argv[1], port=0)

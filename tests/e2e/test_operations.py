@@ -14,6 +14,8 @@ from heapwatch_stack.settings import TRAINER
 from heapwatch_stack.supervision import KEEPER
 from tests.e2e.running import Stack, wait_for
 
+pytestmark = pytest.mark.slow
+
 SERVICES = ("prometheus", "alertmanager", "receiver", "dashboards", TRAINER)
 
 

@@ -1,5 +1,7 @@
 """What the check of the examples makes of a run, without running one."""
 
+import pytest
+
 from benchmarks.leaks.scenario import Scenario
 from examples.check import __main__ as check
 from examples.check.alerts import first_alerts, texts
@@ -27,6 +29,7 @@ def test_a_run_that_does_not_start_fails_alone(monkeypatch):
     assert "FAILED no metrics" in verdict.line(100)
 
 
+@pytest.mark.slow
 def test_the_text_of_an_alert_is_read_from_the_rules():
     events = {
         'trainer_event_list_items{list="death"}': [float(min(40 * scrape, 900)) for scrape in range(60)],

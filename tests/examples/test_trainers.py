@@ -11,6 +11,8 @@ from examples.fire_dqn.trainer import KEPT_EXPERIENCE, FireTrainer
 from examples.metta_ppo.trainer import STORED_POLICIES, MettaTrainer
 from heapwatch.measure.objects.large import Large
 
+pytestmark = pytest.mark.slow
+
 
 class Watch:
     """Counts what a trainer tells its watch."""

@@ -34,12 +34,14 @@ def test_deaths_and_births_leave_no_body_behind(ecosystem):
     assert ecosystem.destroy_orphans() == 0
 
 
+@pytest.mark.slow
 def test_robots_eat_and_food_grows_back(ecosystem):
     for _ in range(1500):
         ecosystem.step([4] * 30)
         assert 4 <= len(ecosystem.food) <= 15
 
 
+@pytest.mark.slow
 def test_learning_changes_the_policy_once_there_is_experience(ecosystem):
     learner = Learner()
     observations = ecosystem.observe()

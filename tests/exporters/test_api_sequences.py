@@ -193,6 +193,7 @@ Trainer.TestCase.settings = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(max(180, SEQUENCES))
 class TestSequences(Trainer.TestCase):
     @pytest.fixture(autouse=True)

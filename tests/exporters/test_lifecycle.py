@@ -106,6 +106,7 @@ def test_a_fork_that_outlives_the_trainer_frees_its_port(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing_workers(tmp_path, method):
     found = run(
@@ -175,6 +176,7 @@ def test_an_end_without_stop_leaves_nothing(tmp_path, ending, status):
     assert not left_over(tmp_path)
 
 
+@pytest.mark.slow
 def test_forks_at_any_moment_never_hang_the_child(tmp_path):
     found = run(
         tmp_path,

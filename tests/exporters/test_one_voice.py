@@ -189,6 +189,7 @@ def test_the_monitor_of_what_prometheus_scraped(trainer: Trainer) -> None:
     assert (reporter.severity == "critical") == bool(code(trainer))
 
 
+@pytest.mark.slow
 def test_the_alerts(trainer: Trainer) -> None:
     """What it exports, with the memory of its recording, through Prometheus's own rule engine."""
     of_job = 'job="trainer",instance="walker:8000"'

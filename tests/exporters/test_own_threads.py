@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 # The journal, the server, SIGTERM and the timer of `heapwatch run` have threads; so has a registration.
 PROGRAM = """
 import threading, time

@@ -86,6 +86,7 @@ def levels() -> Levels:
     return Levels(memory, 0.0, 400.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_no_explanation_shows_a_secret(secret: str, levels: Levels) -> None:
     findings = grown(secret, levels)

@@ -10,6 +10,8 @@ import pytest
 import heapwatch
 from tests.typed_consumer import WRONG, found_by_mypy
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("mypy", reason="mypy is not installed")
 
 

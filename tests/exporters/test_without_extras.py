@@ -9,6 +9,8 @@ import pytest
 
 import heapwatch.cli
 
+pytestmark = pytest.mark.slow
+
 TRAINER = """
 import importlib.abc, json, logging, sys
 logging.basicConfig(level=logging.INFO)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.harmless.__main__ import PROGRAMS, READ_FAST, Run, has, run
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 3
 RUNS = [(name, "all") for name in PROGRAMS] + [(name, "readers") for name in READ_FAST]
 RUNS += [(name, "windows") for name in ("forks", "several_threads")]

@@ -17,6 +17,8 @@ import yaml
 from tests.dashboards.server import prometheus
 from tests.support.repository import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 SERIES = {
     "/decent": [f'trainer_objects{{type="T{number}"}} 1' for number in range(1000)],
     "/names": [f'trainer_objects{{type="T{number}"}} 1' for number in range(100_000)],

@@ -63,6 +63,7 @@ def test_rules_load_and_pass_the_lint():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # half a minute of computing, on a machine that does other things as well
 @pytest.mark.parametrize("file", TEST_FILES, ids=lambda file: file.stem)
 def test_rule_tests_pass(file):

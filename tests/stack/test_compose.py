@@ -41,6 +41,7 @@ def composed() -> dict[str, Any]:
     return configured("docker-compose.yml")
 
 
+@pytest.mark.slow
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
     native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints(grafana=True)
     assert set(composed["services"]) == {*native, *GUARDS.values(), "configuration"}
@@ -219,6 +220,7 @@ def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:
     assert stack_of(tmp_path / "a")[0]._project != stack_of(tmp_path / "b")[0]._project
 
 
+@pytest.mark.slow
 def test_the_example_has_the_gpus_with_the_override() -> None:
     trainer = configured("docker-compose.yml", "docker-compose.gpu.yml")["services"]["walker-training-app"]
     (device,) = trainer["deploy"]["resources"]["reservations"]["devices"]

@@ -32,6 +32,11 @@ def test_choices_reach_the_command() -> None:
     assert "--follow" in make("-n", "logs", "FOLLOW=1")
 
 
+def test_only_the_fast_tests_leave_slow_ones_out() -> None:
+    assert '-m "not slow" tests/stack' in make("-n", "test-fast", "ARGS=tests/stack")
+    assert "slow" not in make("-n", "test")
+
+
 def test_a_state_folder_with_a_space_reaches_the_command_whole() -> None:
     shown = make("-n", "up", "HEAPWATCH_STATE=/tmp/a später b")
     assert '"/tmp/a später b/venv"' in shown

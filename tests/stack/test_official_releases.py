@@ -18,6 +18,8 @@ from tests.alerting.harness import find
 from tests.e2e.running import port_variables
 from tests.stack.archives import pinned_archives, serving
 
+pytestmark = pytest.mark.slow
+
 # What the stack asks of Grafana, and what Grafana was told.
 STAND_IN = """#!{python}
 import http.server, json, os, sys

@@ -53,6 +53,7 @@ def test_data_of_a_newer_prometheus_are_not_given_to_one_that_cannot_read_them(
     preflight.check_data(settings, binary("2.42.0"))
 
 
+@pytest.mark.slow
 def test_the_configuration_of_this_checkout_is_whole(settings: Settings, binaries: Binaries) -> None:
     configuration.lay_out(settings)
     assert len(preflight.check_configuration(settings, binaries)) >= 2

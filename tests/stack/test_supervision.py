@@ -20,6 +20,8 @@ from heapwatch_stack.supervision import Supervisor
 from tests.e2e.running import wait_for
 from tests.support.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 ECHO = "import os, time; open(os.environ['SAID'], 'w').write(os.environ['WORD']); time.sleep(60)"
 
 

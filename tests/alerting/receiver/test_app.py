@@ -148,6 +148,7 @@ def test_alerts_are_posted_and_nothing_else(client):
     assert client.post("/actions").status_code == 405
 
 
+@pytest.mark.slow
 @QUICK
 @given(payload=st.none() | st.integers() | st.lists(st.text()) | notifications())
 def test_any_payload_is_accepted_or_refused(client, payload):
@@ -156,6 +157,7 @@ def test_any_payload_is_accepted_or_refused(client, payload):
     ).status_code in (200, 400)
 
 
+@pytest.mark.slow
 def test_the_interface_is_as_its_openapi_document_says(server):
     """Requests that schemathesis makes of the document: no 5xx, and only the statuses and bodies it names."""
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -32,6 +33,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(anything | notifications())
 def test_any_payload_is_read_or_refused(payload):
     try:

@@ -16,6 +16,8 @@ from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
 from tests.support.http_server import serving
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def shared_scene():

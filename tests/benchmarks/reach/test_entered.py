@@ -7,7 +7,10 @@ import pytest
 from benchmarks.reach import entered as benchmark
 from heapwatch.entering.tracee import IS_SUPPORTED
 
-pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64"),
+]
 
 
 def test_a_busy_program_is_entered_until_the_time_is_up() -> None:

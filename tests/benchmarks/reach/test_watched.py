@@ -5,7 +5,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from benchmarks.reach.entered import PROGRAMS
+
+pytestmark = pytest.mark.slow
 
 BRIEFLY = "import heap; heap.PATIENCE = 0.1; heap.main(100)"
 

@@ -12,6 +12,8 @@ from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import running_viewer
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 GENERATED = Path(__file__).parents[3] / "dashboards" / "generated"
 UIDS = sorted(json.loads(path.read_text())["uid"] for path in GENERATED.glob("*.json"))
 SIZE = {"width": 1500, "height": 1000}

@@ -20,6 +20,8 @@ from tests.exporters.analysis.recordings import (
 )
 from tests.support.repository import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 RULES = [REPOSITORY / "prometheus" / "rules" / name for name in ("leak.yml", "leak_alerts.yml", "limits.yml")]
 
 

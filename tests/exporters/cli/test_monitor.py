@@ -47,6 +47,7 @@ def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch, options, 
     assert command.end(signal.SIGTERM) == code
 
 
+@pytest.mark.slow
 def test_trainer_that_dies_is_said_once_and_ends_unknown(trainer, heapwatch):
     command = heapwatch("monitor", *SOON, "--count", 8, trainer.address)
     command.until("Memory=")
@@ -132,6 +133,7 @@ scrape_configs:
     process.wait()
 
 
+@pytest.mark.slow
 def test_trainers_of_prometheus(trainer, heapwatch, run, wait_until, prometheus):
     once = ("monitor", "--prometheus", prometheus, "--count", 1)
     wait_until(lambda: run(*once)[0] != 3)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PYTHON = [sys.executable]
 HEAPWATCH = [sys.executable, "-m", "heapwatch.cli.main", "run"]
 

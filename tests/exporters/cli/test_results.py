@@ -165,6 +165,7 @@ def action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_action_runs_marked_tests(tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS)
     done = action(tmp_path, TESTS="test_it.py -p no:cacheprovider")

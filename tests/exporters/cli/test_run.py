@@ -15,6 +15,8 @@ import pytest
 from heapwatch import lost
 from tests.support.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 LEAK = """
 import time
 class Trainer:

@@ -32,6 +32,7 @@ def leaking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+@pytest.mark.slow
 @enters
 def test_a_visit_ends_when_the_time_is_up_with_what_is_known(
     leaking: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
@@ -60,6 +61,7 @@ def test_control_c_leaves_with_what_is_known(leaking: subprocess.Popen[str]) -> 
     assert ("too early" in output) == (visit.returncode == 0)
 
 
+@pytest.mark.slow
 @enters
 def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -24,7 +24,10 @@ from heapwatch.entering.tracee import IS_SUPPORTED, Tracee
 from tests.exporters.entering.programs import LEAKING, program
 from tests.support.unreadable_files import UNREADABLE
 
-pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64"),
+]
 
 SERVED = {"name": "robots", "host": "127.0.0.1", "port": 0}
 # What a program can see of a visitor, printed for each line of its stdin; it computes between them.

@@ -92,6 +92,7 @@ def piled(step: Callable[[Any], Any]) -> float:
     return highest
 
 
+@pytest.mark.slow
 def test_a_loss_made_again_from_many_operations_does_not_accumulate() -> None:
     weight = torch.ones(1, requires_grad=True)
 

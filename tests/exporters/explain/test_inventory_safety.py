@@ -203,6 +203,7 @@ def one_step(kept: list[Any], seen: set[int]) -> None:
         seen.clear()
 
 
+@pytest.mark.slow
 def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads take turns so often that the program runs at every place where it can."""
     monkeypatch.setattr(Budget, "allows", lambda _: True)

@@ -43,6 +43,7 @@ def test_garbage_gets_an_error_and_the_next_request_an_answer(shared, request_by
     assert shared.request("GET", "/healthz")[0].status == 200
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
 @given(
     st.binary(max_size=2000)

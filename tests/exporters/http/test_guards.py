@@ -256,6 +256,7 @@ likely_bodies = st.dictionaries(
 ).map(lambda document: json.dumps(document).encode())
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary() | likely_bodies)
 def test_any_body_is_either_a_bounded_request_or_a_bad_one(body):

@@ -49,6 +49,7 @@ def test_a_scrape_is_an_observation(trainer):
     assert trainer.exposition.collections == collections + 1
 
 
+@pytest.mark.slow
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
     visits = []
     trainer.server._listener.service_actions = lambda: visits.append(time.monotonic())

@@ -1,10 +1,13 @@
 """A loop in pure JAX under the one line of docs/frameworks.md."""
 
 import jax
+import pytest
 from jax import numpy as jnp
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
+
+pytestmark = pytest.mark.slow
 
 
 def rollout(parameters, key):

@@ -3,6 +3,8 @@ from importlib import import_module
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Imported by the tests, not at the top: each worker collects all tests, and these packages take seconds.
 PACKAGES = {
     "lightning.pytorch": "heapwatch.integrations.lightning",

@@ -15,6 +15,8 @@ import pytest
 
 from heapwatch.integrations import ray as actors
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 60
 
 

@@ -8,6 +8,8 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
+pytestmark = pytest.mark.slow
+
 
 def begun(model, dones):
     """A callback of a model that is set up to learn; its next step ends these episodes."""

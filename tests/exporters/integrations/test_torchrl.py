@@ -1,3 +1,8 @@
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
 def test_a_trainer_with_its_replay_buffer(exposed):
     # not at the top: each worker collects all tests, and these take seconds
     import torch

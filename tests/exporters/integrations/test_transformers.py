@@ -1,3 +1,8 @@
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
 def test_a_trainer_with_its_model_and_log(exposed, tmp_path):
     # not at the top: each worker collects all tests, and these take seconds
     import torch

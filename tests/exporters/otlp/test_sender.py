@@ -71,6 +71,7 @@ def test_a_collector_gets_every_series_at_the_end_at_the_latest(monkeypatch):
     assert (resource["service.name"], resource["team"]) == ("walker", "rl")
 
 
+@pytest.mark.slow
 def test_batches_follow_each_other_and_the_environment_names_the_service(monkeypatch):
     with collector() as taking:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", taking.url)
@@ -82,6 +83,7 @@ def test_batches_follow_each_other_and_the_environment_names_the_service(monkeyp
         assert taking.resource()["service.name"] == "training"
 
 
+@pytest.mark.slow
 def test_a_refused_batch_is_dropped_counted_and_said_once(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     with collector() as refusing:
@@ -102,6 +104,7 @@ def test_a_refused_batch_is_dropped_counted_and_said_once(monkeypatch, caplog):
     assert [record for record in caplog.records if record.name.startswith("opentelemetry")] == []
 
 
+@pytest.mark.slow
 def test_where_nothing_listens_the_trainer_continues_and_ends(caplog):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -115,6 +118,7 @@ def test_where_nothing_listens_the_trainer_continues_and_ends(caplog):
     assert "refused" in messages(caplog)[0]
 
 
+@pytest.mark.slow
 def test_a_collector_that_never_answers_holds_nothing_up():
     with collector() as hanging:
         hanging.released.clear()

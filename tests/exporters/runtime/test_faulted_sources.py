@@ -100,6 +100,7 @@ def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
         until(lambda: training.steps() > stuck_at)
 
 
+@pytest.mark.slow
 def test_a_source_that_hangs_before_the_first_step_costs_the_scrape_its_patience_once(watch):
     free = threading.Event()
     watch.entities("food_sources", lambda: free.wait(60))
@@ -203,6 +204,7 @@ def test_objects_that_die_take_their_series_along(watch):
         until(lambda: value(scrape(watch), "trainer_event_list_items", list="replay") is None)
 
 
+@pytest.mark.slow
 def test_many_scrapes_at_once_do_not_stop_training(watch):
     watch.entities("food_sources", lambda: 1)
     with Training(watch) as training, ThreadPoolExecutor(32) as scrapers:

@@ -15,6 +15,8 @@ import pytest
 
 from heapwatch.runtime.termination import Termination
 
+pytestmark = pytest.mark.slow
+
 PRELUDE = """
 import asyncio, ctypes, faulthandler, multiprocessing, os, signal, subprocess, sys, threading, time
 import heapwatch

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.timeout(600)  # hundreds of rounds, on a machine that does other things as well
+# hundreds of rounds, on a machine that does other things as well
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 TRAINER = """
 import pytest

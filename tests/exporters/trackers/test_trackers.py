@@ -6,6 +6,8 @@ import pytest
 
 import heapwatch
 
+pytestmark = pytest.mark.slow
+
 SIZE_MB = 3.0
 
 

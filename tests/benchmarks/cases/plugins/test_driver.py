@@ -116,6 +116,7 @@ asyncio.run(train())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "patience", "seconds", "bounds"),
     [

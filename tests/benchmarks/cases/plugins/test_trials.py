@@ -63,6 +63,7 @@ def test_everything_else_is_an_error(text, status, words):
     assert words in reported.words
 
 
+@pytest.mark.slow
 def test_a_leak_fails_and_its_twin_passes(tmp_path):
     trial = try_out(CASE, OURS, tmp_path)
     assert trial.leak.said == "fails", trial

@@ -1,5 +1,7 @@
 """What each tool prints becomes findings: a type, a line, or both."""
 
+import pytest
+
 from benchmarks.cases.tools.in_process import findings
 from benchmarks.cases.tools.registry import OURS, RULES, TOOLS, own_line, report
 
@@ -30,6 +32,7 @@ def test_memray_charges_the_innermost_line_of_the_script():
     assert own_line(stack, "/b/train.py") is None
 
 
+@pytest.mark.slow
 def test_tracemalloc_reports_the_line_of_a_script_that_leaks(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)

@@ -52,6 +52,7 @@ def test_the_line_that_makes_the_items_is_found(filling: Any) -> None:
     assert not tracemalloc.is_tracing()
 
 
+@pytest.mark.slow
 def test_items_that_a_library_makes_are_found_with_more_frames(filling: Any) -> None:
     nested: list[Any] = [{}]
     for _ in range(FRAMES):

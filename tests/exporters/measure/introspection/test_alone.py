@@ -87,6 +87,7 @@ def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threa
         assert read_alone([[1]], length) is None
 
 
+@pytest.mark.slow
 def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
     @waits_in
     def compute(ended: threading.Event) -> None:
@@ -98,6 +99,7 @@ def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
         assert read_alone([[1]], length) == [(1,)]
 
 
+@pytest.mark.slow
 def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> None:
     """Else what a frame of the program referred to would live on, and be freed in another order."""
     ended = threading.Event()

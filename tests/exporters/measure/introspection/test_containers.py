@@ -152,6 +152,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 def test_an_array_that_is_resized_meanwhile_is_not_read_at_its_old_address() -> None:
     command = [sys.executable, "-c", RESIZED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -228,6 +228,7 @@ def test_an_audit_hook_is_noticed(before: str, expected: str) -> None:
     assert printed(f"import sys\n{before}\n{ask}") == expected
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
 def test_tuples_that_the_program_fills_are_not_referred_to_while_a_hook_runs() -> None:
     assert printed(TUPLES) == "no tuple was disturbed"

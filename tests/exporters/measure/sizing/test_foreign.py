@@ -128,6 +128,7 @@ def test_no_library_is_imported_or_needed():
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
+@pytest.mark.slow
 def test_a_sharded_jax_array_counts_each_piece():
     code = """
         import jax, numpy
