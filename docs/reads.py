@@ -34,7 +34,8 @@ objects as fast as they can while Heapwatch reads them.
 """
 
 
-# `any`: every thread that holds the interpreter's lock. `alone`: only while all others wait, see `alone.py`.
+# `any`: every thread that holds the interpreter's lock. `alone`: only while all others wait, see
+# `exclusive_reads.py`.
 # `safe point`: the thread that calls `watch.step()`, between two steps.
 Thread = Literal["any", "alone", "safe point"]
 

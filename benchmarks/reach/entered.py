@@ -16,7 +16,7 @@ import psutil
 
 from benchmarks.measure import Claim, Table
 from benchmarks.running import started
-from heapwatch.entering.entrance import Entrance
+from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.http.client import get_json
 
@@ -38,13 +38,13 @@ def running(python: str, name: str, *options: str) -> Iterator[subprocess.Popen[
 
 
 def serve(pid: int) -> str:
-    with Entrance(pid) as entrance:
-        return str(entrance.ask("serve", **SERVED)["url"])
+    with EnteredProcess(pid) as entered:
+        return str(entered.ask("serve", **SERVED)["url"])
 
 
 def leave(pid: int) -> None:
-    with Entrance(pid) as entrance:
-        entrance.ask("leave")
+    with EnteredProcess(pid) as entered:
+        entered.ask("leave")
 
 
 def named(python: str) -> tuple[float, float, float, str]:

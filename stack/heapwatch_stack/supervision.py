@@ -26,7 +26,7 @@ from heapwatch_stack.processes import MARKER
 from heapwatch_stack.services import Service, environment
 from heapwatch_stack.settings import Settings
 
-KEEPER = "keeper"
+WATCHDOG = "watchdog"
 ANSWER_SECONDS = 120  # stopping a service takes up to 20 s
 START_SECONDS = 60
 # supervisord first binds PATH.PID; the kernel allows 107 bytes
@@ -153,7 +153,7 @@ class Supervisor:
 
     def _render(self, services: Iterable[Service]) -> str:
         logs, run = self._settings.logs, self._settings.state / "run"
-        keeper = (sys.executable, "-m", "heapwatch_stack.keeper")
+        watchdog = (sys.executable, "-m", "heapwatch_stack.watchdog")
         sections = [
             _section("unix_http_server", file=self._socket, chmod="0700"),
             _section(
@@ -170,7 +170,7 @@ class Supervisor:
                 **{"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"},
             ),
             *(self._program(s.name, s.command, s.environment, 100 + n) for n, s in enumerate(services)),
-            self._program(KEEPER, keeper, environment(self._settings), 999),
+            self._program(WATCHDOG, watchdog, environment(self._settings), 999),
         ]
         return "\n".join(sections)
 

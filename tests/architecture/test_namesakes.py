@@ -47,8 +47,8 @@ TESTED_BY = {
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
     "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
-    "tests/exporters/entering/test_entrance.py": (
-        f"{LIBRARY}/entering: exported first inside refusals tracee"
+    "tests/exporters/entering/test_entered_process.py": (
+        f"{LIBRARY}/entering: agent elf_symbols injected_code ptrace refusals"
     ),
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",

@@ -206,7 +206,7 @@ def another_port(stage: Stage, exchange: Exchange) -> None:
 
 
 @attack("supervisord and the process that restarts it, killed at the same moment", quick=False)
-def keeper_killed(stage: Stage, exchange: Exchange) -> None:
+def watchdog_killed(stage: Stage, exchange: Exchange) -> None:
     from heapwatch_stack import processes
     from heapwatch_stack.services import Service
     from heapwatch_stack.settings import Endpoint, Settings
@@ -220,11 +220,11 @@ def keeper_killed(stage: Stage, exchange: Exchange) -> None:
     supervisor.configure([Service(Endpoint("sleeper", 1, "PORT", "/"), command, {})])
     supervisor.start()
     try:
-        wait_for(lambda: supervisor.processes()["keeper"]["pid"], "the keeper")
-        killed = [supervisor.pid(), supervisor.processes()["keeper"]["pid"]]
+        wait_for(lambda: supervisor.processes()["watchdog"]["pid"], "the watchdog")
+        killed = [supervisor.pid(), supervisor.processes()["watchdog"]["pid"]]
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        exchange.sent("SIGKILL to supervisord and keeper")
+        exchange.sent("SIGKILL to supervisord and watchdog")
         wait_for(lambda: not supervisor.running(), "it is gone")
         left = [process.pid for process in processes.of_stack(state)]
         exchange.back(f"nobody restarts them: {len(left)} service runs on, unsupervised")

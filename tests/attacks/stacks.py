@@ -95,7 +95,7 @@ def hanging_alertmanager(stage: Stage, exchange: Exchange) -> None:
         assert status.returncode == 1
         wait_for(lambda: worst() == 4, "Prometheus says so", 300)
         exchange.back("Alert path, on the pages Fleet and Stack: no Alertmanager")
-        wait_for(lambda: said in httpx.get(page, timeout=30).text, "the keeper says so on the page", 300)
+        wait_for(lambda: said in httpx.get(page, timeout=30).text, "the watchdog says so on the page", 300)
         exchange.back(f"every page of the viewer: {said}. Alerts may be lost: heapwatch status")
         for process in (guard, *guard.children(recursive=True)):
             process.resume()

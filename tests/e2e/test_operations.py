@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from heapwatch_stack.settings import TRAINER
-from heapwatch_stack.supervision import KEEPER
+from heapwatch_stack.supervision import WATCHDOG
 from tests.e2e.running import Stack, wait_for
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def test_services_listen_on_loopback_only(stack: Stack) -> None:
     assert listening == {"127.0.0.1"}
 
 
-@pytest.mark.parametrize("name", [*SERVICES, KEEPER])
+@pytest.mark.parametrize("name", [*SERVICES, WATCHDOG])
 def test_a_killed_service_is_healed(stack: Stack, name: str) -> None:
     before = stack.pids()[name]
     os.kill(before, signal.SIGKILL)

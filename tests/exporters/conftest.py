@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from heapwatch.measure.introspection import alone
+from heapwatch.measure.introspection import exclusive_reads
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
@@ -50,7 +50,7 @@ class _Anything(set):
 @pytest.fixture(autouse=True)
 def others_wait(monkeypatch):
     """The threads of the test runner, and what other tests left running, change nothing that a test reads."""
-    monkeypatch.setattr(alone, "_waiting", _Anything())
+    monkeypatch.setattr(exclusive_reads, "_waiting", _Anything())
 
 
 @pytest.fixture(autouse=True)

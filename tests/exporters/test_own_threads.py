@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 # The journal, the server, SIGTERM and the timer of `heapwatch run` have threads; so has a registration.
 PROGRAM = """
 import threading, time
-from heapwatch.measure.introspection.alone import read_alone
+from heapwatch.measure.introspection.exclusive_reads import read_alone
 
 def read():
     for _ in range(100):

@@ -14,7 +14,7 @@ import pytest
 from heapwatch.discovery import TargetFile
 from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.runtime.own_files import UnusableFile
-from heapwatch_stack import configuration, containers, keeper, preflight, state_folder
+from heapwatch_stack import configuration, containers, preflight, state_folder, watchdog
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Settings
@@ -130,26 +130,26 @@ def dead_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_the_keeper_sweeps_beside_it(
+def test_the_watchdog_sweeps_beside_it(
     settings: Settings, kind: str, dead_target: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     UNREADABLE[kind](settings.targets / "a.json")
     shutil.copy2(dead_target, settings.targets)
-    keeper._sweep(settings.targets, KernelKills())
+    watchdog._sweep(settings.targets, KernelKills())
     assert "has ended without removing its target" in capsys.readouterr().out
     assert {path.name for path in settings.targets.iterdir()} == {"a.json", "lost"}
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_the_keeper_starts_the_stack_again_whatever_its_log_is(
+def test_the_watchdog_starts_the_stack_again_whatever_its_log_is(
     settings: Settings, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    UNREADABLE[kind](settings.logs / "keeper.log")
+    UNREADABLE[kind](settings.logs / "watchdog.log")
     started: list[object] = []
     monkeypatch.setenv("HEAPWATCH_STATE", str(settings.state))
-    monkeypatch.setattr(keeper.select, "select", lambda *_: [[1]])
-    monkeypatch.setattr(keeper.Supervisor, "start", lambda supervisor: started.append(supervisor))
-    assert keeper.main() == 0
+    monkeypatch.setattr(watchdog.select, "select", lambda *_: [[1]])
+    monkeypatch.setattr(watchdog.Supervisor, "start", lambda supervisor: started.append(supervisor))
+    assert watchdog.main() == 0
     assert len(started) == 1
 
 
@@ -183,9 +183,9 @@ def test_a_secret_that_the_containers_are_given_is_a_small_file(tmp_path: Path, 
         containers.prepare(tmp_path, tmp_path, given, handed)
 
 
-def test_a_target_of_this_process_stays_where_the_keeper_looks(settings: Settings) -> None:
+def test_a_target_of_this_process_stays_where_the_watchdog_looks(settings: Settings) -> None:
     target = TargetFile(settings.targets, "127.0.0.1", 7777)
     target.write()
-    keeper._sweep(settings.targets, KernelKills())
+    watchdog._sweep(settings.targets, KernelKills())
     assert target.path.exists()
     target.remove()

@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
-from heapwatch.entering.entrance import Entrance
+from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
@@ -112,8 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
 def leave(arguments: argparse.Namespace) -> int:
     """End what was attached to the process."""
     try:
-        with Entrance(arguments.pid) as entrance:
-            entrance.ask("leave")
+        with EnteredProcess(arguments.pid) as entered:
+            entered.ask("leave")
     except (CannotAttach, CannotEnter) as error:
         say(f"heapwatch: {error}", error=True)
         return 1
@@ -123,8 +123,8 @@ def leave(arguments: argparse.Namespace) -> int:
 
 def _start_inside(arguments: argparse.Namespace) -> int:
     name = arguments.name or name_of(process_of(arguments.pid))
-    with Entrance(arguments.pid) as entrance:
-        answer = entrance.ask("serve", name=name, host=arguments.host, port=arguments.port)
+    with EnteredProcess(arguments.pid) as entered:
+        answer = entered.ask("serve", name=name, host=arguments.host, port=arguments.port)
     begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
     url = answer.get("url")
     say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")

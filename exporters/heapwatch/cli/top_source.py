@@ -15,8 +15,8 @@ import psutil
 from heapwatch.attach import name_of, process_of
 from heapwatch.cli.sources import AT_ONCE, mapping, number
 from heapwatch.cli.visit import begin_explaining
-from heapwatch.entering.entrance import Entrance
-from heapwatch.entering.inside import EXPLANATION
+from heapwatch.entering.agent import EXPLANATION
+from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import (
@@ -102,25 +102,25 @@ class Entered:
         self._name = name_of(process_of(pid))
         self._tree = ProcessTree(pid)
         self._unique = UniqueMemory()
-        self._entrance = Entrance(pid)
+        self._entered = EnteredProcess(pid)
 
     def __enter__(self) -> Entered:
-        begin_explaining(self._entrance, self._name)
+        begin_explaining(self._entered, self._name)
         until = time.monotonic() + _FIRST_SECONDS
-        while self._entrance.latest(EXPLANATION) is None and time.monotonic() < until:
+        while self._entered.latest(EXPLANATION) is None and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._entrance.__exit__(None, None, None)
+        self._entered.__exit__(None, None, None)
 
     def read(self) -> list[Snapshot]:
         """The last explanation of the process, and its memory as the system reports it."""
         address = f"pid {self._pid}"
-        if not self._entrance.is_alive():
+        if not self._entered.is_alive():
             return [Snapshot(self._name, address, problem="it has ended")]
         try:
-            document = self._entrance.latest(EXPLANATION)
+            document = self._entered.latest(EXPLANATION)
             found = None if document is None else explanation_of(document)
         except (CannotEnter, ValueError) as error:
             return [Snapshot(self._name, address, problem=str(error))]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import psutil
 
 from heapwatch.attach import CannotAttach, name_of, process_of
-from heapwatch.entering.entrance import Entrance
-from heapwatch.entering.inside import EXPLANATION
+from heapwatch.entering.agent import EXPLANATION
+from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, foremost, headline
 from heapwatch.explain.received import explanation_of
@@ -50,42 +50,42 @@ def visit(pid: int, seconds: float = DEFAULT_SECONDS, *, quiet: bool = False) ->
     return with_workers(found, children, _children_of(pid), visit_worker)
 
 
-def begin_explaining(entrance: Entrance, name: str) -> None:
+def begin_explaining(entered: EnteredProcess, name: str) -> None:
     """Make the process compute its explanation until it is left.
 
     Raises:
         CannotEnter: it cannot be entered, or its explainer is off.
 
     """
-    if not entrance.ask("explain", name=name).get("enabled", True):
-        raise CannotEnter(f"process {entrance.pid} has HEAPWATCH_EXPLAIN=off in its environment")
+    if not entered.ask("explain", name=name).get("enabled", True):
+        raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
 def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
     name = name_of(process_of(pid))
-    with Entrance(pid) as entrance:
+    with EnteredProcess(pid) as entered:
         began = time.monotonic()
         try:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            begin_explaining(entrance, name)
+            begin_explaining(entered, name)
             if not quiet:
                 say(f"process {pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
-            found = _watch(entrance, began + seconds, quiet=quiet)
+            found = _watch(entered, began + seconds, quiet=quiet)
         except KeyboardInterrupt:
-            found = _latest(entrance)
+            found = _latest(entered)
         if found is None:
-            ended = "" if entrance.is_alive() else ": it has ended"
+            ended = "" if entered.is_alive() else ": it has ended"
             raise CannotEnter(f"process {pid} has sent no explanation{ended}")
     if not quiet:
         say(f"process {pid} is left", error=True)
     return found
 
 
-def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | None:
+def _watch(entered: EnteredProcess, until: float, *, quiet: bool) -> Explanation | None:
     """The first certain explanation, else the last one before the process ends or the time is up."""
     found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
     while True:
-        latest, now = _latest(entrance), time.monotonic()
+        latest, now = _latest(entered), time.monotonic()
         if latest is not None and latest != found:
             found, seen_at = latest, now
             if found.verdict not in _UNCERTAIN or _is_of_workers(found):
@@ -94,7 +94,7 @@ def _watch(entrance: Entrance, until: float, *, quiet: bool) -> Explanation | No
             if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
                 printed, printed_at = line, now
-        if now >= until or now - seen_at > _SILENT_SECONDS or not entrance.is_alive():
+        if now >= until or now - seen_at > _SILENT_SECONDS or not entered.is_alive():
             return found
         time.sleep(_EVERY_SECONDS)
 
@@ -105,14 +105,14 @@ def _is_of_workers(found: Explanation) -> bool:
     return first is not None and first.kind == "worker" and found.seconds >= _WORKERS_SECONDS
 
 
-def _latest(entrance: Entrance) -> Explanation | None:
-    document = entrance.latest(EXPLANATION)
+def _latest(entered: EnteredProcess) -> Explanation | None:
+    document = entered.latest(EXPLANATION)
     if document is None:
         return None
     try:
         return explanation_of(document)
     except ValueError as error:
-        raise CannotEnter(f"process {entrance.pid} sends no explanation: {error}") from None
+        raise CannotEnter(f"process {entered.pid} sends no explanation: {error}") from None
 
 
 class Child(NamedTuple):

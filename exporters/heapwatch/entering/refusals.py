@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from heapwatch.entering.tracee import tracer_of
+from heapwatch.entering.ptrace import tracer_of
 
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 _TRACING = 19  # the bit of CAP_SYS_PTRACE

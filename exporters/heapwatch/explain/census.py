@@ -28,7 +28,7 @@ from heapwatch.explain.source.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label
-from heapwatch.measure.introspection.written import is_written, qualified_type_name, type_of
+from heapwatch.measure.introspection.source_names import is_written, qualified_type_name, type_of
 from heapwatch.measure.objects.tracked import (
     may_have_audit_hooks,
     referrers,

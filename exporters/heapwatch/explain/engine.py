@@ -25,7 +25,7 @@ from heapwatch.explain.tracing.native import NativeTracer
 from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers
-from heapwatch.measure.introspection.alone import has_lock
+from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime import environment

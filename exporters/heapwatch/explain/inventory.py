@@ -20,7 +20,6 @@ from itertools import chain, islice
 from typing import Any
 
 from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Lengths, Place
-from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.attributes import (
     MODULES,
     PARAMETERS,
@@ -29,6 +28,7 @@ from heapwatch.measure.introspection.attributes import (
     entries,
 )
 from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in, length_of
+from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
@@ -41,7 +41,7 @@ from heapwatch.measure.introspection.roots import (
     registry_roots,
     user_modules,
 )
-from heapwatch.measure.introspection.written import (
+from heapwatch.measure.introspection.source_names import (
     attribute_label,
     is_written,
     qualified_type_name,

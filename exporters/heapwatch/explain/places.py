@@ -11,7 +11,6 @@ from typing import Any, Literal
 from weakref import ref
 
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.introspection.alone import Ask, first_answer
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
 from heapwatch.measure.introspection.containers import (
     array_bytes,
@@ -20,10 +19,11 @@ from heapwatch.measure.introspection.containers import (
     items_in,
     length_of,
 )
+from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
 from heapwatch.measure.introspection.reading import Step, follow
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.introspection.written import type_name
+from heapwatch.measure.introspection.source_names import type_name
 from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.sizing.replay_buffers import ring_of
 from heapwatch.runtime.sources import NoValue

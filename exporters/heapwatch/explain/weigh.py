@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
-from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.containers import (
     array_bytes,
     filled_items,
@@ -21,9 +20,10 @@ from heapwatch.measure.introspection.containers import (
     is_object_array,
     items_in,
 )
+from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Layout, layout_of
 from heapwatch.measure.introspection.reading import parts
-from heapwatch.measure.introspection.written import qualified_type_name, type_of
+from heapwatch.measure.introspection.source_names import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
 from heapwatch.measure.sizing.graph import has_graph

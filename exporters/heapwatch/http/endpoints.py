@@ -21,10 +21,10 @@ from prometheus_client.exposition import gzip_accepted
 from heapwatch.http import guards
 from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
-from heapwatch.http.landing import landing_page
+from heapwatch.http.index_page import landing_page
 from heapwatch.http.signing import Verifier
 from heapwatch.http.status import Status
-from heapwatch.measure.introspection.written import type_of
+from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
 from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
 from heapwatch.runtime.failures import raised

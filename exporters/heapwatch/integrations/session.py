@@ -17,7 +17,7 @@ from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.written import is_attribute_in_code
+from heapwatch.measure.introspection.source_names import is_attribute_in_code
 from heapwatch.measure.sizing.replay_buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.runtime.sources import Source

@@ -14,7 +14,7 @@ from traceback import walk_tb
 from types import CodeType
 
 from heapwatch.measure.introspection.roots import is_user_file
-from heapwatch.measure.introspection.written import type_of
+from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")

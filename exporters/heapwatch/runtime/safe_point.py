@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol, runtime_checkable
 
-from heapwatch.measure.introspection.alone import waits_in
+from heapwatch.measure.introspection.exclusive_reads import waits_in
 from heapwatch.runtime.failures import Failures, is_trainers
 
 log = logging.getLogger("heapwatch")

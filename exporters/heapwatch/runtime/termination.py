@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from heapwatch.measure.introspection.alone import waits_in
+from heapwatch.measure.introspection.exclusive_reads import waits_in
 from heapwatch.measure.introspection.roots import OWN_THREADS
 
 _signal_of = ctypes.pythonapi.PyOS_getsig  # what handles a signal, for the system

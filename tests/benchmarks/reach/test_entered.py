@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from benchmarks.reach import entered as benchmark
-from heapwatch.entering.tracee import IS_SUPPORTED
+from heapwatch.entering.ptrace import IS_SUPPORTED
 
 pytestmark = [
     pytest.mark.slow,

@@ -20,7 +20,7 @@ from heapwatch.cli.top_source import (
     printed,
     snapshot_of,
 )
-from heapwatch.entering.tracee import IS_SUPPORTED
+from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.memory import malloc_bytes
 from tests.exporters.entering.programs import LEAKING, program

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-from heapwatch.measure.introspection.alone import collects_no_more
+from heapwatch.measure.introspection.exclusive_reads import collects_no_more
 from heapwatch.measure.introspection.layout import CACHE_TYPE, Layout, layout_of
 
 _ATTEMPTS = 3

@@ -83,7 +83,7 @@ class Layout:
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
         assigned, names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
-        shown, words, written: kept for `heapwatch.measure.introspection.written`.
+        shown, words, written: kept for `heapwatch.measure.introspection.source_names`.
 
     """
 

@@ -21,7 +21,7 @@ from heapwatch.measure.introspection.containers import (
     length_of,
 )
 from heapwatch.measure.introspection.layout import LEAVES, Layout, layout_of, namespace_of
-from heapwatch.measure.introspection.written import attribute_label, code_label, key_label
+from heapwatch.measure.introspection.source_names import attribute_label, code_label, key_label
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60

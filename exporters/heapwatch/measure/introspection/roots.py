@@ -12,8 +12,8 @@ from itertools import compress
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.introspection.alone import Ask
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
+from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.frames import innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"

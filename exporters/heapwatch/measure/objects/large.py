@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.written import type_name
+from heapwatch.measure.introspection.source_names import type_name
 from heapwatch.measure.objects.tracked import tracked_slices
 from heapwatch.measure.sizing.tensor_storage import array_data
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
-from heapwatch.measure.introspection.alone import read_alone
+from heapwatch.measure.introspection.exclusive_reads import read_alone
 from heapwatch.measure.introspection.layout import classes, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import is_user_module
 from heapwatch.measure.sizing.memory import (

@@ -9,7 +9,7 @@ from types import GetSetDescriptorType, MethodDescriptorType
 from typing import Any, NamedTuple
 from weakref import ref
 
-from heapwatch.measure.introspection.alone import read_alone
+from heapwatch.measure.introspection.exclusive_reads import read_alone
 from heapwatch.measure.introspection.layout import layout_of, namespace_of
 
 _MOST_OPERATIONS = 2000

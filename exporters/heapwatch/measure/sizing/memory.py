@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from heapwatch.measure.introspection.alone import call_alone
+from heapwatch.measure.introspection.exclusive_reads import call_alone
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
 # drop file-backed pages (mapped), and shared memory has one copy for several processes.

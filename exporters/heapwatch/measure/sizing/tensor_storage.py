@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
-from heapwatch.measure.introspection.alone import Ask, first_answer, read_alone
 from heapwatch.measure.introspection.containers import object_items
+from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
 from heapwatch.measure.introspection.layout import classes
 from heapwatch.measure.sizing.memory import UNREAD, MemoryBlock, MemoryPlace
 

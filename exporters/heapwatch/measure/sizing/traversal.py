@@ -23,7 +23,7 @@ from typing import Any
 
 from heapwatch.measure.introspection.frames import held_by_ended
 from heapwatch.measure.introspection.layout import flags_of, layout_of
-from heapwatch.measure.introspection.written import type_of
+from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.foreign import exported, reader_of
 from heapwatch.measure.sizing.memory import Mappings, MemoryBlock, MemoryPlace

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.measure.introspection.alone import read_alone
+from heapwatch.measure.introspection.exclusive_reads import read_alone
 from heapwatch.measure.sizing import tensor_storage
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.memory import UNREAD, MemoryBlock

@@ -27,7 +27,7 @@ from heapwatch_stack.health import HEALTHY, supervised
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
-from heapwatch_viewer.unwell import UNWELL
+from heapwatch_viewer.unhealthy_services import UNHEALTHY
 
 SWEEP_SECONDS = 5.0
 WATCH_SECONDS = 30.0
@@ -45,7 +45,7 @@ def main() -> int:
         watch.check()
     # standard output was a pipe to supervisord
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    with suppress(OSError), os.fdopen(open_own(settings.logs / "keeper.log", appended), "a") as log:
+    with suppress(OSError), os.fdopen(open_own(settings.logs / "watchdog.log", appended), "a") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
     with locked(settings.state / "run" / "lock"):  # wait for a running `up` or `down`
         supervisor = Supervisor(settings)
@@ -97,7 +97,7 @@ class Watch:
         text = "".join(f"{name}: {state}\n" for name, state in self._reported.items())
         if text != self._written:
             with suppress(OSError):  # tried again at the next check
-                replace(self._settings.state / UNWELL, text)
+                replace(self._settings.state / UNHEALTHY, text)
                 self._written = text
 
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heapwatch.entering.exported import first_mapping
+from heapwatch.entering.elf_symbols import first_mapping
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from heapwatch.measure.introspection import alone
-from heapwatch.measure.introspection.alone import in_an_operation, read_alone, waits_in
+from heapwatch.measure.introspection import exclusive_reads
+from heapwatch.measure.introspection.exclusive_reads import in_an_operation, read_alone, waits_in
 from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
 from heapwatch.measure.objects.tracked import tracked_slices
 
@@ -26,9 +26,9 @@ length = (list.__len__,)
 @pytest.fixture(autouse=True)
 def others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here the threads are looked at; those of the test runner alone may do what they want."""
-    waiting = set(alone._waiting)
-    monkeypatch.setattr(alone, "_waiting", waiting)
-    monkeypatch.setattr(alone, "_unseen", list(alone._WAITING))
+    waiting = set(exclusive_reads._waiting)
+    monkeypatch.setattr(exclusive_reads, "_waiting", waiting)
+    monkeypatch.setattr(exclusive_reads, "_unseen", list(exclusive_reads._WAITING))
     for ident, frame in sys._current_frames().items():
         if ident != threading.get_ident():
             waiting.add(frame.f_code)
@@ -181,7 +181,7 @@ def test_nothing_is_read_by_an_interpreter_without_a_lock(monkeypatch: pytest.Mo
 def test_nothing_is_read_if_the_collector_would_start_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", True)
+    monkeypatch.setattr(exclusive_reads, "_COLLECTS_IN_CALLS", True)
     count, collected = [gc.get_threshold()[0]], []
     monkeypatch.setattr(gc, "get_count", lambda: (count[0], 0, 0))
     monkeypatch.setattr(gc, "collect", collected.append)
@@ -194,7 +194,7 @@ def test_nothing_is_read_if_the_collector_would_start_meanwhile(
 
 
 def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alone, "_COLLECTS_IN_CALLS", False)  # it would be too much to read at once
+    monkeypatch.setattr(exclusive_reads, "_COLLECTS_IN_CALLS", False)  # it would be too much to read at once
     lock = threading.Lock()
     lock.acquire(timeout=0)
     ran: dict[Any, bool] = {}

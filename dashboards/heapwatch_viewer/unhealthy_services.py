@@ -7,14 +7,15 @@ from pathlib import Path
 from heapwatch.runtime.own_files import read_text
 from heapwatch.runtime.plain_text import plain
 
-UNWELL = Path("run") / "unwell"  # in the state folder: a line for each service, written by the supervision
+# In the state folder: a line for each service, written by the supervision.
+UNHEALTHY = Path("run") / "unhealthy"
 _MOST_CHARACTERS = 500
 
 
-def unwell(environment: Mapping[str, str] = os.environ) -> str:
+def unhealthy_services(environment: Mapping[str, str] = os.environ) -> str:
     """One line for the pages; empty if all services are healthy or the stack is not supervised."""
     try:
-        lines = read_text(Path(environment["HEAPWATCH_STATE"]) / UNWELL).splitlines()
+        lines = read_text(Path(environment["HEAPWATCH_STATE"]) / UNHEALTHY).splitlines()
     except (KeyError, OSError):
         return ""
     said = plain("; ".join(lines), _MOST_CHARACTERS)

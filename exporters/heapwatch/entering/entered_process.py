@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from heapwatch.attach import process_of
-from heapwatch.entering import tracee
-from heapwatch.entering.exported import exported
+from heapwatch.entering import ptrace
+from heapwatch.entering.elf_symbols import exported
 from heapwatch.entering.refusals import CannotEnter, check_visible, denied, no_interpreter, unsupported
 from heapwatch.errors import reason
 from heapwatch.runtime.own_files import UnusableFile, read_json
@@ -35,10 +35,10 @@ _FOR_A_THREAD = ("PyThread_start_new_thread", "PyGILState_Ensure", "PyRun_Simple
 _SOON_SECONDS = 3.0  # in which a main thread that runs Python code comes to the next byte code
 _WAITING_SECONDS, _SAMPLES = 1.0, 10
 _LONGEST_VERSION = 120
-_FIRST = Path(__file__).with_name("first.py")
+_INJECTED_CODE = Path(__file__).with_name("injected_code.py")
 
 
-class Entrance:
+class EnteredProcess:
     """A process that one thing is asked of, and the folder for its answer, which a `with` block removes.
 
     Args:
@@ -69,7 +69,7 @@ class Entrance:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
-        """The answer of `heapwatch.entering.inside.answer_to`.
+        """The answer of `heapwatch.entering.agent.answer_to`.
 
         The process has `wait_seconds` to run Python code.
 
@@ -84,7 +84,7 @@ class Entrance:
             "sender": os.getpid(),
             **details,
         }
-        code = _line(_FIRST.read_text(encoding="utf-8"), asked)
+        code = _line(_INJECTED_CODE.read_text(encoding="utf-8"), asked)
         self._wait_seconds = wait_seconds
         try:
             self._share()
@@ -93,7 +93,7 @@ class Entrance:
             return self._traced(code, wait_seconds)
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
-        except tracee.NotStopped as error:
+        except ptrace.NotStopped as error:
             raise CannotEnter(f"process {self.pid} {error}") from None
         except PermissionError:
             raise denied(self.pid) from None
@@ -149,13 +149,13 @@ class Entrance:
 
     def _traced(self, code: str, seconds: float) -> dict[str, Any]:
         """By a pending call of the interpreter, which its main thread makes between two byte codes."""
-        if not tracee.IS_SUPPORTED:
+        if not ptrace.IS_SUPPORTED:
             raise unsupported()
         functions = exported(self.pid, _FUNCTIONS)
         if not functions:
             raise no_interpreter(self.pid, self._process.exe())
         run, text = functions["PyRun_SimpleString"], code.encode("ascii") + b"\0"
-        with tracee.Tracee(self.pid) as thread:
+        with ptrace.Tracee(self.pid) as thread:
             if thread.call(functions["Py_IsInitialized"]) != 1:
                 raise CannotEnter(f"process {self.pid} is just starting or ending its interpreter")
             self._check_version(thread.read_text(thread.call(functions["Py_GetVersion"]), _LONGEST_VERSION))
@@ -169,7 +169,7 @@ class Entrance:
         if seconds > _SOON_SECONDS and self._waited(_SOON_SECONDS) is None and not self._is_taken():
             self._aside(text)
         answer = self._answer(seconds - (time.monotonic() - began))
-        with tracee.Tracee(self.pid) as thread:
+        with ptrace.Tracee(self.pid) as thread:
             thread.give_memory(memory, len(text))
         return answer
 
@@ -179,7 +179,7 @@ class Entrance:
         if not functions or not self._only_waits():
             return
         code = _thread_code(functions)
-        with tracee.Tracee(self.pid) as thread:
+        with ptrace.Tracee(self.pid) as thread:
             if not thread.waits():
                 return
             # Both stay: nothing tells when the thread is through with them.

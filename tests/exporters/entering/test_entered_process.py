@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import pytest
 
-from heapwatch.entering.entrance import Entrance
+from heapwatch.entering.entered_process import EnteredProcess
+from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
 from heapwatch.entering.refusals import CannotEnter
-from heapwatch.entering.tracee import IS_SUPPORTED, Tracee
 from tests.exporters.entering.programs import LEAKING, program
 from tests.support.unreadable_files import UNREADABLE
 
@@ -82,8 +82,8 @@ BUSY = """
 
 
 def ask(pid: int, action: str, **details: Any) -> dict[str, Any]:
-    with Entrance(pid) as entrance:
-        return entrance.ask(action, **details)
+    with EnteredProcess(pid) as entered:
+        return entered.ask(action, **details)
 
 
 def read(url: str) -> str:
@@ -144,12 +144,12 @@ def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) 
 
 def test_an_explanation_is_written_until_its_folder_is_gone(tmp_path: Path) -> None:
     with program(LEAKING, tmp_path) as process:
-        with Entrance(process.pid) as entrance:
-            assert entrance.ask("explain", name="robots") == {"already": False, "enabled": True}
+        with EnteredProcess(process.pid) as entered:
+            assert entered.ask("explain", name="robots") == {"already": False, "enabled": True}
             end = time.monotonic() + 30
-            while entrance.latest("explanation.json") is None and time.monotonic() < end:
+            while entered.latest("explanation.json") is None and time.monotonic() < end:
                 time.sleep(0.05)
-            assert entrance.latest("explanation.json")["verdict"] == "too early"
+            assert entered.latest("explanation.json")["verdict"] == "too early"
         while psutil.Process(process.pid).num_threads() > 1 and time.monotonic() < end:
             time.sleep(0.05)
         assert psutil.Process(process.pid).num_threads() == 1
@@ -157,15 +157,15 @@ def test_an_explanation_is_written_until_its_folder_is_gone(tmp_path: Path) -> N
 
 def test_a_process_is_left_and_the_folder_removed_when_the_command_was_killed(tmp_path: Path) -> None:
     command = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    with program(LEAKING, tmp_path) as process, Entrance(process.pid) as entrance:
-        entrance.ask("explain", name="robots", sender=command.pid)
+    with program(LEAKING, tmp_path) as process, EnteredProcess(process.pid) as entered:
+        entered.ask("explain", name="robots", sender=command.pid)
         command.kill()
         command.wait(30)
         end = time.monotonic() + 30
         while psutil.Process(process.pid).num_threads() > 1 and time.monotonic() < end:
             time.sleep(0.05)
         assert psutil.Process(process.pid).num_threads() == 1
-        assert not entrance.folder.exists()
+        assert not entered.folder.exists()
 
 
 def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path) -> None:
@@ -217,9 +217,9 @@ def test_two_at_once_share_one_watch(tmp_path: Path) -> None:
     def serve(_: int) -> dict[str, Any]:
         code = f"""
 import json
-from heapwatch.entering.entrance import Entrance
-with Entrance({process.pid}) as entrance:
-    print(json.dumps(entrance.ask('serve', **{SERVED!r})))
+from heapwatch.entering.entered_process import EnteredProcess
+with EnteredProcess({process.pid}) as entered:
+    print(json.dumps(entered.ask('serve', **{SERVED!r})))
 """
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
@@ -279,18 +279,18 @@ def test_without_a_folder_for_the_answer_nothing_is_entered(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(CannotEnter, match="there is no folder for the answer: "):
-        Entrance(os.getppid())
+        EnteredProcess(os.getppid())
 
 
 @pytest.mark.parametrize(
     "kind", [kind for kind in UNREADABLE if kind not in ("a link to nothing", "other JSON")]
 )
 def test_an_answer_that_is_none_is_one_line(kind: str) -> None:
-    entrance = Entrance(os.getppid())
-    with entrance:
-        UNREADABLE[kind](entrance.folder / "answer.json")
+    entered = EnteredProcess(os.getppid())
+    with entered:
+        UNREADABLE[kind](entered.folder / "answer.json")
         with pytest.raises(CannotEnter, match="does not answer as Heapwatch does"):
-            entrance.latest("answer.json")
+            entered.latest("answer.json")
 
 
 def test_the_interpreters_own_way_is_taken_where_there_is_one(tmp_path: Path) -> None:
@@ -309,17 +309,17 @@ def test_the_interpreters_own_way_is_taken_where_there_is_one(tmp_path: Path) ->
         os.kill(pid, signal.SIGUSR1)
 
     with program(receiving, tmp_path) as process:
-        entrance = Entrance(process.pid, remote_exec)
-        entrance._same_version = lambda: True  # a link of the virtual environment has another name
-        with entrance:
-            assert entrance.ask("serve", **SERVED)["already"] is False
+        entered = EnteredProcess(process.pid, remote_exec)
+        entered._same_version = lambda: True  # a link of the virtual environment has another name
+        with entered:
+            assert entered.ask("serve", **SERVED)["already"] is False
 
 
 def test_what_the_interpreter_refuses_is_reported(tmp_path: Path) -> None:
     def refuses(pid: int, script: str) -> None:
         raise RuntimeError("remote debugging is disabled")
 
-    with program(LEAKING, tmp_path) as process, Entrance(process.pid, refuses) as entrance:
-        entrance._same_version = lambda: True
+    with program(LEAKING, tmp_path) as process, EnteredProcess(process.pid, refuses) as entered:
+        entered._same_version = lambda: True
         with pytest.raises(CannotEnter, match="does not run code from outside: remote debugging is disabled"):
-            entrance.ask("leave")
+            entered.ask("leave")

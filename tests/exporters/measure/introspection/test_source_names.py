@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.measure.introspection import written
+from heapwatch.measure.introspection import source_names
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.written import (
+from heapwatch.measure.introspection.source_names import (
     attribute_label,
     is_written,
     key_label,
@@ -106,16 +106,16 @@ def test_a_local_class_of_a_library_is_shown() -> None:
 
 
 def test_a_source_that_cannot_be_read_has_no_words(tmp_path: Path) -> None:
-    assert written._text_of(str(tmp_path)) is None
-    assert written._text_of(str(tmp_path / "missing.py")) is None
-    assert written._text_of("nul\0") is None
+    assert source_names._text_of(str(tmp_path)) is None
+    assert source_names._text_of(str(tmp_path / "missing.py")) is None
+    assert source_names._text_of("nul\0") is None
     (tmp_path / "compiled.pyc").write_bytes(b"\x00\x01")
-    assert written._text_of(str(tmp_path / "compiled.pyc")) is None
+    assert source_names._text_of(str(tmp_path / "compiled.pyc")) is None
 
 
 CODE = """
 import sys
-from heapwatch.measure.introspection.written import is_written
+from heapwatch.measure.introspection.source_names import is_written
 kept = {"armadillo": []}
 def fill(cassowary=1):
     kept["wombat"] = kept.setdefault("quokka", [])

@@ -1,10 +1,10 @@
-"""What the pages say of services that the supervision finds unwell."""
+"""What the pages say of services that the supervision finds unhealthy."""
 
 from pathlib import Path
 
 import pytest
 
-from heapwatch_viewer.unwell import UNWELL, unwell
+from heapwatch_viewer.unhealthy_services import UNHEALTHY, unhealthy_services
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ from heapwatch_viewer.unwell import UNWELL, unwell
     ],
 )
 def test_one_line_says_it(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / UNWELL).parent.mkdir()
-    (tmp_path / UNWELL).write_text(text)
-    assert unwell({"HEAPWATCH_STATE": str(tmp_path)}) == said
+    (tmp_path / UNHEALTHY).parent.mkdir()
+    (tmp_path / UNHEALTHY).write_text(text)
+    assert unhealthy_services({"HEAPWATCH_STATE": str(tmp_path)}) == said
 
 
 def test_without_supervision_it_says_nothing(tmp_path: Path) -> None:
-    assert unwell({"HEAPWATCH_STATE": str(tmp_path)}) == ""
-    assert unwell({}) == ""
+    assert unhealthy_services({"HEAPWATCH_STATE": str(tmp_path)}) == ""
+    assert unhealthy_services({}) == ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch import lifecycle
-from heapwatch.measure.introspection.alone import has_lock
+from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime.own_files import replace
 from heapwatch.runtime.owned_reads import interpreter_number

@@ -48,7 +48,7 @@ def work() -> None:
     try:
         for name, place in packages:
             load(name, place)
-        from heapwatch.entering.inside import answer_to
+        from heapwatch.entering.agent import answer_to
 
         if not os.path.isdir(folder):
             return

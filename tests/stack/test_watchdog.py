@@ -1,4 +1,4 @@
-"""What the keeper says about services that are unwell."""
+"""What the watchdog says about services that are unhealthy."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import health, keeper
+from heapwatch_stack import health, watchdog
 from heapwatch_stack.settings import Endpoint, Settings
-from heapwatch_viewer.unwell import UNWELL
+from heapwatch_viewer.unhealthy_services import UNHEALTHY
 
 
 def test_a_service_that_is_unhealthy_for_long_is_reported_once_and_so_is_its_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     states = iter(["not answering"] * 2 + ["healthy"] + ["not answering"] * 9 + ["healthy"] * 2)
-    monkeypatch.setattr(keeper, "WATCH_SECONDS", 0.0)
-    monkeypatch.setattr(keeper, "supervised", lambda *_: next(states))
-    watch = keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}))
+    monkeypatch.setattr(watchdog, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(watchdog, "supervised", lambda *_: next(states))
+    watch = watchdog.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}))
     monkeypatch.setattr(watch._supervisor, "processes", lambda: {"alertmanager": {}})
-    (tmp_path / UNWELL).parent.mkdir()
-    (tmp_path / UNWELL).write_text("left by an earlier keeper\n")
+    (tmp_path / UNHEALTHY).parent.mkdir()
+    (tmp_path / UNHEALTHY).write_text("left by an earlier watchdog\n")
     shown = []
     for _ in range(14):
         watch.check()
-        shown.append((tmp_path / UNWELL).read_text())
+        shown.append((tmp_path / UNHEALTHY).read_text())
     # three checks in a row, of which the first three are not; then nine
     assert shown == [""] * 5 + ["alertmanager: not answering\n"] * 7 + [""] * 2
     assert capsys.readouterr().out.splitlines() == [
@@ -36,7 +36,7 @@ def test_a_service_that_is_unhealthy_for_long_is_reported_once_and_so_is_its_rec
 
 
 def test_a_supervisor_that_ends_is_no_error(tmp_path: Path) -> None:
-    keeper.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})).check()
+    watchdog.Watch(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})).check()
 
 
 @pytest.mark.parametrize("ours", [True, False])
