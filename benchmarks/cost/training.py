@@ -31,6 +31,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from collections import deque
@@ -75,24 +76,10 @@ def run() -> Report:
     if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
         return Report([], [Claim("SB3 DQN is slowed by less than 1 %", "not measured", False)], peers.missing)
     from benchmarks.cost.turns import nothing, paired_blocks
-    from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
     columns = "what is called at each step | slowdown | 95 % interval | pairs"
     table = Table("SB3 DQN: slowdown in CPU time", columns)
-    with Watched() as watched:
-        readings = [watched.spent()]
-        pairs = paired_blocks(
-            HeapwatchCallback(watched.watch),
-            _PAIRS,
-            prepare=watched.declare,
-            apart=lambda: watched.sampling,
-            warm_up_seconds=START_SECONDS,
-            on_warm=lambda: readings.append(watched.spent()),
-        )
-        begun, warm, ended = *readings, watched.spent()
-    at_start = warm.samples + warm.threads - begun.samples - begun.threads
-    spent = ended.process - warm.process
-    samples, threads = (ended.samples - warm.samples) / spent, (ended.threads - warm.threads) / spent
+    pairs, samples, threads, at_start = watched_blocks(_PAIRS)
     slowdown, low, high = (share + samples + threads for share in confidence(pairs))
     table.rows.append(_row("heapwatch's callback with everything on", pairs))
     table.rows.append(["its samples", f"{samples:+.2%}", "", ""])
@@ -111,8 +98,43 @@ def run() -> Report:
     return Report([table], [claim], peers.missing)
 
 
+class Blocks(NamedTuple):
+    """The pairs, the shares of samples and threads in the run, and their CPU seconds in its first minutes."""
+
+    pairs: list[Pair]
+    samples: float
+    threads: float
+    at_start: float
+
+
+def watched_blocks(pairs: int, device: str = "cpu") -> Blocks:
+    """Measure the callback with everything on."""
+    from benchmarks.cost.turns import paired_blocks
+    from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
+
+    with Watched() as watched:
+        readings = [watched.spent()]
+        found = paired_blocks(
+            HeapwatchCallback(watched.watch),
+            pairs,
+            prepare=watched.declare,
+            apart=lambda: watched.sampling,
+            warm_up_seconds=START_SECONDS,
+            on_warm=lambda: readings.append(watched.spent()),
+            device=device,
+        )
+        begun, warm, ended = *readings, watched.spent()
+    spent = ended.process - warm.process
+    return Blocks(
+        found,
+        (ended.samples - warm.samples) / spent,
+        (ended.threads - warm.threads) / spent,
+        warm.samples + warm.threads - begun.samples - begun.threads,
+    )
+
+
 class Spent(NamedTuple):
-    """CPU seconds so far: of the process, of the samples, and of the threads beside the calling one."""
+    """CPU seconds so far: of the process, of the samples, and of Python threads beside the calling one."""
 
     process: float
     samples: float
@@ -154,7 +176,7 @@ class Watched:
     def spent(self) -> Spent:
         """What was used up to now; to be called in the training thread."""
         process = time.process_time()
-        return Spent(process, self.sampling, process - time.thread_time())
+        return Spent(process, self.sampling, process - time.thread_time() - _of_native_threads())
 
     def _clock_samples(self) -> None:
         point = self.watch._exporter.safe_point
@@ -174,6 +196,13 @@ class Watched:
         with contextlib.suppress(psutil.NoSuchProcess):
             self._scraper.kill()
         self.watch.stop()
+
+
+def _of_native_threads() -> float:
+    """CPU seconds of the threads that are not Python's: on a GPU, torch computes gradients in one."""
+    ours = {thread.native_id for thread in threading.enumerate()}
+    others = [thread for thread in psutil.Process().threads() if thread.id not in ours]
+    return sum(thread.user_time + thread.system_time for thread in others)
 
 
 def other_tools(peers: Peers) -> dict[str, Callable[[], None]]:

@@ -16,11 +16,11 @@ _BLOCK_STEPS = 40
 _WARM_UP_STEPS = 3000
 
 
-def dqn() -> Any:
-    """Stable-Baselines3's DQN on CartPole, on one thread of a CPU."""
+def dqn(device: str = "cpu") -> Any:
+    """Stable-Baselines3's DQN on CartPole, on one thread of a CPU, and on another device if one is given."""
     torch.set_num_threads(1)
     buffer: dict[str, Any] = {"learning_starts": 1000, "buffer_size": 50_000, "train_freq": 4}
-    return DQN("MlpPolicy", "CartPole-v1", device="cpu", seed=1, **buffer)
+    return DQN("MlpPolicy", "CartPole-v1", device=device, seed=1, **buffer)
 
 
 def paired_blocks(
@@ -33,6 +33,7 @@ def paired_blocks(
     apart: Callable[[], float] = lambda: 0.0,
     warm_up_seconds: float = 0.0,
     on_warm: Callable[[], None] = lambda: None,
+    device: str = "cpu",
 ) -> list[tuple[float, float]]:
     """CPU time of blocks with `party`, run inside `during`, each beside its neighbour with an empty callback.
 
@@ -98,7 +99,7 @@ def paired_blocks(
                     on_warm()
             return len(blocks[True]) + len(blocks[False]) < 2 * pairs
 
-    model = dqn()
+    model = dqn(device)
     prepare(model)
     model.learn(10**9, callback=TakeTurns())
     return list(zip(blocks[True], blocks[False], strict=True))

@@ -16,6 +16,7 @@ CAPACITY = 1000
 BATCH = 16
 DISCOUNT = 0.95
 KEPT_HISTORY = 1000
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Transition(NamedTuple):
@@ -55,7 +56,7 @@ def q_network() -> nn.Module:
         nn.Linear(16 * 7 * 7, 64),
         nn.ReLU(),
         nn.Linear(64, ACTIONS),
-    )
+    ).to(DEVICE)
 
 
 class DQNAgent:
@@ -91,7 +92,7 @@ class DQNAgent:
         if random.random() < self.exploration:
             return random.randrange(ACTIONS)
         with torch.no_grad():
-            return int(self.network(state.unsqueeze(0)).argmax())
+            return int(self.network(state.to(DEVICE).unsqueeze(0)).argmax())
 
     def learn(self) -> torch.Tensor | None:
         """One gradient step; returns the loss with its graph, or None while there is too little memory."""
@@ -99,11 +100,11 @@ class DQNAgent:
         if len(memory) < 4 * BATCH:
             return None
         batch = [memory[random.randrange(len(memory))] for _ in range(BATCH)]
-        states = torch.stack([one.state for one in batch]).detach()
-        following = torch.stack([one.next_state for one in batch]).detach()
-        actions = torch.tensor([[one.action] for one in batch])
-        rewards = torch.tensor([one.reward for one in batch])
-        going_on = torch.tensor([not one.done for one in batch], dtype=torch.float32)
+        states = torch.stack([one.state.detach().to(DEVICE) for one in batch])
+        following = torch.stack([one.next_state.detach().to(DEVICE) for one in batch])
+        actions = torch.tensor([[one.action] for one in batch], device=DEVICE)
+        rewards = torch.tensor([one.reward for one in batch], device=DEVICE)
+        going_on = torch.tensor([not one.done for one in batch], dtype=torch.float32, device=DEVICE)
         with torch.no_grad():
             wanted = rewards + DISCOUNT * going_on * self.target(following).max(dim=1).values
         loss = nn.functional.smooth_l1_loss(self.network(states).gather(1, actions).squeeze(1), wanted)

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from examples.common.leaks import LeakSwitches
-from examples.fire_dqn.agent import Transition
+from examples.fire_dqn.agent import DEVICE, Transition
 from examples.fire_dqn.fire import CHANNELS, SIDE
 
 
@@ -33,12 +33,12 @@ class Leaks:
 
     def _leak_graph(self, trainer: Any, units: int) -> None:
         for _ in range(units):
-            state = torch.ones(16, CHANNELS, SIDE, SIDE)
+            state = torch.ones(16, CHANNELS, SIDE, SIDE, device=DEVICE)
             trainer.tensor_losses.append(trainer.agent.network(state).mean())
 
     def _leak_attached(self, trainer: Any, units: int) -> None:
         for _ in range(units):
-            state = torch.ones(CHANNELS, SIDE, SIDE)
+            state = torch.ones(CHANNELS, SIDE, SIDE, device=DEVICE)
             seen = state + trainer.agent.network(state.unsqueeze(0)).mean()
             trainer.agent.memory.buffer.append(Transition(seen, 0, 0.0, seen, False))
 

@@ -108,7 +108,8 @@ class Exporter:
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
-        process, gpu = ProcessCollector(tree, lambda: unique.workers), GpuCollector(self.failures, tree)
+        process = ProcessCollector(tree, lambda: unique.workers)
+        self._gpu = gpu = GpuCollector(self.failures, tree)
         self._costly: list[Collector] = [unique, process, gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
@@ -331,6 +332,7 @@ class Exporter:
             self.server = None
         self.safe_point.stop()
         self.explainer.stop()
+        self._gpu.close()
 
     def _conclusion(self) -> str:
         """What was found, in a line. What a memory report found is not contradicted at the end."""

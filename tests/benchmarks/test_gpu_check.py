@@ -18,6 +18,10 @@ from tests.exporters.collectors.test_gpu import Gpu, Nvml
 GB, STEP = 10**9, 40_000_000
 
 
+def memory(used):
+    return types.SimpleNamespace(used=used, total=80 * GB, free=79 * GB - used, reserved=GB)
+
+
 class Device:
     """A GPU on which this process, a child of it and a foreign one hold memory."""
 
@@ -26,9 +30,7 @@ class Device:
         self.pool, self.worker, self.foreign = 0, 0, 3 * GB
         self.gpu = Gpu(0)
         self.library = Nvml(self.gpu)
-        self.library.nvmlDeviceGetMemoryInfo = lambda gpu: types.SimpleNamespace(
-            used=sum(self.held().values()) + 100_000_000, total=80 * GB
-        )
+        self.library.nvmlDeviceGetMemoryInfo = lambda *_: memory(sum(self.held().values()) + 100_000_000)
         cuda = types.SimpleNamespace(
             is_initialized=lambda: True,
             device_count=lambda: 1,
@@ -85,7 +87,7 @@ def test_every_part_that_can_leak_has_a_leak():
 
 
 def test_a_device_on_which_processes_are_not_listed(device, monkeypatch):
-    device.library.nvmlDeviceGetMemoryInfo = lambda gpu: types.SimpleNamespace(used=9 * GB, total=80 * GB)
+    device.library.nvmlDeviceGetMemoryInfo = lambda *_: memory(9 * GB)
     check = Check()
     quiet = gpu_leaks.Leak("a pool", "0 other_pools", lambda stack: pytest.fail("was tried"))
     monkeypatch.setattr(gpu_check, "leaks", lambda _: [quiet])
@@ -135,3 +137,35 @@ def test_without_a_gpu_one_line_says_why(monkeypatch, capsys):
     assert said.err.count("\n") == 1
     assert said.err.startswith("gpu-test needs a GPU: torch ")
     assert "not installed" in gpu_check.refusal(None)
+
+
+def saying(monkeypatch, status, *lines):
+    done = types.SimpleNamespace(returncode=status, stdout="".join(f"{line}\n" for line in lines))
+    monkeypatch.setattr(gpu_check.subprocess, "run", lambda *_, **__: done)
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "failed"),
+    [
+        (0, ["4 passed", "5000"], 0),
+        (0, ["4 passed", "0"], 1),  # on the CPU
+        (1, ["1 failed", "5000"], 1),
+        (1, ["Traceback"], 1),
+        (-11, [], 1),
+    ],
+)
+def test_an_adapter_is_good_if_its_tests_pass_and_use_the_gpu(monkeypatch, status, lines, failed):
+    monkeypatch.setattr(gpu_check, "ADAPTERS", ("pytest",))
+    saying(monkeypatch, status, *lines)
+    check = Check()
+    gpu_check.adapters(check)
+    assert check.failed == failed
+
+
+def test_an_adapter_whose_framework_is_missing_is_not_run(monkeypatch):
+    monkeypatch.setattr(gpu_check, "ADAPTERS", ("no_such_framework",))
+    check = Check()
+    gpu_check.adapters(check)
+    assert check.table.rows == [
+        ["not run", "adapter for no_such_framework", "no_such_framework is not installed", ""]
+    ]

@@ -6,7 +6,8 @@ from tests.dashboards.trainers import Trainer
 TOTAL = 24e9
 CONTEXT = 0.45e9
 OTHER_PROCESSES = 0.3e9
-HIDDEN = 0.2e9
+HIDDEN = 0.05e9
+DRIVER = 0.15e9
 
 Values = list[Value]
 
@@ -37,7 +38,8 @@ def gpu(
         "unattributed": flat(HIDDEN),
     }
     everybody = _added(*parts.values())
-    parts["free"] = [None if value is None else TOTAL - value for value in everybody]
+    parts["driver"] = flat(DRIVER)
+    parts["free"] = [None if value is None else TOTAL - DRIVER - value for value in everybody]
     for part, values in parts.items():
         trainer.add("trainer_gpu_memory_part_bytes", values, device=device, part=part)
     judged = {"jax_in_use", "cupy_in_use", "other_pools", "workers", "other_processes", "unattributed"}

@@ -22,7 +22,7 @@ def held(rank: int, **parts: int) -> list[dict[str, str]]:
     series |= {
         f'trainer_gpu_info{{{of}, device="0", uuid="GPU-a", name="A10G", driver="1"}}': 1,
         f'trainer_gpu_memory_total_bytes{{{of}, device="0"}}': 24,
-        f'trainer_gpu_memory_used_bytes{{{of}, device="0"}}': 24 - parts["free"],
+        f'trainer_gpu_memory_used_bytes{{{of}, device="0"}}': 24 - parts["free"] - parts["driver"],
         f"up{{{of}}}": 1,
         f"job:trainer_verdict:state{{{of}}}": 1,
     }
@@ -31,7 +31,15 @@ def held(rank: int, **parts: int) -> list[dict[str, str]]:
 
 RANKS = [
     *held(
-        0, torch_in_use=6, torch_cached=1, context=1, other_pools=2, other_processes=4, unattributed=1, free=9
+        0,
+        torch_in_use=6,
+        torch_cached=1,
+        context=1,
+        other_pools=2,
+        other_processes=3,
+        unattributed=1,
+        driver=1,
+        free=9,
     ),
     *held(
         1,
@@ -39,8 +47,9 @@ RANKS = [
         torch_cached=0,
         context=1,
         other_pools=0,
-        other_processes=11,
+        other_processes=10,
         unattributed=1,
+        driver=1,
         free=9,
     ),
 ]

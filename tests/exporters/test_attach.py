@@ -83,7 +83,9 @@ def one_gpu(monkeypatch):
         "nvmlDeviceGetUUID": "GPU-1",
         "nvmlDeviceGetName": "H200",
         "nvmlSystemGetDriverVersion": "570",
-        "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=9_000_000_000, total=80_000_000_000),
+        "nvmlDeviceGetMemoryInfo": SimpleNamespace(
+            used=9_000_000_000, total=80_000_000_000, free=70_000_000_000, reserved=1_000_000_000
+        ),
         "nvmlDeviceGetComputeRunningProcesses": processes,
     }
     for name, answer in answers.items():

@@ -24,12 +24,15 @@ from tests.harmless import PATIENCE_SECONDS
 from tests.support.repository import python_path
 
 ROOT = Path(__file__).parents[2]
-# By the file: the library that it needs, and the programs in it.
+GPU = "torch with a GPU"
+# By the file: what it needs, and the programs in it.
 _FILES = {
     "tensors": (
         "torch",
         ("gradients", "graphs", "storages", "several_threads", "training_thread", "loading", "compiling"),
     ),
+    "cuda": (GPU, ("cuda_training", "cuda_streams", "cuda_graphs", "cuda_loading")),
+    "cupy_arrays": ("cupy", ("cupy_arrays",)),
     "tensor_dicts": ("tensordict", ("tensor_dicts",)),
     "arrays": ("numpy", ("arrays",)),
     "tables": ("pandas", ("tables",)),
@@ -40,10 +43,10 @@ _FILES = {
         ("containers", "instances", "functions", "traced", "signals", "forks", "foreign"),
     ),
 }
-# By the name of a program: its file and the library.
+# By the name of a program: its file and what it needs.
 PROGRAMS = {name: (file, library) for file, (library, names) in _FILES.items() for name in names}
 # What C code of torch changes fastest is also read by the readers alone, which come around more often then.
-READ_FAST = ("gradients", "graphs", "storages", "training_thread")
+READ_FAST = ("gradients", "graphs", "storages", "training_thread", "cuda_training", "cuda_graphs")
 PROFILED = ("traced",)  # by themselves: no window begins there
 # For imports, on a loaded machine; a program that hangs later ends itself.
 _START_SECONDS = 600
@@ -71,7 +74,7 @@ def run(one: Run, seconds: float, preload: str = "") -> tuple[int, str]:
     """
     program = f"{PROGRAMS[one.name][0]}.{one.name}"
     arguments = ["-X", "faulthandler", "-m", "tests.harmless.program", program, str(seconds), one.who]
-    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=python_path())
+    environment = dict(os.environ, PYTHONMALLOC="debug", PYTHONPATH=_path())
     if preload:
         # The debugging allocator would stand before it.
         environment |= {"LD_PRELOAD": preload, "PYTHONMALLOC": "malloc"}
@@ -91,14 +94,18 @@ def run(one: Run, seconds: float, preload: str = "") -> tuple[int, str]:
     return done.returncode, done.stdout.decode(errors="replace")
 
 
+def _path() -> str:
+    return os.pathsep.join(filter(None, [python_path(), os.environ.get("PYTHONPATH")]))
+
+
 def wanted(pythons: list[str], only: list[str], *, windows: bool) -> Iterator[tuple[Run, str | None]]:
-    """The runs, each with the module that is missing for it, if any."""
+    """The runs, each with what is missing for it, if anything."""
     for python in pythons:
-        for name, (_, library) in PROGRAMS.items():
+        for name, (_, need) in PROGRAMS.items():
             if (only and name not in only) or (windows and name in PROFILED):
                 continue
-            needed = [library, "memray"] if windows else [library]
-            missing = next((module for module in needed if not has(python, module)), None)
+            needed = [need, "memray"] if windows else [need]
+            missing = next((one for one in needed if not has(python, one)), None)
             if windows:
                 yield Run(python, name, "windows"), missing
                 continue
@@ -106,9 +113,12 @@ def wanted(pythons: list[str], only: list[str], *, windows: bool) -> Iterator[tu
                 yield Run(python, name, who), missing
 
 
-def has(python: str, module: str) -> bool:
-    """Whether a Python has a module installed."""
-    found = f"import sys, importlib.util; sys.exit(importlib.util.find_spec({module!r}) is None)"
+def has(python: str, need: str) -> bool:
+    """Whether a Python has a module installed, or torch that sees a GPU."""
+    found = f"import sys, importlib.util; sys.exit(importlib.util.find_spec({need!r}) is None)"
+    if need in (GPU, "cupy"):
+        library = "torch" if need == GPU else need
+        found = f"import sys, {library}; sys.exit(not {library}.cuda.is_available())"
     return subprocess.run([python, "-c", found], capture_output=True, check=False).returncode == 0
 
 
@@ -132,7 +142,7 @@ def main() -> int:
             if missing is None:
                 started.append((one, pool.submit(run, one, arguments.seconds, preload)))
             else:
-                print(f"not run  {one.python} {one}: {missing} is not installed", flush=True)
+                print(f"not run  {one.python} {one}: there is no {missing}", flush=True)
         for one, outcome in started:
             code, output = outcome.result()
             reported = next((line for line in output.splitlines() if line.startswith(f"{one.name}: ")), "")

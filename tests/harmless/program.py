@@ -43,6 +43,13 @@ def _unraisable(arguments: Any) -> None:
     _failures.append(f"{arguments.exc_type.__name__}: {arguments.exc_value} ({where})")
 
 
+def _kept(obj: object) -> str:
+    """What an object is, and what refers to it."""
+    holders = [one for one in gc.get_referrers(obj) if one is not sys._getframe(1)]
+    texts = [f"{type(one).__name__} {getattr(one, 'f_code', '')}".strip() for one in holders]
+    return f"{type(obj).__name__} by {', '.join(texts) or 'no object'}"
+
+
 def main(program: str, seconds: float, who: str = "all") -> int:
     """Run the program for this long; returns the exit code."""
     threading.excepthook = _failed
@@ -62,11 +69,12 @@ def main(program: str, seconds: float, who: str = "all") -> int:
         count += 1
     readers.stop()
     steps.close()
+    del steps  # some versions of Python keep what a closed generator refers to
     sys.setswitchinterval(0.005)
     held.clear()
     gc.collect()
     gc.collect()
-    kept = [type(obj).__name__ for reference in dropped if (obj := reference()) is not None]
+    kept = [_kept(obj) for reference in dropped if (obj := reference()) is not None]
     print(f"{name}: {count} steps, {readers.told()}, {len(dropped)} dropped, {len(kept)} of them kept")
     problems = [*_failures, *readers.problems(who)]
     if kept:

@@ -14,15 +14,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from heapwatch import Watch
+from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.tracing.native import WINDOW_SECONDS, NativeTracer
 from heapwatch.explain.weigh import traits_of
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.containers import array_bytes, items_in, shape_of
 from heapwatch.measure.introspection.layout import classes, layout_of
 from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.foreign import reader_of
 from heapwatch.measure.sizing.graph import has_graph, read_graphs
@@ -31,6 +34,7 @@ from heapwatch.measure.sizing.replay_buffers import attached_tensors, contents_o
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.tensor_storage import Storages, tensor_parts
 from heapwatch.measure.sizing.traversal import OutOfTime
+from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
 
 _FEWEST_ROUNDS = 3
@@ -57,6 +61,8 @@ class Readers:
             extra_roots=lambda: [Root("held", "held", lambda: held)],
             reads=self._reads,
         )
+        self._failures = Failures()
+        self._gpus = GpuCollector(self._failures, ProcessTree())
         self._threads: list[threading.Thread] = []
 
     def start(self, who: str) -> None:
@@ -94,10 +100,13 @@ class Readers:
     def problems(self, who: str) -> list[str]:
         """Errors of the library itself, and what was read too few times."""
         alive = [f"{thread.name} did not end" for thread in self._threads if thread.is_alive()]
-        return self._errors[:5] + alive + [f"too few times: {counted}" for counted in self.few(who)]
+        failed = [f"failures: {dict(self._failures.counts)}"] if self._failures.counts else []
+        few = [f"too few times: {counted}" for counted in self.few(who)]
+        return self._errors[:5] + alive + failed + few
 
     def _repeat(self, read: Any) -> None:
         while not self._stopped.is_set():
+            allow_capture()
             try:
                 read()
             except Exception:
@@ -126,6 +135,7 @@ class Readers:
                 finally:
                     self._counts[measure.__name__.strip("_")] += 1
         value = None
+        list(self._gpus.collect())
         large_objects(1e4)
         watched = [getattr(sys.modules.get("torch"), "Tensor", dict), type("Own", (), {})]
         InstanceCounter([*watched, *classes("numpy", "ndarray")]).take()

@@ -21,8 +21,8 @@ RUNS += [(name, "windows") for name in ("forks", "several_threads")]
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("name", "who"), RUNS)
 def test_a_program_that_changes_everything_is_not_harmed(name: str, who: str) -> None:
-    _, library = PROGRAMS[name]
-    if not has(sys.executable, library):
-        pytest.skip(f"{library} is not installed")
+    _, need = PROGRAMS[name]
+    if not has(sys.executable, need):
+        pytest.skip(f"there is no {need}")
     code, output = run(Run(sys.executable, name, who), SECONDS)
     assert code == 0, output[-6000:]

@@ -41,14 +41,13 @@ def _once(series: str) -> str:
 
 TOTAL_SUM = _once(select("trainer_gpu_memory_total_bytes"))
 FREE_SUM = _once(select("trainer_gpu_memory_part_bytes", part="free"))
-_USED_SUM = _once(select("trainer_gpu_memory_used_bytes"))
 # The remainder, so that all parts add up even if memory cannot be attributed to processes.
-_OF_TRAINERS = select("trainer_gpu_memory_part_bytes", 'part!~"free|other_processes|unattributed"')
-REST_SUM = f"clamp_min({_USED_SUM} - ({total(_OF_TRAINERS)} or 0 * {_USED_SUM}), 0)"
+_OF_TRAINERS = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|other_processes|unattributed"')
+REST_SUM = f"clamp_min({TOTAL_SUM} - {FREE_SUM} - ({total(_OF_TRAINERS)} or 0 * {FREE_SUM}), 0)"
 
 # Parts, and the verdict on each.
 PARTS = max_by(_PART, select("trainer_gpu_memory_part_bytes"))
-NOT_OF_TORCH = max_by(_PART, select("trainer_gpu_memory_part_bytes", 'part!~"free|context|torch_.*"'))
+NOT_OF_TORCH = max_by(_PART, select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|torch_.*"'))
 
 
 def _of_part(of_component: str) -> str:
@@ -64,7 +63,7 @@ _OF_GPU = f'resource="gpu_memory", {_NOT_RESERVED}'
 _LEAKS = select("ALERTS", _OF_GPU, kind="leak", alertstate="firing")
 _GROWS = select("ALERTS", _OF_GPU, 'kind=~"leak|growth"')
 _FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation")
-_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|context|(jax|cupy)_cached"')
+_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|(jax|cupy)_cached"')
 _WARM = f"on (job, instance) {select('job:trainer_verdict:state')} > 0"
 PART_VERDICT = current(
     max_by(

@@ -18,7 +18,6 @@ from heapwatch.measure.gpu import (
     Pool,
     Processes,
     as_text,
-    initialised_cuda,
     jax_programs,
 )
 from heapwatch.measure.process.process_tree import ProcessTree
@@ -66,6 +65,10 @@ class GpuCollector:
             self._session.disconnect()
         return families.values()
 
+    def close(self) -> None:
+        """Close the connection to the driver; the next reading opens a new one."""
+        self._session.disconnect()
+
     def _pools(self, library: str, read: Callable[[], dict[int, Pool]]) -> dict[int, Pool]:
         try:
             return read()
@@ -75,11 +78,11 @@ class GpuCollector:
 
     def _library(self, pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
         try:
-            devices = self._session.devices()
+            devices = self._session.in_cuda_order()
         except self._session.library.NVMLError as error:
             self._fail("driver", error)
             return
-        for index, name in enumerate(_as_torch_orders(devices)):
+        for index, name in enumerate(devices):
             on_it = {library: found[index] for library, found in pools.items() if index in found}
             try:
                 yield from self._device(str(index), name, on_it)
@@ -98,14 +101,14 @@ class GpuCollector:
         for metric, read in _FIELDS.items():
             if (value := self._field(label, metric, read, gpu)) is not None:
                 yield metric, [label], value
-        memory = self._field(label, "memory", lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu), gpu)
+        memory = self._field(label, "memory", lambda nvml, gpu: self._session.memory(gpu), gpu)
         processes = self._field(label, "processes", self._processes, gpu)
         if processes is not None and processes.own is not None:
             yield "trainer_gpu_process_memory_bytes", [label], processes.own + processes.workers
         if memory is not None:
             yield "trainer_gpu_memory_used_bytes", [label], memory.used
             yield "trainer_gpu_memory_total_bytes", [label], memory.total
-            parts = self._parts[identity[0]].divide(memory.total, memory.used, pools, processes)
+            parts = self._parts[identity[0]].divide(memory, pools, processes)
             for part, value in parts.items():
                 yield "trainer_gpu_memory_part_bytes", [label, part], value
 
@@ -170,15 +173,6 @@ def _allocators(pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
 def _identity(nvml: Any, gpu: Any) -> list[str]:
     asked = nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu), nvml.nvmlSystemGetDriverVersion()
     return [as_text(answer) for answer in asked]
-
-
-def _as_torch_orders(devices: list[DeviceName]) -> list[DeviceName]:
-    """Devices by UUID if torch reports it: CUDA sorts them by speed, NVML by bus."""
-    cuda = initialised_cuda()
-    if cuda is None or not devices or any(isinstance(name, str) for name in devices):
-        return devices
-    found = [getattr(cuda.get_device_properties(index), "uuid", None) for index in range(cuda.device_count())]
-    return [f"GPU-{uuid}" for uuid in found] if all(found) else devices
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:

@@ -14,6 +14,7 @@ from heapwatch.explain.findings import (
     Explanation,
     Finding,
     FindingKind,
+    growth_text,
     ranked,
     size_text,
 )
@@ -83,8 +84,18 @@ def explain(
     named = _rate_of([found for found in reported if found.kind != "native"])
     share = min(1.0, named / rate) if rate > 0 else 1.0
     verdict, detail = _verdict(levels, reported, since_startup, None if rounds else walked)
-    left = levels.time_left if verdict in _GROW_ON else None
-    return Explanation(verdict, seconds, rate, share, ranked(reported)[:_MOST_FINDINGS], detail, left)
+    left, ends_on_gpu = levels.time_left if verdict in _GROW_ON else (None, False)
+    return Explanation(
+        verdict,
+        seconds,
+        rate,
+        share,
+        ranked(reported)[:_MOST_FINDINGS],
+        detail,
+        left,
+        gpu_growth_bytes_per_minute=levels.gpu_per_minute,
+        ends_on_gpu=ends_on_gpu,
+    )
 
 
 def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
@@ -92,9 +103,9 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
     rate = explanation.growth_bytes_per_minute
     residual = rate - _rate_of(measured)
-    if residual <= EXPLAINED * rate or not _continues(levels.own):
+    if residual <= EXPLAINED * rate or not _continues(levels):
         return False
-    return levels.matters(residual) and residual / 60 * levels.own.span >= MATERIAL_BYTES
+    return levels.matters(residual) and residual / 60 * levels.faster[1].span >= MATERIAL_BYTES
 
 
 def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) -> Finding:
@@ -200,9 +211,12 @@ def _verdict(
     if any(finding.is_leak for finding in findings):
         return "leak", ""
     if any(finding.fits is False for finding in findings):
-        return "will not fit", f"{size_text(levels.left)} of memory is left."
+        which = "GPU memory" if levels.is_on_gpu else "memory"
+        return "will not fit", f"{size_text(levels.left)} of {which} is left."
     rate, fast = levels.per_minute, levels.rises_fast_by
-    grows = f"Memory grows by {size_text(max(rate, fast))}/min." if levels.matters(max(rate, fast)) else ""
+    grows = ""
+    if levels.matters(max(rate, fast)):
+        grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
         return "too early", _joined(grows, left, _searched(walked))
@@ -218,7 +232,7 @@ def _verdict(
         filling = any(not _is_full(finding) for finding in buffers)
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
     if not rises:
-        rising = levels.own.rising or levels.workers.rising
+        rising = any(growth.rising for _, growth in levels.parts)
         if levels.grown < (_NOISE_BYTES if rising else levels.material):
             return "healthy", f"Memory use is {size_text(levels.resident)}."
         if not rising and levels.slowed_down:
@@ -284,7 +298,7 @@ def _workers(levels: Levels) -> list[Finding]:
 def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
     """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
     residual = _residual(findings, levels)
-    if not (residual and _continues(levels.own)):
+    if not (residual and _continues(levels)):
         return findings
     by_path = {candidate.known.path: candidate for candidate in candidates}
     opaque = []
@@ -304,18 +318,18 @@ def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: 
         same, key=lambda one: (one[3].site is not None, _is_name(one[3].known.path), one[1])
     )
     chosen = findings[at]
-    grown = residual / 60 * levels.own.span
+    grown = residual / 60 * levels.faster[1].span
     # An autograd graph is known to hold much memory. For other objects, container and process must both grow
     # steadily.
-    spans = (candidate.growth.span, levels.own.span)
-    steady = min(spans) >= _COUNTED_SPAN and levels.own.lasting >= _STEADY and candidate.rising
+    spans = (candidate.growth.span, levels.faster[1].span)
+    steady = min(spans) >= _COUNTED_SPAN and levels.faster[1].lasting >= _STEADY and candidate.rising
     certain = grown >= MATERIAL_BYTES and (candidate.traits.graph or steady)
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),
         bytes_per_minute=chosen.bytes_per_minute + residual,
         inferred=True,
-        is_leak=chosen.is_leak or certain or OWN in levels.leaks,
+        is_leak=chosen.is_leak or certain or ("gpu" if levels.is_on_gpu else OWN) in levels.leaks,
     )
     return findings
 
@@ -339,10 +353,8 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
         if residual:
             if found.inferred:
                 found = replace(found, bytes_per_minute=min(residual, found.bytes_per_minute))
-            grown = found.bytes_per_minute / 60 * levels.own.span
-            leaks = (
-                _continues(levels.own) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
-            )
+            grown = found.bytes_per_minute / 60 * levels.faster[1].span
+            leaks = _continues(levels) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
             findings = [*findings, replace(found, is_leak=leaks)]
     return findings
 
@@ -360,7 +372,7 @@ def _unnamed(
     says how to allow it.
     """
     residual, memory = _residual(findings, levels), levels.memory
-    if not (residual and _continues(levels.own)):
+    if not (residual and _continues(levels)):
         return []
     kind: FindingKind = "native"
     counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
@@ -395,8 +407,9 @@ def _unnamed(
     ]
 
 
-def _continues(growth: FloorGrowth) -> bool:
-    """Whether the process has grown for long enough."""
+def _continues(levels: Levels) -> bool:
+    """Whether the process, or its GPU memory, has grown for long enough."""
+    _, growth = levels.faster
     return growth.rising and growth.span >= _MEASURED_SPAN
 
 

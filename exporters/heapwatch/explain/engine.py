@@ -25,6 +25,7 @@ from heapwatch.explain.tracing.native import NativeTracer
 from heapwatch.explain.tracing.python import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.process.own_time import own_time
@@ -173,6 +174,7 @@ class Explainer:
         return self.latest
 
     def _read_again(self) -> None:
+        allow_capture()
         self._read_memory()
         for known in list(self.inventory.known.values()):
             known.due = 0.0
@@ -182,6 +184,7 @@ class Explainer:
 
     def tick(self) -> float:
         """Do one slice of what is due; returns the seconds until the next."""
+        allow_capture()
         now = self._clock()
         began = self._spent()
         if self._is_due("memory", now, self._schedule.reading):
@@ -302,6 +305,7 @@ class Explainer:
             if self._stopped.is_set():
                 self.native.stop()
                 self.workers.stop()
+                self.memory.close()
                 return
             try:
                 if asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from heapwatch.analysis.leak import MATERIAL_BYTES, MATERIAL_SHARE
 from heapwatch.explain.findings import TimeLeft
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.series import FloorGrowth, LevelSeries
+from heapwatch.explain.series import NO_GROWTH, FloorGrowth, LevelSeries
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
 
@@ -152,6 +153,23 @@ class Levels:
         return self.memory.workers.growth(max(self.startup_end, started) if lasts else self.startup_end)
 
     @cached_property
+    def faster(self) -> tuple[LevelSeries, FloorGrowth]:
+        """Of the process's own memory and its GPU memory the one that grows faster, with its growth."""
+        own, _, gpu = self.parts
+        return gpu if self.is_on_gpu else own
+
+    @cached_property
+    def is_on_gpu(self) -> bool:
+        """Whether the process's GPU memory grows faster than all its other memory."""
+        (_, own), (_, workers), (_, gpu) = self.parts
+        return gpu.per_second > own.per_second + workers.per_second
+
+    @property
+    def gpu_per_minute(self) -> float:
+        """Growth in bytes a minute of GPU memory."""
+        return 60 * self.parts[2][1].per_second
+
+    @cached_property
     def parts(self) -> tuple[tuple[LevelSeries, FloorGrowth], ...]:
         """The process, its child processes and its GPU memory, with their growth."""
         gpu = self.memory.gpu.growth(self.startup_end)
@@ -204,25 +222,52 @@ class Levels:
     @cached_property
     def growing_seconds(self) -> float:
         """How long memory has grown: since its rise began, if it stood still before."""
-        return self.now - max(self.startup_end, self.memory.own.rise_began(self.startup_end))
+        series, _ = self.faster
+        return self.now - max(self.startup_end, series.rise_began(self.startup_end))
+
+    @cached_property
+    def left(self) -> float:
+        """Bytes that can still be taken of the memory that grows faster; infinity where that is unknown."""
+        if not self.is_on_gpu:
+            return self._ram_left
+        device, _ = self._fullest
+        return self.memory.gpu_left.get(device, math.inf)
 
     @property
-    def left(self) -> float:
+    def _fullest(self) -> tuple[int, FloorGrowth]:
+        """The GPU on which memory grows fastest."""
+        growths = [(at, level.growth(self.startup_end)) for at, level in self.memory.devices.items()]
+        return max(growths, key=lambda one: one[1].per_second, default=(0, NO_GROWTH))
+
+    @property
+    def _ram_left(self) -> float:
         """Bytes that this process and its child processes can still take."""
         held = self.resident + (self.memory.workers.last or 0.0)
         most = self.memory.limit if self.memory.ceiling is None else self.memory.ceiling
         return max(0.0, most - held)
 
     @cached_property
-    def time_left(self) -> TimeLeft | None:
-        """The time until the memory is used up; None while no growth is sure, or if it is a week or more."""
-        sure = [growth for growth in (self.own, self.workers) if growth.rising and growth.span >= _SURE_SPAN]
+    def time_left(self) -> tuple[TimeLeft | None, bool]:
+        """The time until the memory is used up, and whether it is that of a GPU, which may end first.
+
+        The time is None while no growth is sure, or if it is a week or more.
+        """
+        device, growth = self._fullest
+        ram = self._until(self._ram_left, self.own, self.workers)
+        gpu = self._until(self.memory.gpu_left.get(device, math.inf), growth)
+        if gpu is None or (ram is not None and ram.most < gpu.most):
+            return ram, False
+        return gpu, True
+
+    def _until(self, left: float, *growths: FloorGrowth) -> TimeLeft | None:
+        """The time until so many bytes are taken by what grows."""
+        sure = [growth for growth in growths if growth.rising and growth.span >= _SURE_SPAN]
         slow = sum(growth.per_second * min(1.0, growth.lasting) for growth in sure)
         fast = sum(growth.per_second * max(1.0, growth.lasting) for growth in sure)
         if slow <= 0 or not self.matters(60 * fast):
             return None
         unsure = 1 + _UNSURE_SECONDS / max(growth.span for growth in sure)
-        least, most = self.left / fast / unsure, self.left / slow * unsure
+        least, most = left / fast / unsure, left / slow * unsure
         return TimeLeft(least, most) if least < _LONGEST_AHEAD else None
 
     def recent_per_minute(self, seconds: float) -> float:

@@ -16,6 +16,7 @@ _LEAST_SHARE = 0.005
 # Unit, its seconds, and the time from which on the next unit is used.
 _UNITS = (("s", 1, 120.0), ("min", 60, 7200.0), ("h", 3600, 172_800.0), ("days", 86400, float("inf")))
 _LEAST_RATE = 1000.0  # bytes a minute; growth below it is not mentioned
+_ON_GPU, _ALSO_ON_GPU = 0.95, 0.05  # shares of the growth
 _HOW_TO_READ = (
     "Another thread may have been changing them; `watch.step()` in the training thread lets them be read"
 )
@@ -87,7 +88,9 @@ class Explanation:
     """The verdict on a process and its findings, sorted by `ranked`.
 
     Attributes:
+        gpu_growth_bytes_per_minute: the part of the growth that is memory of GPUs.
         time_left: until memory reaches its limit; None unless its growth is sure.
+        ends_on_gpu: whether it is the memory of a GPU that ends then.
         unread: what could not be read the last time, since another thread might have been changing it.
 
     """
@@ -100,6 +103,8 @@ class Explanation:
     detail: str = ""
     time_left: TimeLeft | None = None
     unread: tuple[str, ...] = ()
+    gpu_growth_bytes_per_minute: float = 0.0
+    ends_on_gpu: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -110,7 +115,9 @@ class Explanation:
             "detail": self.detail,
             "seconds": round(self.seconds, 1),
             "growth_bytes_per_minute": round(self.growth_bytes_per_minute),
+            "gpu_growth_bytes_per_minute": round(self.gpu_growth_bytes_per_minute),
             "time_to_limit_seconds": left and {"least": round(left.least), "most": round(left.most)},
+            "ends_on_gpu": self.ends_on_gpu,
             "explained_share": round(self.explained_share, 3),
             "findings": [finding.as_json() for finding in self.findings],
             "unread": list(self.unread),
@@ -155,17 +162,16 @@ def foremost(explanation: Explanation) -> Finding | None:
 def message(explanation: Explanation) -> str:
     """The explanation in one line."""
     verdict, first = explanation.verdict, foremost(explanation)
-    grown = explanation.growth_bytes_per_minute
-    grows = f"Memory grows by {size_text(grown)}/min." if grown >= _LEAST_RATE else ""
+    grows = growth_text(explanation.growth_bytes_per_minute, explanation.gpu_growth_bytes_per_minute)
     so_far = f"So far, {described(first)}" if first else ""
-    left = time_left_text(explanation.time_left)
+    left = time_left_text(explanation.time_left, on_gpu=explanation.ends_on_gpu)
     if verdict == "too early":
         after = f" after {_duration(explanation.seconds)}" if explanation.seconds else ""
         said = [f"Too early to tell{after}.", explanation.detail, so_far, left]
     elif verdict == "healthy":
         said = ["Nothing leaks.", explanation.detail]
     elif verdict == "warm-up":
-        rate = f" by {size_text(grown)}/min" if grows else ""
+        rate = f" by {size_text(explanation.growth_bytes_per_minute)}/min" if grows else ""
         said = [f"No leak. Memory grew{rate} and slows down: a warm-up."]
     elif verdict == "growing":
         said = [explanation.detail, so_far, left]
@@ -250,9 +256,20 @@ def _filling(explanation: Explanation) -> str:
     return f"{state}{_filled_at(finding)}; it would hold {full} when full."
 
 
-def time_left_text(left: TimeLeft | None) -> str:
+def growth_text(grown: float, on_gpu: float) -> str:
+    """Such as "GPU memory grows by 2 GB/min."; empty if the growth, in bytes a minute, is not material."""
+    if grown < _LEAST_RATE:
+        return ""
+    if on_gpu < _ON_GPU * grown:
+        part = f", {size_text(on_gpu)}/min of it on GPUs" if on_gpu > _ALSO_ON_GPU * grown else ""
+        return f"Memory grows by {size_text(grown)}/min{part}."
+    return f"GPU memory grows by {size_text(grown)}/min."
+
+
+def time_left_text(left: TimeLeft | None, *, on_gpu: bool = False) -> str:
     """Such as "Memory ends in 40 to 60 min at this rate."; empty if it is not known."""
-    return f"Memory ends in {range_text(left)} at this rate." if left is not None else ""
+    which = "GPU memory" if on_gpu else "Memory"
+    return f"{which} ends in {range_text(left)} at this rate." if left is not None else ""
 
 
 def range_text(left: TimeLeft) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +22,7 @@ from heapwatch.analysis.readings import Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.gpu import POOLS
+from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.process.process_tree import descendants, private_bytes
@@ -56,6 +56,8 @@ class ProcessMemory:
         used: memory that the C allocator has handed out, touched or not.
         retained: freed memory that the C allocator keeps resident, at most.
         gpu: memory that the allocators of torch, JAX and CuPy have handed out on GPUs.
+        devices: the same of each GPU, by its number.
+        gpu_left: bytes that they can still hand out on each GPU; without those where that is unknown.
         workers: resident memory of all child processes that belongs to no file.
         processes: number of child processes.
         steps: number of steps that the program has counted.
@@ -82,6 +84,10 @@ class ProcessMemory:
         self.used = LevelSeries()
         self.retained = LevelSeries()
         self.gpu = LevelSeries()
+        self.devices: defaultdict[int, LevelSeries] = defaultdict(LevelSeries)
+        self.gpu_left: dict[int, int] = {}
+        self._pools: list[dict[int, Pool]] = []
+        self._nvml = NvmlSession()
         self.workers = LevelSeries()
         self.processes = LevelSeries()
         self.steps = LevelSeries()
@@ -98,6 +104,10 @@ class ProcessMemory:
         self._clock = clock
         self._read_resident = ResidentMemory()
         self._due: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Close what was opened for reading; it is opened again if need be."""
+        self._nvml.disconnect()
 
     def reopen(self) -> None:
         """After a fork: read the process that calls."""
@@ -146,6 +156,7 @@ class ProcessMemory:
             (self._read_status, _SHARE),
             (self._read_malloc, _MALLOC_SHARE),
             (self._read_gpu, _SHARE),
+            (self._read_gpu_left, _SHARE),
             (self._read_workers, _WORKERS_SHARE),
             (self._read_free, _SHARE),
         ):
@@ -178,9 +189,20 @@ class ProcessMemory:
                 series.add(now, held)
 
     def _read_gpu(self, now: float) -> None:
-        pools = [pool for read in POOLS.values() for pool in read().values()]
-        if pools:
-            self.gpu.add(now, sum(pool.in_use for pool in pools))
+        self._pools = [pools for read in POOLS.values() if (pools := read())]
+        in_use: Counter[int] = Counter()
+        for pools in self._pools:
+            in_use.update({device: pool.in_use for device, pool in pools.items()})
+        if in_use:
+            self.gpu.add(now, in_use.total())
+        for device, held in in_use.items():
+            self.devices[device].add(now, held)
+
+    def _read_gpu_left(self, _: float) -> None:
+        left = Counter(free_bytes(self._nvml)) if self._pools else Counter()
+        for pools in self._pools:
+            left.update({device: pool.held - pool.in_use for device, pool in pools.items() if device in left})
+        self.gpu_left = dict(left)
 
     def _read_free(self, now: float) -> None:
         ceiling = (self.resident.last or 0.0) + (self.workers.last or 0.0) + free_memory()

@@ -71,6 +71,8 @@ def _read(document: dict[str, Any]) -> Explanation:
         str(document.get("detail", "")),
         None if left is None else TimeLeft(float(left["least"]), float(left["most"])),
         tuple(map(str, document.get("unread") or ())),
+        float(document.get("gpu_growth_bytes_per_minute", 0.0)),
+        bool(document.get("ends_on_gpu")),
     )
 
 

@@ -238,4 +238,5 @@ def with_names(found: Explanation, inside: Explanation, worker: Worker) -> Expla
         verdict=inside.verdict if inside.verdict in SERIOUS else found.verdict,
         findings=ranked((*added, *others)),
         time_left=found.time_left or inside.time_left,
+        ends_on_gpu=found.ends_on_gpu if found.time_left else inside.ends_on_gpu,
     )

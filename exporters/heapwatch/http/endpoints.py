@@ -24,6 +24,7 @@ from heapwatch.http.guards import Refusal
 from heapwatch.http.index_page import landing_page
 from heapwatch.http.signing import Verifier
 from heapwatch.http.status import Status
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
 from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
@@ -101,6 +102,7 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """Answer the connection's one request."""
+        allow_capture()
         self.close_connection = True
         self.command, self.requestline, self.request_version = "", "", "HTTP/1.1"
         self._read_all = False

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import logging
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 log = logging.getLogger("heapwatch")
 
 # An index as NVML counts, or a UUID (of a MIG instance too; of a GPU also the beginning of it).
 DeviceName = int | str
 _GPU_PLATFORMS = ("gpu", "cuda", "rocm")
+
+
+class DeviceMemory(NamedTuple):
+    """The memory of a device in bytes: `total` is the sum of what is used, free and kept by the driver."""
+
+    total: int
+    used: int
+    free: int
+    reserved: int
 
 
 class NvmlSession:
@@ -62,6 +75,36 @@ class NvmlSession:
             if as_text(self.library.nvmlDeviceGetUUID(handle)).startswith(name):
                 return handle
         raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
+
+    def memory(self, handle: Any) -> DeviceMemory:
+        """The memory of a device, as nvidia-smi tells it.
+
+        Raises:
+            NVMLError: the device is lost, or does not tell.
+
+        """
+        nvml = self.library
+        unknown = nvml.NVMLError_FunctionNotFound, nvml.NVMLError_ArgumentVersionMismatch
+        try:
+            told = nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2)
+        except (*unknown, nvml.NVMLError_NotSupported):  # a driver before 510 counts what it keeps as used
+            told = nvml.nvmlDeviceGetMemoryInfo(handle)
+            return DeviceMemory(told.total, told.used, told.free, 0)
+        return DeviceMemory(told.total, told.used, told.free, told.reserved)
+
+    def in_cuda_order(self) -> list[DeviceName]:
+        """As `devices`, by UUID if torch reports it: CUDA sorts devices by speed, NVML by bus.
+
+        Raises:
+            NVMLError: the library worked before and does not now.
+
+        """
+        devices, cuda = self.devices(), initialised_cuda()
+        if cuda is None or not devices or any(isinstance(name, str) for name in devices):
+            return devices
+        properties = map(cuda.get_device_properties, range(cuda.device_count()))
+        found = [getattr(one, "uuid", None) for one in properties]
+        return [f"GPU-{uuid}" for uuid in found] if all(found) else devices
 
     def disconnect(self) -> None:
         """Close the connection: the next reading opens a new one."""
@@ -143,6 +186,45 @@ def initialised_cuda() -> Any:
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 
+@lru_cache(maxsize=1)
+def _driver() -> Any:
+    """The CUDA driver that the program has loaded.
+
+    Raises:
+        OSError: it has not loaded one.
+
+    """
+    return ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD)
+
+
+_this_thread = threading.local()
+_RELAXED = 2
+_LOOK_SECONDS = 1.0  # looking for a driver that is not there takes 50 us
+_look_again = float("-inf")
+
+
+def allow_capture() -> None:
+    """Keep this thread from ending a capture of a CUDA graph in another one; to be called in each round.
+
+    While a graph is captured, CUDA forbids all threads some calls, such as those that free an older graph,
+    and ends the capture if one is made. This thread makes none by itself. But it refers to objects of the
+    program for a moment, and frees those that the program has dropped meanwhile. The driver's
+    `cuThreadExchangeStreamCaptureMode` exempts a thread.
+    """
+    global _look_again
+    if getattr(_this_thread, "is_exempt", False) or not hasattr(os, "RTLD_NOLOAD"):
+        return
+    now = time.monotonic()
+    if now < _look_again:
+        return
+    try:
+        exchange = _driver().cuThreadExchangeStreamCaptureMode
+    except (OSError, AttributeError):
+        _look_again = now + _LOOK_SECONDS
+        return
+    _this_thread.is_exempt = exchange(ctypes.byref(ctypes.c_int(_RELAXED))) == 0
+
+
 def torch_pools() -> dict[int, Pool]:
     """Torch's caching allocator by device, as torch numbers them. Nothing waits for the device."""
     cuda = initialised_cuda()
@@ -160,6 +242,16 @@ def torch_pools() -> dict[int, Pool]:
             statistics.get("num_alloc_retries") if native else None,
         )
     return pools
+
+
+def free_bytes(session: NvmlSession) -> dict[int, int]:
+    """Bytes of each device that nobody holds, by CUDA's number; empty without NVML."""
+    try:
+        names = session.in_cuda_order()
+        return {at: session.memory(session.handle(name)).free for at, name in enumerate(names)}
+    except Exception:
+        session.disconnect()
+        return {}
 
 
 def jax_programs() -> int | None:
@@ -257,16 +349,19 @@ class GpuParts:
         self._context: int | None = None
 
     def divide(
-        self, total: int, used: int, pools: Mapping[str, Pool], processes: Processes | None
+        self, memory: DeviceMemory, pools: Mapping[str, Pool], processes: Processes | None
     ) -> dict[str, int]:
         """Bytes by part, from those of the device and of each library's pool on it.
 
         Empty where the readings contradict each other, which are not taken at one moment.
 
-        `unattributed` is in use, and no pool and no listed process accounts for it: what the driver keeps,
-        and processes that are hidden, as in a container.
+        `unattributed` is in use, and no pool and no listed process accounts for it: what the driver needs for
+        contexts, and processes that are hidden, as in a container.
         """
-        parts = {"free": total - used}
+        used = memory.used
+        parts = {"free": memory.total - used - memory.reserved}
+        if memory.reserved:
+            parts["driver"] = memory.reserved
         for library, pool in pools.items():
             parts[f"{library}_in_use"] = pool.in_use
             parts[f"{library}_cached"] = pool.held - pool.in_use

@@ -21,6 +21,7 @@ from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import DROP_RESULTS
 from heapwatch.explain.source.sites import Site
 from heapwatch.explain.weigh import weigh
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
 from heapwatch.measure.introspection.source_names import type_of
@@ -239,6 +240,7 @@ def _in_a_thread(work: Callable[[], T]) -> T:
     done: Future[T] = Future()
 
     def run() -> None:
+        allow_capture()
         try:
             done.set_result(work())
         except BaseException as error:

@@ -11,6 +11,7 @@ from opentelemetry.sdk.environment_variables import OTEL_METRIC_EXPORT_INTERVAL
 from opentelemetry.sdk.metrics.export import MetricExportResult
 from prometheus_client import Metric
 
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.otlp.metrics import Encoder
 from heapwatch.runtime import environment
@@ -78,6 +79,7 @@ class Sender:
             logger.removeFilter(logged)
 
     def _send(self, logged: _FirstMessage) -> None:
+        allow_capture()
         logged.text = ""
         try:
             sent = self._exporter.export(self._encoder.batch(self._collect())) is MetricExportResult.SUCCESS

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
@@ -143,6 +144,7 @@ class Journal:
         while not self._stopped.is_set():
             marked = self._wake.wait(_SAMPLE_SECONDS)
             self._wake.clear()
+            allow_capture()
             now = time.monotonic()
             costly = now - fully_read >= _SAMPLE_SECONDS
             fully_read = now if costly else fully_read

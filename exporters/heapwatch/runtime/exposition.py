@@ -13,6 +13,7 @@ from typing import Protocol
 from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
 
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -148,6 +149,7 @@ class _Turn:
         return self._families
 
     def _work(self) -> None:
+        allow_capture()
         while self._waiting:
             self._current = self._waiting.popleft()
             families = self._read(self._current)

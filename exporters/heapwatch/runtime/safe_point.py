@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol, runtime_checkable
 
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import waits_in
 from heapwatch.runtime.failures import Failures, is_trainers
 
@@ -298,6 +299,7 @@ class SafePoint:
 
     def tick(self) -> float:
         """Check once: raise `due` if it is time, log what hangs; returns seconds until the next check."""
+        allow_capture()
         now = self._clock()
         for function in self.on_tick:
             function()

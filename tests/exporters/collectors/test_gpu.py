@@ -1,4 +1,4 @@
-"""NVML by a double that raises the real library's exceptions."""
+"""NVML by a double that raises the real library's exceptions, and answers as it was seen to on an H200."""
 
 import itertools
 import os
@@ -17,6 +17,7 @@ from heapwatch.measure.process.process_tree import ProcessTree
 from tests.exporters import cupy_double
 
 GB = 1e9
+RESERVED = 600_000_000
 
 
 class Gpu:
@@ -58,6 +59,9 @@ class Nvml:
         return len(self.gpus)
 
     def nvmlDeviceGetHandleByIndex(self, index):
+        self._check()
+        if not 0 <= index < len(self.gpus):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         self._check(self.gpus[index], "handle")
         return self.gpus[index]
 
@@ -78,9 +82,16 @@ class Nvml:
         self._check()
         return "570.1"
 
-    def nvmlDeviceGetMemoryInfo(self, gpu):
+    def nvmlDeviceGetMemoryInfo(self, gpu, version=None):
+        """The first version counts what the driver keeps as used, the second one and nvidia-smi do not."""
         self._check(gpu, "memory")
-        return types.SimpleNamespace(used=int((gpu.index + 1) * GB), total=int(80 * GB))
+        total, used = int(80 * GB), int((gpu.index + 1) * GB)
+        told = types.SimpleNamespace(total=total, used=used + RESERVED, free=total - used - RESERVED)
+        if version is not None:
+            self._check(gpu, "memory v2")
+            assert version == pynvml.nvmlMemory_v2
+            told.used, told.reserved = used, RESERVED
+        return told
 
     def nvmlDeviceGetUtilizationRates(self, gpu):
         self._check(gpu, "utilization")
@@ -101,7 +112,7 @@ class Nvml:
 
     def nvmlDeviceGetGraphicsRunningProcesses(self, gpu):
         self._check(gpu, "graphics")
-        return self.nvmlDeviceGetComputeRunningProcesses(gpu)
+        return []
 
 
 FIELDS = {
@@ -171,6 +182,21 @@ def test_a_field_that_is_not_offered_or_fails_drops_alone_and_a_failure_counts(
     assert set(found.by(FIELDS[field], "device")) == {"1"}
     assert all(len(found.by(FIELDS[other], "device")) == 2 for other in FIELDS if other != field)
     assert (failures.counts["gpu"] > 0) == counts
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+    ],
+)
+def test_a_driver_that_does_not_tell_what_it_keeps(read, failures, error):
+    found = read(Nvml(Gpu(0, fails={"memory v2": error})))()
+    assert found.value("trainer_gpu_memory_used_bytes") == GB + RESERVED
+    assert found.parts() == {"free": 79 * GB - RESERVED, "unattributed": GB + RESERVED}
+    assert not failures.counts
 
 
 @pytest.mark.parametrize("where", ["all", "power"])
@@ -243,7 +269,7 @@ def test_a_mig_instance_is_found_by_its_uuid(read, failures, monkeypatch):
     assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 7 * GB}
     assert found.labels("trainer_gpu_info")["uuid"] == "MIG-1234"
     assert found.value("trainer_gpu_utilization_ratio") is None
-    assert found.parts() == {"free": 73 * GB, "unattributed": 7 * GB}
+    assert found.parts() == {"free": 73 * GB - RESERVED, "driver": RESERVED, "unattributed": 7 * GB}
     assert not failures.counts
 
 
@@ -347,11 +373,12 @@ def test_the_parts_of_each_device_add_up(read, monkeypatch):
     for device, used in (("0", 2 * GB), ("1", GB)):  # torch numbers them the other way round
         parts = collect().parts(device)
         assert sum(parts.values()) == 80 * GB
-        assert parts["free"] == 80 * GB - used
+        assert parts["free"] == 80 * GB - used - RESERVED
         assert parts["other_processes"] == 200_000
     gpus[1].processes[os.getpid()] += 70_000  # another pool of this process grows
     assert collect().parts() == {
-        "free": 78 * GB,
+        "free": 78 * GB - RESERVED,
+        "driver": RESERVED,
         "torch_in_use": 1000,
         "torch_cached": 3000,
         "context": 496_000,
@@ -391,7 +418,8 @@ def test_where_processes_are_not_known_the_parts_still_add_up(read, failures, mo
     found = read(Nvml(*(Gpu(index, fails={"processes": error}) for index in range(2))))()
 
     assert found.parts("1") == {
-        "free": 79 * GB,
+        "free": 79 * GB - RESERVED,
+        "driver": RESERVED,
         "torch_in_use": 2000,
         "torch_cached": 6000,
         "unattributed": GB - 8000,
@@ -414,7 +442,7 @@ def test_a_listed_process_without_a_figure_is_no_zero(read, monkeypatch):
     found = read(Nvml(gpu))()
 
     assert found.value("trainer_gpu_process_memory_bytes") is None
-    assert set(found.parts()) == {"free", "unattributed"}
+    assert set(found.parts()) == {"free", "driver", "unattributed"}
 
 
 def test_a_gpu_by_uuid_has_its_parts(read, monkeypatch):

@@ -12,6 +12,17 @@ def targets(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def size_of():
+    """Bytes of a named object in RAM and on a GPU, where the framework takes one."""
+
+    def size(seen, name):
+        elsewhere = seen.value("trainer_object_size_offheap_bytes", object=name, place="gpu")
+        return seen.value("trainer_object_size_bytes", object=name) + (elsewhere or 0)
+
+    return size
+
+
+@pytest.fixture
 def exposed(monkeypatch):
     """Filled at the end of each session: `exposed[-1]` reads the last one's series."""
     found = []

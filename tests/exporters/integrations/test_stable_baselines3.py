@@ -19,7 +19,7 @@ def begun(model, dones):
     return callback
 
 
-def test_an_off_policy_model_with_its_replay_buffer(exposed):
+def test_an_off_policy_model_with_its_replay_buffer(exposed, size_of):
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=50, seed=0)
     model.learn(200, callback=HeapwatchCallback(port=0))
     seen = exposed[-1]
@@ -27,7 +27,7 @@ def test_an_off_policy_model_with_its_replay_buffer(exposed):
     assert seen.value("trainer_progress_total", unit="episode") == model._episode_num > 1
     assert seen.value("trainer_buffer_items", buffer="replay_buffer") == 200
     assert seen.value("trainer_buffer_capacity_items", buffer="replay_buffer") == 500
-    assert seen.value("trainer_object_size_bytes", object="policy.state_dict") > 10_000
+    assert size_of(seen, "policy.state_dict") > 10_000
     assert set(seen.by("trainer_phase_end_resident_memory_bytes", "phase")) == {"rollout", "train"}
 
 

@@ -3,7 +3,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-def test_a_trainer_with_its_replay_buffer(exposed):
+def test_a_trainer_with_its_replay_buffer(exposed, size_of):
     # not at the top: each worker collects all tests, and these take seconds
     import torch
     from tensordict.nn import TensorDictModule
@@ -16,14 +16,17 @@ def test_a_trainer_with_its_replay_buffer(exposed):
 
     from heapwatch.integrations.torchrl import HeapwatchHook
 
-    environment = GymEnv("CartPole-v1", categorical_action_encoding=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    environment = GymEnv("CartPole-v1", categorical_action_encoding=True, device=device)
     actor = QValueActor(
-        TensorDictModule(torch.nn.Linear(4, 2), in_keys=["observation"], out_keys=["action_value"]),
+        TensorDictModule(
+            torch.nn.Linear(4, 2, device=device), in_keys=["observation"], out_keys=["action_value"]
+        ),
         spec=environment.action_spec,
     )
     collector = Collector(environment, actor, frames_per_batch=16, total_frames=64)
     loss = DQNLoss(actor, action_space=environment.action_spec, delay_value=False)
-    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100), batch_size=8)
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100, device=device), batch_size=8)
     trainer = Trainer(
         collector=collector, total_frames=64, frame_skip=1, optim_steps_per_batch=1, loss_module=loss,
         optimizer=torch.optim.Adam(loss.parameters()), progress_bar=False,
@@ -35,5 +38,5 @@ def test_a_trainer_with_its_replay_buffer(exposed):
     assert seen.value("trainer_progress_total", unit="step") == 64
     assert seen.value("trainer_buffer_items", buffer="replay_buffer") == 64
     assert seen.value("trainer_buffer_capacity_items", buffer="replay_buffer") == 100
-    assert seen.value("trainer_object_size_bytes", object="loss_module.state_dict") > 0
+    assert size_of(seen, "loss_module.state_dict") > 0
     assert set(seen.by("trainer_phase_end_resident_memory_bytes", "phase")) == {"collect", "optimise"}

@@ -1,13 +1,31 @@
 """The pools of libraries on GPUs, and the parts of the memory of a GPU."""
 
 import sys
+import threading
+import time
 import types
+import urllib.request
 
 import jax
+import pynvml
 import pytest
 
-from heapwatch.measure.gpu import GpuParts, Pool, Processes, cupy_pools, jax_pools, torch_pools
+import heapwatch
+from heapwatch.measure import gpu
+from heapwatch.measure.gpu import (
+    DeviceMemory,
+    GpuParts,
+    NvmlSession,
+    Pool,
+    Processes,
+    allow_capture,
+    cupy_pools,
+    free_bytes,
+    jax_pools,
+    torch_pools,
+)
 from tests.exporters import cupy_double
+from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
 
 
 def device(number, statistics, **attributes):
@@ -108,12 +126,12 @@ def test_cupy_that_is_absent_or_being_imported(monkeypatch):
     assert cupy_pools() == {}
 
 
-TOTAL, USED = 80_000, 30_000
+TOTAL, USED, FREE = 80_000, 30_000, 50_000
 
 
 def divide(parts=None, processes=None, **pools):
     held = {library: pool for library, pool in pools.items() if pool is not None}
-    return (parts or GpuParts()).divide(TOTAL, USED, held, processes)
+    return (parts or GpuParts()).divide(DeviceMemory(TOTAL, USED, FREE, 0), held, processes)
 
 
 @pytest.mark.parametrize("torch", [None, Pool(500, 2000)])
@@ -170,3 +188,118 @@ def test_a_process_that_holds_nothing_yet_has_no_context():
     parts = GpuParts()
     assert "context" not in divide(parts, processes=Processes(0, 1000))
     assert divide(parts, processes=Processes(700))["context"] == 700
+
+
+class Driver:
+    """The CUDA driver: while a graph is captured, a thread in the usual mode may not free another one."""
+
+    def __init__(self):
+        self.initialised = True
+        self.relaxed = set()
+        self.capture_lasts = self.asked = 0
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        self.asked += 1
+        if not self.initialised:
+            return 3
+        if mode._obj.value == 2:
+            self.relaxed.add(threading.get_ident())
+        return 0
+
+    def destroy(self):
+        if self.capture_lasts and threading.get_ident() not in self.relaxed:
+            self.capture_lasts = 0
+
+
+def in_a_thread(*functions):
+    def run():
+        for function in functions:
+            function()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    found = Driver()
+    monkeypatch.setattr(gpu, "_driver", lambda: found)
+    monkeypatch.setattr(gpu, "_look_again", 0.0)
+    return found
+
+
+def test_a_driver_that_is_not_loaded_is_looked_for_once_a_second(monkeypatch):
+    looks = []
+
+    def look():
+        looks.append(1)
+        raise OSError
+
+    monkeypatch.setattr(gpu, "_driver", look)
+    monkeypatch.setattr(gpu, "_look_again", 0.0)
+    in_a_thread(*[allow_capture] * 3)
+    assert len(looks) == 1
+    monkeypatch.setattr(gpu, "_look_again", 0.0)
+    in_a_thread(allow_capture)
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize(("before", "lasts"), [((), 0), ((allow_capture,), 1)])
+def test_a_thread_that_frees_a_graph_does_not_end_the_capture_of_another(driver, before, lasts):
+    driver.capture_lasts = 1
+    in_a_thread(*before, driver.destroy)
+    assert driver.capture_lasts == lasts
+
+
+def test_a_thread_is_exempt_once_the_driver_is_initialised(driver):
+    driver.initialised = False
+    in_a_thread(allow_capture, allow_capture)
+    assert not driver.relaxed
+    driver.initialised = True
+    driver.asked = 0
+    in_a_thread(allow_capture, allow_capture, allow_capture)
+    assert driver.asked == len(driver.relaxed) == 1
+
+
+def test_a_program_without_the_driver_loads_none():
+    gpu._driver.cache_clear()
+    in_a_thread(allow_capture)
+    with pytest.raises(OSError, match="libcuda"):
+        gpu._driver()
+
+
+def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, monkeypatch, tmp_path):
+    names = set()
+    relax = driver.cuThreadExchangeStreamCaptureMode
+    driver.cuThreadExchangeStreamCaptureMode = lambda mode: (
+        names.add(threading.current_thread().name) or relax(mode)
+    )
+    with heapwatch.start("capture", port=0, interval=0.01, record=tmp_path / "run.jsonl") as watch:
+        watch.step()
+        for page in ("metrics", "explain"):
+            with urllib.request.urlopen(f"{watch.server.url}{page}") as response:
+                response.read()
+        until = time.monotonic() + 60
+        wanted = {"heapwatch-ticker", "heapwatch-collect", "heapwatch-explain", "heapwatch-journal"}
+        while not wanted <= names and time.monotonic() < until:
+            time.sleep(0.05)
+    assert wanted <= names
+    assert any("request" in name or "process" in name for name in names), names
+
+
+def session(*gpus):
+    library = Nvml(*gpus)
+    return NvmlSession(library, {})
+
+
+def test_the_free_bytes_of_each_device(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    opened = session(Gpu(0), Gpu(1))
+    assert free_bytes(opened) == {0: 79e9 - RESERVED, 1: 78e9 - RESERVED}
+    opened.library.gpus[0].fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert free_bytes(opened) == {}
+    opened.library.gpus[0].fails.clear()
+    assert len(free_bytes(opened)) == 2
+    opened.disconnect()
+    assert opened.library.initialised == 0

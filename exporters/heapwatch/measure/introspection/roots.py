@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import inspect
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache, partial
 from itertools import compress
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
@@ -17,7 +20,8 @@ from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.frames import innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
-_OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, whose locals are no namespace
+_OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_FRAMES = 60
 _MOST_LIBRARIES = 20_000
 _MOST_CONTEXT_VARIABLES = 8
@@ -240,31 +244,41 @@ def _chain(frame: FrameType | None) -> Iterator[FrameType]:
 def _frame(thread: int, code: int, function: str) -> Root:
     def read() -> dict[str, Any]:
         frame = innermost(thread)
-        found = None
+        found = called = calls = None
         while frame is not None:
             if frame.f_trace is not None:
                 raise Gone(function)  # a debugger reads and writes the same snapshot of local variables
             if id(frame.f_code) == code:
-                found = frame
+                found, calls = frame, called
+            called = frame.f_code
             frame = frame.f_back
         if found is None:
             raise Gone(function)
-        return _locals_of(found)
+        return _locals_of(found, calls)
 
     return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True, frame_code=code)
 
 
-def _locals_of(frame: FrameType) -> dict[str, Any]:
+def _locals_of(frame: FrameType, called: CodeType | None) -> dict[str, Any]:
     """The local variables of a running function, in a separate dict.
 
     Before Python 3.13 the interpreter returns a snapshot that stays with the frame and would keep alive
     objects that the function releases. So it is emptied again, unless the program itself got it from
     `locals()`. No other thread can run between counting its references and emptying it. While a trace
     function has the frame, as in a debugger, the interpreter would take the variables from it afterwards.
+    What else has it is an exception that the program keeps.
+
+    Args:
+        frame: that of the function.
+        called: the code of the function that it calls now; None if it calls none.
+
     """
+    held = _FRAME_HELD if _may_trace(called) else max(_FRAME_HELD, sys.getrefcount(frame))
+    if _get_variable is not None and frame.f_code.co_flags & _OPTIMIZED:
+        return _one_by_one(frame, _get_variable)
     snapshot = frame.f_locals
     found = dict(snapshot)
-    traced = frame.f_trace is not None or sys.getrefcount(frame) > _FRAME_HELD
+    traced = frame.f_trace is not None or sys.getrefcount(frame) > held
     if sys.version_info < (3, 13) and not traced:
         one = [snapshot]
         del snapshot
@@ -273,6 +287,34 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
         for _ in map(dict.clear, unshared):
             pass
     return found
+
+
+def _may_trace(code: CodeType | None) -> bool:
+    """Whether this may be the code of a trace function: it takes a frame, an event and an argument."""
+    if code is None or code.co_flags & _SUSPENDS:
+        return False
+    return code.co_argcount >= 3 or bool(code.co_flags & inspect.CO_VARARGS)
+
+
+def _one_by_one(frame: FrameType, get: Callable[[FrameType, str], Any]) -> dict[str, Any]:
+    """The local variables of a function that have a value, without the snapshot."""
+    code, found = frame.f_code, {}
+    for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+        with suppress(NameError):
+            found[name] = get(frame, name)
+    return found
+
+
+def _reader_of_variables() -> Callable[[FrameType, str], Any] | None:
+    """`PyFrame_GetVar` of the C API, which Python 3.12 has; later versions make no snapshot."""
+    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 12):
+        return None
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)
+    read: Callable[[FrameType, str], Any] = prototype(("PyFrame_GetVar", ctypes.pythonapi))
+    return read
+
+
+_get_variable = _reader_of_variables()
 
 
 def _held() -> int:

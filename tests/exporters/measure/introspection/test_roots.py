@@ -73,6 +73,38 @@ def test_local_variables_of_other_threads_are_found_and_let_go(other: Other) -> 
         root.read()
 
 
+def test_local_variables_are_let_go_though_an_exception_keeps_the_function(other: Other) -> None:
+    refs: list[weakref.ref[Batch]] = []
+    kept: list[Exception] = []
+    dropped = threading.Event()
+
+    def fails() -> None:
+        raise ValueError
+
+    def training() -> None:
+        try:
+            fails()
+        except ValueError as error:
+            kept.append(error)
+        batch: Batch | None = Batch()
+        refs.append(weakref.ref(batch))
+        other.ready.set()
+        other.go_on.wait(10)
+        batch = None
+        other.go_on.clear()
+        dropped.set()
+        other.go_on.wait(10)
+
+    with other.running(training) as root:
+        found = root.read()
+        assert type(found["batch"]) is Batch
+        assert found["refs"] is refs
+        found.clear()
+        other.go_on.set()
+        assert dropped.wait(10)
+        assert refs[0]() is None
+
+
 def test_a_snapshot_that_the_program_took_is_left_as_it_is(other: Other) -> None:
     taken: list[dict[str, object]] = []
 
