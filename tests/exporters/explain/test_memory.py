@@ -95,5 +95,6 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
         held[0] = 10 if now[0] >= 600 else 0
         memory.read_resident()
         memory.read_parts()
-        assert Levels(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB), now[0]
+        # The resident memory is that of the test itself, which varies by some pages.
+        assert Levels(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB, abs=MB), now[0]
     assert memory.workers.last == 24_000 * MB

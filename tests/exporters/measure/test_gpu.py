@@ -11,6 +11,7 @@ import pynvml
 import pytest
 
 import heapwatch
+from heapwatch.explain.memory import ProcessMemory
 from heapwatch.measure import gpu
 from heapwatch.measure.gpu import (
     DeviceMemory,
@@ -303,3 +304,26 @@ def test_the_free_bytes_of_each_device(monkeypatch):
     assert len(free_bytes(opened)) == 2
     opened.disconnect()
     assert opened.library.initialised == 0
+
+
+def test_the_end_of_a_watch_closes_the_connection(monkeypatch):
+    library = Nvml(Gpu(0))
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    with heapwatch.start("closing", port=0) as watch:
+        with urllib.request.urlopen(f"{watch.server.url}metrics") as response:
+            assert b"trainer_gpu_memory_used_bytes" in response.read()
+        assert library.initialised == 1
+    assert library.initialised == 0
+
+
+def test_what_a_gpu_can_still_give_is_what_is_free_and_what_the_pools_cache():
+    memory = ProcessMemory(clock=lambda: 0.0)
+    library = Nvml(Gpu(0), Gpu(1))
+    memory._nvml = NvmlSession(library, {})
+    memory._read_gpu_left(0.0)
+    assert memory.gpu_left == {}  # of a program without pools nothing is asked
+    memory._pools = [{0: Pool(10, 300)}, {0: Pool(1, 6)}]
+    memory._read_gpu_left(0.0)
+    assert memory.gpu_left == {0: 79e9 - RESERVED + 290 + 5, 1: 78e9 - RESERVED}
+    memory.close()
+    assert library.initialised == 0
