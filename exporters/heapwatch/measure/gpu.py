@@ -87,7 +87,7 @@ class NvmlSession:
         unknown = nvml.NVMLError_FunctionNotFound, nvml.NVMLError_ArgumentVersionMismatch
         try:
             told = nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2)
-        except (*unknown, nvml.NVMLError_NotSupported):  # a driver before 510 counts what it keeps as used
+        except (*unknown, nvml.NVMLError_NotSupported):  # an older driver counts what it keeps as used
             told = nvml.nvmlDeviceGetMemoryInfo(handle)
             return DeviceMemory(told.total, told.used, told.free, 0)
         return DeviceMemory(told.total, told.used, told.free, told.reserved)

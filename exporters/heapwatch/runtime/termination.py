@@ -136,7 +136,7 @@ class Termination:
         try:
             _thread.start_new_thread(self._write, (done.release,))
             done.acquire(timeout=self._seconds)
-        except RuntimeError:  # as at the end of the interpreter in Python 3.12.1; `_handle` keeps the time
+        except RuntimeError:  # as at the end of Python 3.12.0 to 3.12.2; `_handle` keeps the time
             self._write(done.release)
         self._written = True
         _set_signal(signal.SIGTERM, None)

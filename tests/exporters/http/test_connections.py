@@ -127,7 +127,7 @@ def test_slow_body_is_cut_off(impatient, trainer):
 
 
 def test_where_no_thread_can_be_started_the_accepting_one_serves(trainer, monkeypatch):
-    """As in a process with too many threads already, or in Python 3.12.1 at the end of the script."""
+    """As in a process with too many threads already, or in Python 3.12.2 at the end of the script."""
 
     def start(_):
         raise RuntimeError("can't start new thread")

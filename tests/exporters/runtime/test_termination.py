@@ -89,7 +89,7 @@ def test_wherever_the_main_thread_is(tmp_path: Path, blocked: str) -> None:
 
 
 def test_while_the_interpreter_waits_for_threads_at_its_end(tmp_path: Path) -> None:
-    """Python 3.12.1 starts no further thread then."""
+    """Python 3.12.0 to 3.12.2 start no further thread then."""
     code = f"""
     starts()
     def work():
