@@ -181,7 +181,9 @@ class Census:
         before = self._before
         self._before = {key: step * number for key, number in counts.items() if number >= self._fewest}
         for key, number in self._before.items():
-            if step > 1 and abs(number - before.get(key, 0)) < _SURE * math.sqrt(step * number):
+            last = before.get(key, 0)
+            # The variance of a difference is the sum of both.
+            if step > 1 and abs(number - last) < _SURE * math.sqrt(step * (number + last)):
                 self._before[key] = number = before.get(key, number)
             known = self.types.get(key)
             if known is None or known.name != names[key]:
