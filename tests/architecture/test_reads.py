@@ -43,6 +43,7 @@ OWN = {
     "explain.tracing.python": {"filename", "traceback"},
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},
+    "measure.gpu": {"devices"},
     "measure.sizing.memory": {"len"},
     "measure.sizing.traversal": {"address", "nbytes"},
     "measure.introspection.frames": {"offset"},

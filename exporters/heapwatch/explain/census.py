@@ -181,11 +181,12 @@ class Census:
         before = self._before
         self._before = {key: step * number for key, number in counts.items() if number >= self._fewest}
         for key, number in self._before.items():
-            last = before.get(key, 0)
-            # The variance of a difference is the sum of both.
-            if step > 1 and abs(number - last) < _SURE * math.sqrt(step * (number + last)):
-                self._before[key] = number = before.get(key, number)
             known = self.types.get(key)
+            last = before.get(key, 0)
+            # Of a difference it is the sum of both; the level of a type that is followed may be less sure.
+            variance = step * (number + last if known is None else number)
+            if step > 1 and abs(number - last) < _SURE * math.sqrt(variance):
+                self._before[key] = number = before.get(key, number)
             if known is None or known.name != names[key]:
                 changed = key in before and before[key] != number
                 if not changed or not names[key] or not self._has_room():
