@@ -146,7 +146,10 @@ CHANGES = (
         ("walker: a cleanup by hand",),
     ),
     Change(
-        "examples/walker/health.py", "FOOD_WARNING = 30", "FOOD_WARNING = 5000", ("walker: more than 30",)
+        "examples/walker/health.py",
+        "FOOD_WARNING = 30",
+        "FOOD_WARNING = 5000",
+        ("walker: a warning above 30 food",),
     ),
     Change(
         "exporters/heapwatch/collectors/gpu.py",

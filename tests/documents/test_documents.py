@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.documents.changes import CHANGES
 from tests.documents.example import Example
 from tests.documents.rows import Row
-from tests.documents.tables import SYSTEMS, page, written
+from tests.documents.tables import SYSTEMS
 
 pytestmark = pytest.mark.timeout(3600)
 # At these rates an epoch takes a second and a generation two, or more: a cycle has its lines and its samples.
@@ -59,15 +58,3 @@ class TestMettaPpo(Tried):
 
 class TestFireDqn(Tried):
     system = "fire_dqn"
-
-
-def test_each_row_has_a_change_that_it_must_notice() -> None:
-    changed = tuple(row for change in CHANGES for row in change.rows)
-    names = [f"{system}: {row.has}" for system, rows in SYSTEMS.items() for row in rows]
-    assert not [name for name in names if not any(map(name.startswith, changed))]
-    assert not [start for start in changed if not any(name.startswith(start) for name in names)]
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_the_page_has_the_rows(system: str) -> None:
-    assert page(system).read_text() == written(system)
