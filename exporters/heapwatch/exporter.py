@@ -336,7 +336,7 @@ class Exporter:
 
     def _conclusion(self) -> str:
         """What was found, in a line. What a memory report found is not contradicted at the end."""
-        explanation = self.explanation()
+        explanation = self._beside(self.explainer.conclude())
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return reported or headline(explanation)
 

@@ -129,7 +129,7 @@ class Run:
 
     def _finish(self, seconds: float, failure: str = "", *, at_exit: bool = False) -> None:
         """Print the explanation, unless it is printed already, and close what is open."""
-        explanation = self._explanation or self._exporter.explainer.explain_now(seconds)
+        explanation = self._explanation or self._exporter.explainer.conclude(seconds)
         # No lock to wait for: SIGTERM may have come to the thread that was about to print.
         if self._printing.acquire(blocking=False):
             self._print(explanation)

@@ -6,9 +6,12 @@ import gc
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
+from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
@@ -61,9 +64,17 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
+_ENDING_SECONDS = 60.0
+_MOST_EVALUATIONS = 16
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
+
+
+class _Evaluation(NamedTuple):
+    time: float
+    held: float  # private bytes, and bytes on GPUs
+    explanation: Explanation
 
 
 class Explainer:
@@ -129,6 +140,7 @@ class Explainer:
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
+        self._evaluations: deque[_Evaluation] = deque(maxlen=_MOST_EVALUATIONS)
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -172,6 +184,25 @@ class Explainer:
                 break
             self._answered.wait(_WAITED_AT_ONCE)
         return self.latest
+
+    def conclude(self, seconds: float = 0.0) -> Explanation:
+        """The explanation at the end of the program, read again within these seconds.
+
+        Memory falls as a program ends and its functions return, which hides what it held. So a more serious
+        explanation of the last minute counts, or the same at a higher level, if memory has fallen since.
+        """
+        if seconds:
+            self.explain_now(seconds)
+        evaluations = list(self._evaluations)
+        if not evaluations:
+            return self.latest
+        last = evaluations[-1]
+        before = [
+            one for one in evaluations if one.time >= last.time - _ENDING_SECONDS and one.held > last.held
+        ]
+        return max(
+            [*before, last], key=lambda one: (WORDS.index(one.explanation.verdict), one.held)
+        ).explanation
 
     def _read_again(self) -> None:
         allow_capture()
@@ -380,6 +411,8 @@ class Explainer:
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
         self.latest = found = self._beside(self.workers.with_names(found))
+        held = (self.memory.own.last or 0.0) + (self.memory.gpu.last or 0.0)
+        self._evaluations.append(_Evaluation(levels.now, held, found))
         self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

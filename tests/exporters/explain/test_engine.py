@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from heapwatch.analysis.verdict import Word
+from heapwatch.explain import engine
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
-from heapwatch.explain.findings import Finding
+from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.measure.introspection.roots import Root
 
@@ -331,6 +333,30 @@ def test_an_explanation_that_is_asked_for_is_new() -> None:
     assert explainer.explain_now(60) is not before
     explainer.stop()
     assert explainer.explain_now(60) is explainer.latest  # nothing answers any more
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "concluded"),
+    [
+        ([(70, 400e6, "leak"), (75, 500e6, "leak"), (78, 90e6, "healthy")], 75),  # freed as it ended
+        ([(75, 500e6, "leak"), (78, 90e6, "leak")], 75),  # the rate of what is freed is none
+        ([(10, 90e6, "leak"), (75, 80e6, "healthy")], 75),  # freed long before the end
+        ([(75, 500e6, "growing"), (78, 500e6, "filling")], 78),  # found to be harmless
+        ([(75, 500e6, "too early"), (78, 90e6, "leak")], 78),
+        ([(78, 500e6, "leak")], 78),
+    ],
+)
+def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(
+    monkeypatch: pytest.MonkeyPatch, evaluations: list[tuple[float, float, Word]], concluded: float
+) -> None:
+    now, verdict = [0.0], ["healthy"]
+    explainer = Explainer(clock=lambda: now[0])
+    monkeypatch.setattr(engine, "explain", lambda *_, **__: Explanation(verdict[0], now[0], 0.0, 0.0))
+    assert explainer.conclude() is explainer.latest
+    for now[0], held, verdict[0] in evaluations:
+        explainer.memory.resident.add(now[0], held)
+        explainer._judge()
+    assert explainer.conclude().seconds == concluded
 
 
 def test_objects_that_are_frozen_again_and_again_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
