@@ -65,6 +65,7 @@ _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _ENDING_SECONDS = 60.0
+_FALLEN = 0.99
 _MOST_EVALUATIONS = 16
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
@@ -188,8 +189,9 @@ class Explainer:
     def conclude(self, seconds: float = 0.0) -> Explanation:
         """The explanation at the end of the program, read again within these seconds.
 
-        Memory falls as a program ends and its functions return, which hides what it held. So a more serious
-        explanation of the last minute counts, or the same at a higher level, if memory has fallen since.
+        Memory falls as a program ends and its functions return, which hides what it held. So where memory has
+        fallen within the last minute, a more serious explanation from before that counts, or the same at a
+        higher level.
         """
         if seconds:
             self.explain_now(seconds)
@@ -197,12 +199,11 @@ class Explainer:
         if not evaluations:
             return self.latest
         last = evaluations[-1]
-        before = [
-            one for one in evaluations if one.time >= last.time - _ENDING_SECONDS and one.held > last.held
-        ]
-        return max(
-            [*before, last], key=lambda one: (WORDS.index(one.explanation.verdict), one.held)
-        ).explanation
+        recent = [one for one in evaluations if one.time >= last.time - _ENDING_SECONDS]
+        peak = max(one.held for one in recent)
+        before = [one for one in recent if one.held >= _FALLEN * peak][-1]
+        worst = max(last, before, key=lambda one: (WORDS.index(one.explanation.verdict), one.held))
+        return worst.explanation
 
     def _read_again(self) -> None:
         allow_capture()

@@ -184,12 +184,12 @@ class Levels:
     def rises_fast_by(self) -> float:
         """Bytes a minute by which memory is above all it was until a minute ago, or three minutes ago.
 
-        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to its peak does not rise.
+        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to its peak does not rise,
+        nor does a process that has loaded its modules since then.
         """
-        risen = 60 * max(
-            sum(series.new_high(self.now - seconds) for series, _ in self.parts)
-            for seconds in _RECENT_SECONDS
-        )
+        ago = [self.now - seconds for seconds in _RECENT_SECONDS if self.now - seconds >= self.startup_end]
+        highs = (sum(series.new_high(time) for series, _ in self.parts) for time in ago)
+        risen = 60 * max(highs, default=0.0)
         return risen if risen > _FAST_SHARE * self.resident else 0.0
 
     @cached_property

@@ -492,6 +492,12 @@ def test_a_sawtooth_is_no_rise() -> None:
         assert not Levels(risen, 0.0, seconds).rises_fast_by, seconds
 
 
+def test_what_was_loaded_at_the_start_is_no_rise() -> None:
+    for seconds in range(20, 600):
+        steady = curve(lambda at: 30 * MB + min(at, 10) * 3 * MB, seconds)
+        assert not Levels(steady, 0.0, seconds).rises_fast_by, seconds
+
+
 def test_slowing_down_is_said_where_it_was_tested() -> None:
     slowing = judged(900, curve(lambda at: 500 * MB + 200 * MB * (1 - exp(-at / 200)), 900))
     assert slowing.verdict == "warm-up"
