@@ -1,9 +1,6 @@
 """Template variables, and links between the dashboards that keep time range and selection."""
 
-from typing import Any
-
-from grafanalib import core
-
+from .colors import Json
 from .promql import NAME
 
 TAG = "heapwatch"
@@ -26,10 +23,9 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 ON_TIME_RANGE_CHANGE = 2
 ALPHABETICAL = 1
 HIDDEN = 2
-LEGACY_KEYS = ("useTags", "tagsQuery", "tagValuesQuery", "auto", "auto_min", "auto_count")
 
 
-def variables_of_targets() -> list[dict[str, Any]]:
+def variables_of_targets() -> list[Json]:
     """Data source, job and instance of everything that is scraped."""
     return [
         _datasource(),
@@ -38,7 +34,7 @@ def variables_of_targets() -> list[dict[str, Any]]:
     ]
 
 
-def variables_of_trainers() -> list[dict[str, Any]]:
+def variables_of_trainers() -> list[Json]:
     """Data source and trainer by name, the latest process of each address; links also keep the job."""
     seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
@@ -49,72 +45,75 @@ def variables_of_trainers() -> list[dict[str, Any]]:
     ]
 
 
-def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
+def links_between_dashboards(uid: str) -> list[Json]:
     """The bar of links at the top of a dashboard: every other dashboard."""
     return [
-        core.DashboardLink(
-            type="link",
-            title=title,
-            uri=f"/d/{other}",
-            icon="dashboard",
-            keepTime=True,
-            includeVars=STACK not in (uid, other) and other != FLEET,
-        ).to_json_data()
+        {
+            "asDropdown": False,
+            "icon": "dashboard",
+            "includeVars": STACK not in (uid, other) and other != FLEET,
+            "keepTime": True,
+            "tags": [],
+            "targetBlank": False,
+            "title": title,
+            "tooltip": "",
+            "type": "link",
+            "url": f"/d/{other}",
+        }
         for other, title in TITLES.items()
         if other != uid
     ]
 
 
-def link_from_series(uid: str) -> dict[str, Any]:
+def link_from_series(uid: str) -> Json:
     """A data link from a series to that dashboard for the series' own trainer."""
     return _data_link(uid, "${__field.labels.job}", "${__field.labels.instance}")
 
 
-def link_from_row(uid: str) -> dict[str, Any]:
+def link_from_row(uid: str) -> Json:
     """A data link from a table's row to that dashboard for the row's own trainer."""
     return _data_link(uid, "${__data.fields.job}", "${__data.fields.instance}")
 
 
-def _datasource() -> dict[str, Any]:
+def _datasource() -> Json:
     """The Prometheus to ask; the provisioned one is called Prometheus and has the uid `prometheus`."""
-    template = core.Template(
-        name="datasource",
-        label="Data source",
-        type="datasource",
-        query="prometheus",
-        refresh=1,
-        default="Prometheus",
-    )
-    return _modern(template, current={"selected": False, "text": "Prometheus", "value": "prometheus"})
+    return {
+        "current": {"selected": False, "text": "Prometheus", "value": "prometheus"},
+        "hide": 0,
+        "includeAll": False,
+        "label": "Data source",
+        "multi": False,
+        "name": "datasource",
+        "options": [],
+        "query": "prometheus",
+        "refresh": 1,
+        "sort": ALPHABETICAL,
+        "type": "datasource",
+    }
 
 
-def _several(
-    name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
-) -> dict[str, Any]:
-    template = core.Template(
-        name=name,
-        label=label,
-        dataSource=DATASOURCE,
-        query={"query": query, "refId": f"{name}-values"},
-        includeAll=True,
-        allValue=".+",
-        multi=True,
-        sort=sort,
-        hide=hide,
-        refresh=ON_TIME_RANGE_CHANGE,
-    )
-    current = {"selected": True, "text": ["All"], "value": ["$__all"]}
-    return _modern(template, current=current, definition=query, regex=regex)
+def _several(name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0) -> Json:
+    return {
+        "allValue": ".+",
+        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+        "datasource": DATASOURCE,
+        "definition": query,
+        "hide": hide,
+        "includeAll": True,
+        "label": label,
+        "multi": True,
+        "name": name,
+        "options": [],
+        "query": {"query": query, "refId": f"{name}-values"},
+        "refresh": ON_TIME_RANGE_CHANGE,
+        "regex": regex,
+        "sort": sort,
+        "type": "query",
+    }
 
 
-def _modern(template: core.Template, **changes: Any) -> dict[str, Any]:
-    document: dict[str, Any] = {**template.to_json_data(), **changes}
-    return {key: value for key, value in document.items() if key not in LEGACY_KEYS and value is not None}
-
-
-def _data_link(uid: str, job: str, instance: str) -> dict[str, Any]:
+def _data_link(uid: str, job: str, instance: str) -> Json:
     url = (
         f"/d/{uid}?var-datasource=${{datasource}}&var-job={job}&var-instance={instance}&${{__url_time_range}}"
     )
-    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
-    return link
+    return {"targetBlank": False, "title": f"Open {TITLES[uid]}", "url": url}

@@ -3,10 +3,10 @@
 from heapwatch.analysis.limits import MEMORY_SHARES
 
 from .. import colors, promql
-from ..colors import VERDICTS
+from ..colors import VERDICTS, Json
 from ..empty import NOTHING_FIRES
 from ..navigation import link_from_row, link_from_series
-from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
+from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
 from ..promql import named, select
 from ..queries import alerts, stack, trainers
