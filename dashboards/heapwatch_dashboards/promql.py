@@ -9,7 +9,7 @@ import re
 
 SELECTED = 'job=~"$job", instance=~"$instance"'
 NAME = "job:trainer:name"
-TRAINER = "job, instance"
+PROCESS = "job, instance"
 
 
 def select(metric: str, *matchers: str, **equal: str) -> str:
@@ -94,19 +94,19 @@ def or_zero(expression: str, of: str) -> str:
 def named(expression: str) -> str:
     """The expression with the label `trainer_name`, so each line is one process."""
     # The latest of an address: after a crash of Prometheus an earlier name may still be looked back at.
-    latest = f"(topk by ({TRAINER}) (1, timestamp({select(NAME)})) > bool 0)"
-    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
+    latest = f"(topk by ({PROCESS}) (1, timestamp({select(NAME)})) > bool 0)"
+    return f"({expression}) * on ({PROCESS}) group_left (trainer_name) {latest}"
 
 
 def living(expression: str) -> str:
     """The same, only for processes that run at the end of the time range."""
     at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
-    return f"({named(expression)}) and on ({TRAINER}, trainer_name) {at_the_end}"
+    return f"({named(expression)}) and on ({PROCESS}, trainer_name) {at_the_end}"
 
 
 def present(expression: str) -> str:
     """The expression without trainers that have ended."""
-    return f"(({expression}) and on ({TRAINER}) {select(NAME)})"
+    return f"(({expression}) and on ({PROCESS}) {select(NAME)})"
 
 
 def of_one(expression: str) -> str:

@@ -305,7 +305,7 @@ def test_the_recorded_state_is_read_in_one_place() -> None:
     for where, expression in expressions():
         explained = expression.replace("last_over_time(trainer_memory_verdict", "")
         assert "trainer_memory_verdict" not in explained, f"{where}: a missed scrape is not bridged"
-        rest = expression.replace(trainers._WORST, "")
+        rest = expression.replace(trainers.WORST, "")
         rest = rest.replace(f"on (job, instance) {trainers._STATE} > 0", "")
         rest = rest.replace(f"{trainers._STATE} > bool 0", "")
         assert state not in rest, where

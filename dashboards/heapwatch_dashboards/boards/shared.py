@@ -8,8 +8,8 @@ from ..empty import NOTHING_FIRES
 from ..navigation import link_from_row, link_from_series
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
-from ..promql import named, select
-from ..queries import alerts, stack, trainers
+from ..promql import NAME, PROCESS, max_by, named, select
+from ..queries import alerts
 from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
 
 USED = colors.judged(
@@ -38,7 +38,7 @@ ADDRESS = [
     Column("job", label="job", hidden=True),
 ]
 # For tables of one row a trainer; others name their first query.
-NAMED = [TRAINER, Column("", trainers.NAMES), *ADDRESS]
+NAMED = [TRAINER, Column("", max_by(f"{PROCESS}, trainer_name", select(NAME))), *ADDRESS]
 WHAT = Column("What", label="what", width=190, cell=WRAPPED)
 SITE = Column("Line", label="site", width=120)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
@@ -86,7 +86,7 @@ def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
 def memory_limit() -> tuple[Query, Query]:
     """The memory that each trainer can use besides other programs; drawn if its use is near."""
     return limit_of_each(
-        trainers.MEMORY_AVAILABLE,
+        max_by(PROCESS, select("job:trainer_memory:available_bytes")),
         select("job:trainer_memory:resident_bytes"),
         "{{trainer_name}} memory limit",
     )
@@ -116,7 +116,7 @@ def alert_path(width: int = 0) -> Panel:
     """Whether alerts are delivered. Prometheus reports it, as Alertmanager cannot report its own failure."""
     return number(
         "Alert path",
-        stack.ALERT_PATH,
+        "max(job:stack:alert_path)",
         NUMBER,
         "Whether Prometheus reaches Alertmanager and the receiver, and the watchdog alert arrives there. "
         "Good: works. Bad: alerts do not arrive; `heapwatch status` says why.",
