@@ -124,7 +124,11 @@ class NativeStack:
                 else "there are no logs yet: heapwatch up"
             )
         with suppress(KeyboardInterrupt):
-            subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)], check=True)
+            done = subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)])
+            if done.returncode == -signal.SIGPIPE:
+                raise BrokenPipeError  # as of `heapwatch logs | head`
+            if done.returncode != 0:
+                raise StackError(f"the logs cannot be read: tail ended with {done.returncode}")
 
     def remove_data(self) -> None:
         """Nothing to do: all data is in the state folder."""

@@ -1,6 +1,7 @@
 """How the demonstration ends: with nothing left of the leak, and with no alert that asks for a cleanup."""
 
 import io
+import stat
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ from heapwatch_stack import demo, loop
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.loop import DemoLevels
 from heapwatch_stack.report import Narrator
+from heapwatch_stack.settings import Settings
 
 HEALTHY = DemoLevels(186, 6, 4e8)
 OLD = {"alertname": "TrainerStalled", "severity": "warning"}
@@ -140,6 +142,16 @@ def test_an_alert_that_stays_is_no_success(demonstration, monkeypatch):
     loop = Loop(asking=[[CAUSED]])
     with pytest.raises(StackError, match=r"for the cleanup: TrainerLimitExceeded \(bodies/all, critical\)$"):
         demonstration(loop)._see_silence()
+
+
+def test_a_trainer_that_does_not_start_is_not_waited_for_without_end(monkeypatch, tmp_path):
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nread line\n")
+    silent.chmod(stat.S_IRWXU)
+    monkeypatch.setattr(loop.sys, "executable", str(silent))
+    monkeypatch.setattr(loop, "_STARTS_WITHIN", 0.1)
+    with pytest.raises(StackError, match="trainer did not start: no output"):
+        loop.SmallTrainer(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}))
 
 
 def test_where_the_own_trainer_is_left_alone_a_small_one_leaks(monkeypatch):
