@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from heapwatch import stacks
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
 from heapwatch_stack import binaries, configuration, health, preflight, processes
 from heapwatch_stack.configuration import fingerprint
@@ -219,7 +220,7 @@ class NativeStack:
 
     def _stop(self) -> None:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
-            configuration.withdraw(self._settings)
+            stacks.withdraw(self._settings.state, self._settings.environment)
             self._supervisor.shut_down()
             if survivors := processes.end_all(self._settings.state):
                 raise StackError(

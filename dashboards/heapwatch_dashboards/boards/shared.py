@@ -139,7 +139,7 @@ def freed_memory() -> Panel:
     )
 
 
-def cleanups(width: int = 0) -> Panel:
+def cleanups() -> Panel:
     """How many cleanups ran."""
     return lines(
         "Cleanups",
@@ -149,5 +149,4 @@ def cleanups(width: int = 0) -> Panel:
         "effect.",
         bars=True,
         links=TO_ALERTS,
-        width=width,
     )
