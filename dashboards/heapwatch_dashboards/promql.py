@@ -5,8 +5,6 @@ bytes, durations in seconds, growth per minute. A panel and an alert read the sa
 they never disagree.
 """
 
-import re
-
 SELECTED = 'job=~"$job", instance=~"$instance"'
 NAME = "job:trainer:name"
 PROCESS = "job, instance"
@@ -73,12 +71,8 @@ def increment_from_zero(series: str) -> str:
 
 def started(expression: str) -> str:
     """Series that exist now and did not a step ago: one sample for each start."""
-    return f"({expression}) unless ({offset(expression)})"
-
-
-def offset(expression: str) -> str:
-    """The expression a step ago: every selector of it."""
-    return re.sub(r"\}", "} offset $__interval", expression)
+    a_step_ago = expression.replace("}", "} offset $__interval")
+    return f"({expression}) unless ({a_step_ago})"
 
 
 def events_or_zero(labels: str, counter: str) -> str:

@@ -13,18 +13,16 @@ _KEY = f"{PROCESS}, what, type"
 _ROW = f"{_KEY}, site, remedy"
 
 
-def said(word: str) -> str:
-    """1 for each trainer whose explanation has this verdict; missed scrapes are bridged."""
-    return f"(last_over_time({select('trainer_memory_verdict', verdict=word)}[5m]) == 1)"
-
-
-# Whether a trainer has an explanation.
+# Whether a trainer has an explanation; missed scrapes are bridged.
 EXPLAINS = f"last_over_time({select('trainer_memory_verdict')}[5m]) == 1"
 
 
 def by_word(*words: str) -> str:
     """The code of each trainer's verdict, if it is one of these."""
-    return " or ".join(f"{CODES[word]:g} * {said(word)}" for word in words)
+    said = {word: select("trainer_memory_verdict", verdict=word) for word in words}
+    return " or ".join(
+        f"{CODES[word]:g} * (last_over_time({series}[5m]) == 1)" for word, series in said.items()
+    )
 
 
 # Paths. One whose bytes have been level for ten minutes no longer grows, whatever its growth was before.
