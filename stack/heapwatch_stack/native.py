@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -10,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +21,7 @@ from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, services
 from heapwatch_stack.settings import TRAINER, Endpoint, Settings
+from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
 
 # If a service ends this often while `up` waits for it, waiting longer does not help.
@@ -240,23 +240,12 @@ class NativeStack:
         digests = {s.name: fingerprint(*s.reloads) for s in wanted if s.reloads}
         configuration.write_if_changed(self._loaded_file, json.dumps(digests))
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""
         configuration.claim(self._settings.state)
-        folder = self._settings.state / "run"
-        make_private(folder)
-        descriptor = open_own(folder / "lock", os.O_RDWR | os.O_CREAT)
-        with os.fdopen(descriptor, "r+b", buffering=0) as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = lock.read(20).decode(errors="replace").strip() or "?"
-                raise StackError(f"process {holder} is bringing this stack up or down; wait for it") from None
-            with suppress(OSError):  # on a full disk the stack can still be stopped
-                lock.truncate(0)
-                lock.write(str(os.getpid()).encode())
-            yield
+        make_private(self._settings.state / "run")
+        held = "process {holder} is bringing this stack up or down; wait for it"
+        return locked(self._settings.state / "run" / "lock", seconds=0, held=held)
 
 
 @contextmanager
