@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from deploy.generator import monitoring, text, workloads
+from deploy.generator import monitoring, text
 from deploy.generator.configuration import Configuration
 from deploy.generator.monitoring import Manifest
 
@@ -43,12 +43,12 @@ def files(configuration: Configuration, boards: Mapping[str, str], version: str)
         "values.yaml": text.file([_values(configuration)]),
         RULES: text.file([rule.pop("spec")]),
         "templates/rules.yaml": _template([rule]) + "spec:\n" + _rules_of_file(),
-        "templates/discovery.yaml": _template(
-            [monitoring.pod_monitor(asked), monitoring.service_monitor(asked)]
-        ),
+        "templates/discovery.yaml": _template(monitoring.discovery(asked)),
         "templates/alertmanager.yaml": _template([monitoring.alertmanager_config(asked)]),
-        "templates/receiver.yaml": _template(workloads.receiver(asked)),
-        "templates/sample-job.yaml": _only_if("sampleEnabled", _template([workloads.sample_job(asked)])),
+        "templates/receiver.yaml": _template(text.objects("receiver.yaml", asked)),
+        "templates/sample-job.yaml": _only_if(
+            "sampleEnabled", _template(text.objects("sample-job.yaml", asked))
+        ),
         "templates/dashboards.yaml": _DASHBOARDS,
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }
