@@ -173,7 +173,7 @@ TROUBLE = [
     [firing_alerts()],
 ]
 
-PROCESS = [
+PROCESS_ROWS = [
     [
         lines(
             "Resident memory by role",
@@ -261,7 +261,7 @@ DASHBOARD = Dashboard(
         Row("", [[VERDICT, EXPLANATION], GLANCE, [EXPLAINED, GROWTH]]),
         Row("Over time", [[VERDICT_OVER_TIME]]),
         Row("Forecast, cleanups and alerts", TROUBLE, collapsed=True),
-        Row("Process, workers and host", PROCESS, collapsed=True),
+        Row("Process, workers and host", PROCESS_ROWS, collapsed=True),
         Row("Progress", [PROGRESS], collapsed=True),
     ],
 )
