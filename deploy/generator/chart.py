@@ -21,13 +21,14 @@ _VALUE = re.compile(r"@([a-z_]+)@")
 _MAPS = ("labels", "trainer_labels")
 
 
-def files(configuration: Configuration, boards: Mapping[str, str], version: str) -> dict[str, str]:
+def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
     """File name to content of the chart; `boards` is the same of the dashboards."""
     placeholders: dict[str, Any] = {
         field.name: {f"@{field.name}@": ""} if field.name in _MAPS else f"@{field.name}@"
         for field in fields(Configuration)
     }
     asked = Configuration(**placeholders)
+    version = _version()
     chart = {
         "apiVersion": "v2",
         "name": "heapwatch",
@@ -52,6 +53,13 @@ def files(configuration: Configuration, boards: Mapping[str, str], version: str)
         "templates/dashboards.yaml": _DASHBOARDS,
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }
+
+
+def _version() -> str:
+    project = (monitoring.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
+    assert found, "pyproject.toml has no version"
+    return found[1]
 
 
 def _values(configuration: Configuration) -> Manifest:

@@ -21,7 +21,7 @@ def objects(name: str, configuration: Configuration, more: Mapping[str, Any] = {
     """The objects of a file of `objects/`, with the values of the configuration and `more`."""
     text = (OBJECTS / name).read_text(encoding="utf-8")
     values = {**more, **asdict(configuration)}
-    return [_filled(document, values) for document in yaml.safe_load_all(text)]
+    return [_filled(document, values) for document in yaml.load_all(text, yaml.CSafeLoader)]
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
@@ -40,14 +40,14 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     return filled
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Texts of several lines as blocks, and nothing shared by anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
