@@ -95,28 +95,25 @@ def demonstration(clock):
     return make
 
 
-def test_what_leaked_after_the_cleanup_is_cleaned_up_too(demonstration):
-    loop = Loop(DemoLevels(645, 80, 9e8))
+@pytest.mark.parametrize(
+    ("levels", "cleaned"),
+    [
+        ([DemoLevels(645, 80, 9e8)], ["emergency"]),
+        ([HEALTHY, HEALTHY, DemoLevels(332, 53, 4e8), HEALTHY], ["emergency"]),
+        ([DemoLevels(187, 12, 5e8)], []),
+    ],
+    ids=["after the cleanup", "later, by a slow trainer", "nothing"],
+)
+def test_what_leaked_is_cleaned_up_too(demonstration, levels, cleaned):
+    loop = Loop(*levels)
     demonstration(loop)._see_leftovers_gone(HEALTHY)
-    assert loop.cleaned == ["emergency"]
-
-
-def test_what_a_slow_trainer_leaks_later_is_cleaned_up_too(demonstration):
-    loop = Loop(HEALTHY, HEALTHY, DemoLevels(332, 53, 4e8), HEALTHY)
-    demonstration(loop)._see_leftovers_gone(HEALTHY)
-    assert loop.cleaned == ["emergency"]
+    assert loop.cleaned == cleaned
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(30, 20), (0.25, 35)])
 def test_the_trainer_has_to_continue_without_the_leak_for_a_while(demonstration, clock, rate, seconds):
     demonstration(Loop(rate=rate))._see_leftovers_gone(HEALTHY)
     assert seconds <= clock.now < seconds + 10
-
-
-def test_nothing_is_asked_where_nothing_is_left(demonstration):
-    loop = Loop(DemoLevels(187, 12, 5e8))
-    demonstration(loop)._see_leftovers_gone(HEALTHY)
-    assert not loop.cleaned
 
 
 def test_it_waits_for_every_alert_that_asked_for_a_cleanup_and_names_those_that_are_held(demonstration):
