@@ -1,7 +1,7 @@
 """What fired, what was done about it, what it freed, and how long that took."""
 
 from .. import colors
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NOTHING_FIRED
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, heatmap, lines, number, states
@@ -97,87 +97,80 @@ FIRED = table(
     height=7,
 )
 
-DONE = [
-    [cleanups(), freed_memory()],
-    [
-        lines(
-            "Memory around cleanups",
-            Query(trainers.RESIDENT, "{{trainer_name}}"),
-            BYTES,
-            "Memory of each trainer, with cleanups as marks. Good: a drop at each mark that lasts. "
-            "Bad: no drop, or back within minutes.",
-            marked=True,
-        ),
-        lines(
-            "Removed by cleanups",
-            Query(alerts.REMOVED, "{{resource}}", interval="1m"),
-            COUNT,
-            "Bodies, events, experiences and the like that cleanups removed.",
-            bars=True,
-        ),
-    ],
-    [
-        lines(
-            "Cleanup duration",
-            Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
-            SECONDS,
-            "How long a cleanup stopped training. Good: below a second.",
-            bars=True,
-        ),
-        table(
-            "Last cleanup without effect",
-            [
-                TRAINER,
-                *ADDRESS,
-                Column("Without effect", named(f"{NO_EFFECT} > 0"), COUNT),
-            ],
-            "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
-        ),
-    ],
-]
+DONE = two_a_line(
+    cleanups(),
+    freed_memory(),
+    lines(
+        "Memory around cleanups",
+        Query(trainers.RESIDENT, "{{trainer_name}}"),
+        BYTES,
+        "Memory of each trainer, with cleanups as marks. Good: a drop at each mark that lasts. "
+        "Bad: no drop, or back within minutes.",
+        marked=True,
+    ),
+    lines(
+        "Removed by cleanups",
+        Query(alerts.REMOVED, "{{resource}}", interval="1m"),
+        COUNT,
+        "Bodies, events, experiences and the like that cleanups removed.",
+        bars=True,
+    ),
+    lines(
+        "Cleanup duration",
+        Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
+        SECONDS,
+        "How long a cleanup stopped training. Good: below a second.",
+        bars=True,
+    ),
+    table(
+        "Last cleanup without effect",
+        [
+            TRAINER,
+            *ADDRESS,
+            Column("Without effect", named(f"{NO_EFFECT} > 0"), COUNT),
+        ],
+        "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
+    ),
+)
 
-RECEIVER = [
-    [
-        lines(
-            "Actions by result",
-            Query(
-                ACTIONS,
-                "{{action}} {{result}}",
-                interval="1m",
-            ),
-            COUNT,
-            "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
-            bars=True,
+RECEIVER = two_a_line(
+    lines(
+        "Actions by result",
+        Query(
+            ACTIONS,
+            "{{action}} {{result}}",
+            interval="1m",
         ),
-        lines(
-            "Alerts not acted on",
-            Query(
-                SUPPRESSED,
-                "{{reason}}",
-                interval="1m",
-            ),
-            COUNT,
-            "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
-            "the audit.",
-            bars=True,
+        COUNT,
+        "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
+        bars=True,
+    ),
+    lines(
+        "Alerts not acted on",
+        Query(
+            SUPPRESSED,
+            "{{reason}}",
+            interval="1m",
         ),
-    ],
-    [
-        bars(
-            "Actions in range",
-            Query(f"{sum_by('action, result', counted('heapwatch_receiver_actions_total'))} > 0"),
-            ("action", "result"),
-            COUNT,
-            "Actions of the time range by result.",
-        ),
-        heatmap(
-            "From alert to effect over time",
-            f"{_EFFECTS} and on () ({_ANY_EFFECT})",
-            SECONDS,
-            "Seconds from an alert's receipt to the check of its cleanup. Good: dark low down.",
-        ),
-    ],
-]
+        COUNT,
+        "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
+        "the audit.",
+        bars=True,
+    ),
+    bars(
+        "Actions in range",
+        Query(f"{sum_by('action, result', counted('heapwatch_receiver_actions_total'))} > 0"),
+        ("action", "result"),
+        COUNT,
+        "Actions of the time range by result.",
+    ),
+    heatmap(
+        "From alert to effect over time",
+        f"{_EFFECTS} and on () ({_ANY_EFFECT})",
+        SECONDS,
+        "Seconds from an alert's receipt to the check of its cleanup. Good: dark low down.",
+    ),
+)
 
 DASHBOARD = Dashboard(
     uid="heapwatch-alerts",

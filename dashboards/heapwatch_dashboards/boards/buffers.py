@@ -1,7 +1,7 @@
 """Replay buffers and objects: what they hold, what they will hold when full, what grows that should not."""
 
 from .. import colors
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
 from ..promql import (
@@ -127,76 +127,67 @@ OVER_TIME = [
     ),
 ]
 
-MORE = [
-    [
-        lines(
-            "Items in buffers",
-            Query(BUFFER_ITEMS, "{{buffer}} {{trainer_name}}"),
-            COUNT,
-            "Good: rises to capacity and stays.",
-        ),
-        lines(
-            "Tensors that hold graphs",
-            Query(ATTACHED_TENSORS, "{{buffer}} {{trainer_name}}"),
-            COUNT,
-            "Stored tensors that still hold an autograd graph, or live on the GPU (estimated from a sample). "
-            "Good: zero. Bad: any other value. Detach and move to the CPU before storing.",
-        ),
-    ]
-]
+MORE = two_a_line(
+    lines(
+        "Items in buffers",
+        Query(BUFFER_ITEMS, "{{buffer}} {{trainer_name}}"),
+        COUNT,
+        "Good: rises to capacity and stays.",
+    ),
+    lines(
+        "Tensors that hold graphs",
+        Query(ATTACHED_TENSORS, "{{buffer}} {{trainer_name}}"),
+        COUNT,
+        "Stored tensors that still hold an autograd graph, or live on the GPU (estimated from a sample). "
+        "Good: zero. Bad: any other value. Detach and move to the CPU before storing.",
+    ),
+)
 
-OBJECTS = [
-    [
-        lines(
-            "Live objects by type",
-            Query(sum_by(f"{PROCESS}, type", select("trainer_objects")), "{{type}} {{trainer_name}}"),
-            COUNT,
-            "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with "
-            "each.",
-        ),
-        lines(
-            "Object growth per minute",
-            Query(sum_by(f"{PROCESS}, component", growth("objects")), "{{component}} {{trainer_name}}"),
-            COUNT,
-            "Slope over ten minutes. Good: around zero.",
-        ),
-    ],
-    [
-        lines(
-            "Sizes of named objects",
-            Query(OBJECT_SIZES, "{{object}} {{trainer_name}}"),
-            BYTES,
-            "Deep size, each storage counted once. Good: constant after the first cycles.",
-        ),
-        lines(
-            "Growth of named objects per cycle",
-            [
-                Query(growth_per_cycle("object_size"), "{{component}} {{trainer_name}}"),
-                *growth_limit("object_size", "epoch"),
-            ],
-            BYTES,
-            "Growth per epoch or generation. Good: around zero. Bad: above the dashed limit.",
-        ),
-    ],
-    [
-        table(
-            "Named objects",
-            [
-                Column("Object", label="object"),
-                TRAINER,
-                *ADDRESS,
-                Column("Size", named(OBJECT_SIZES), BYTES),
-                Column(
-                    "Growth in range",
-                    OBJECT_GROWTH_IN_RANGE,
-                    BYTES,
-                ),
-            ],
-            "Size now, and what was gained over the time range; the fastest first.",
-            sort_by="Growth in range",
-        )
-    ],
-]
+OBJECTS = two_a_line(
+    lines(
+        "Live objects by type",
+        Query(sum_by(f"{PROCESS}, type", select("trainer_objects")), "{{type}} {{trainer_name}}"),
+        COUNT,
+        "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with each.",
+    ),
+    lines(
+        "Object growth per minute",
+        Query(sum_by(f"{PROCESS}, component", growth("objects")), "{{component}} {{trainer_name}}"),
+        COUNT,
+        "Slope over ten minutes. Good: around zero.",
+    ),
+    lines(
+        "Sizes of named objects",
+        Query(OBJECT_SIZES, "{{object}} {{trainer_name}}"),
+        BYTES,
+        "Deep size, each storage counted once. Good: constant after the first cycles.",
+    ),
+    lines(
+        "Growth of named objects per cycle",
+        [
+            Query(growth_per_cycle("object_size"), "{{component}} {{trainer_name}}"),
+            *growth_limit("object_size", "epoch"),
+        ],
+        BYTES,
+        "Growth per epoch or generation. Good: around zero. Bad: above the dashed limit.",
+    ),
+    table(
+        "Named objects",
+        [
+            Column("Object", label="object"),
+            TRAINER,
+            *ADDRESS,
+            Column("Size", named(OBJECT_SIZES), BYTES),
+            Column(
+                "Growth in range",
+                OBJECT_GROWTH_IN_RANGE,
+                BYTES,
+            ),
+        ],
+        "Size now, and what was gained over the time range; the fastest first.",
+        sort_by="Growth in range",
+    ),
+)
 
 DASHBOARD = Dashboard(
     uid="heapwatch-buffers",

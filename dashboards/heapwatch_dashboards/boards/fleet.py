@@ -4,7 +4,7 @@ from heapwatch.analysis.verdict import MEANINGS
 
 from .. import colors
 from ..colors import LEAK, VERDICTS
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
@@ -153,53 +153,47 @@ VERDICT_LINES = states(
     "Bad: growing, then leak.",
 )
 
-OVER_TIME = [
-    [
-        lines(
-            "Memory growth per minute by trainer",
-            [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
-            BYTES,
-            "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
-            "Bad: above the dashed limit for long.",
-            links=TO_TRAINER,
-            marked=True,
-        ),
-        lines(
-            "Memory by trainer",
-            Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
-            BYTES,
-            "Resident memory of each trainer and its workers.",
-            links=TO_TRAINER,
-            marked=True,
-        ),
-    ],
-    [
-        lines(
-            "Time to limit by trainer",
-            Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
-            SECONDS,
-            "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
-            links=TO_TRAINER,
-        ),
-        lines(
-            "Progress by trainer",
-            Query(trainers.PROGRESS, "{{trainer_name}} {{unit}}s", lives=True),
-            PER_SECOND,
-            "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
-            "grows, or zero.",
-            links=TO_TRAINER,
-        ),
-    ],
-    [
-        lines(
-            "Memory outside trainers",
-            Query("job:machine_memory:unwatched_bytes", "machine of the stack"),
-            BYTES,
-            "Memory in use on the stack's machine that no trainer there holds: other programs, and shared "
-            "memory that no trainer has mapped. Good: flat. Bad: rising: something unwatched grows.",
-        )
-    ],
-]
+OVER_TIME = two_a_line(
+    lines(
+        "Memory growth per minute by trainer",
+        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
+        BYTES,
+        "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
+        "Bad: above the dashed limit for long.",
+        links=TO_TRAINER,
+        marked=True,
+    ),
+    lines(
+        "Memory by trainer",
+        Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
+        BYTES,
+        "Resident memory of each trainer and its workers.",
+        links=TO_TRAINER,
+        marked=True,
+    ),
+    lines(
+        "Time to limit by trainer",
+        Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
+        SECONDS,
+        "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
+        links=TO_TRAINER,
+    ),
+    lines(
+        "Progress by trainer",
+        Query(trainers.PROGRESS, "{{trainer_name}} {{unit}}s", lives=True),
+        PER_SECOND,
+        "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
+        "grows, or zero.",
+        links=TO_TRAINER,
+    ),
+    lines(
+        "Memory outside trainers",
+        Query("job:machine_memory:unwatched_bytes", "machine of the stack"),
+        BYTES,
+        "Memory in use on the stack's machine that no trainer there holds: other programs, and shared "
+        "memory that no trainer has mapped. Good: flat. Bad: rising: something unwatched grows.",
+    ),
+)
 
 RANKS = [
     table(

@@ -2,7 +2,7 @@
 
 from .. import colors
 from ..colors import VERDICTS
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
 from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
 from ..panels import limit, lines, number
@@ -235,62 +235,56 @@ PARTS = [
     ),
 ]
 
-GROWTH = [
-    [
-        lines(
-            "Allocated and reserved",
-            [
-                Query(ALLOCATED, "allocated, GPU {{device}} {{trainer_name}}"),
-                Query(RESERVED, "reserved, GPU {{device}} {{trainer_name}}"),
-            ],
-            BYTES,
-            "Good: both flat. Bad: if allocated rises, tensors are kept. If only reserved rises, it is "
-            "fragmentation.",
-            marked=True,
+GROWTH = two_a_line(
+    lines(
+        "Allocated and reserved",
+        [
+            Query(ALLOCATED, "allocated, GPU {{device}} {{trainer_name}}"),
+            Query(RESERVED, "reserved, GPU {{device}} {{trainer_name}}"),
+        ],
+        BYTES,
+        "Good: both flat. Bad: if allocated rises, tensors are kept. If only reserved rises, it is "
+        "fragmentation.",
+        marked=True,
+    ),
+    lines(
+        "GPU growth per minute",
+        [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
+        BYTES,
+        "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
+    ),
+    lines(
+        "Unusable share of the reserve",
+        Query(
+            UNUSABLE_SHARE,
+            "GPU {{device}} {{trainer_name}}",
         ),
-        lines(
-            "GPU growth per minute",
-            [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
-            BYTES,
-            "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
+        SHARE,
+        "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
+        "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
+        empty=NO_TORCH_GPU,
+    ),
+    lines(
+        "Allocation retries",
+        Query(
+            RETRIES,
+            "GPU {{device}} {{trainer_name}}",
+            interval="1m",
         ),
-    ],
-    [
-        lines(
-            "Unusable share of the reserve",
-            Query(
-                UNUSABLE_SHARE,
-                "GPU {{device}} {{trainer_name}}",
-            ),
-            SHARE,
-            "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
-            "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
-            empty=NO_TORCH_GPU,
-        ),
-        lines(
-            "Allocation retries",
-            Query(
-                RETRIES,
-                "GPU {{device}} {{trainer_name}}",
-                interval="1m",
-            ),
-            COUNT,
-            "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
-            "the device is full, or fragmented.",
-            empty=NO_TORCH_GPU,
-            bars=True,
-        ),
-    ],
-    [
-        lines(
-            "Time until a device is full",
-            Query(soon(_TIME_TO_LIMIT, _DEVICE), "GPU {{device}} {{trainer_name}}"),
-            SECONDS,
-            "At the growth of that moment. Good: no line. Bad: falling to zero.",
-            empty=NO_DEVICE_FILLS,
-        ),
-    ],
-]
+        COUNT,
+        "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
+        "the device is full, or fragmented.",
+        empty=NO_TORCH_GPU,
+        bars=True,
+    ),
+    lines(
+        "Time until a device is full",
+        Query(soon(_TIME_TO_LIMIT, _DEVICE), "GPU {{device}} {{trainer_name}}"),
+        SECONDS,
+        "At the growth of that moment. Good: no line. Bad: falling to zero.",
+        empty=NO_DEVICE_FILLS,
+    ),
+)
 
 DEVICE = [
     lines(

@@ -1,7 +1,7 @@
 """The stack itself: scrapes, rules, notifications, the receiver, and the cost of the exporters."""
 
 from .. import colors
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, limit, lines, number, states
 from ..promql import PROCESS, counted, events_or_zero, in_range, max_by, min_by, rate, select, sum_by, total
@@ -138,110 +138,96 @@ RULES = [
     ),
 ]
 
-SERVICES = [
-    [
-        lines(
-            "Scrape duration",
-            Query(max_by(PROCESS, select("scrape_duration_seconds")), "{{job}} {{instance}}"),
-            SECONDS,
-            "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
-            "too large.",
-        ),
-        lines(
-            "Samples per scrape",
-            Query(max_by(PROCESS, select("scrape_samples_scraped")), "{{job}} {{instance}}"),
-            COUNT,
-            "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without "
-            "bound.",
-        ),
-    ],
-    [
-        lines(
-            "Memory of the services",
-            Query(RESIDENT, "{{service}} {{instance}}"),
-            BYTES,
-            "The watcher must not be the leak. Good: flat.",
-        ),
-        lines(
-            "CPU cores of the services",
-            Query(CPU, "{{service}} {{instance}}"),
-            NUMBER,
-            "Good: a small part of one core.",
-        ),
-    ],
-    [
-        lines(
-            "Series and samples in Prometheus",
-            [
-                Query(SERIES, "series"),
-                Query(
-                    SAMPLES,
-                    "samples per second",
-                ),
-            ],
-            COUNT,
-            "Size of the data. Good: flat while the number of trainers is.",
-        ),
-        lines(
-            "Receiver queue over time",
-            Query(QUEUE, "{{instance}}"),
-            COUNT,
-            "Alerts and actions that wait. Good: back to zero within a minute.",
-            steps=True,
-        ),
-    ],
-]
+SERVICES = two_a_line(
+    lines(
+        "Scrape duration",
+        Query(max_by(PROCESS, select("scrape_duration_seconds")), "{{job}} {{instance}}"),
+        SECONDS,
+        "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
+        "too large.",
+    ),
+    lines(
+        "Samples per scrape",
+        Query(max_by(PROCESS, select("scrape_samples_scraped")), "{{job}} {{instance}}"),
+        COUNT,
+        "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without bound.",
+    ),
+    lines(
+        "Memory of the services",
+        Query(RESIDENT, "{{service}} {{instance}}"),
+        BYTES,
+        "The watcher must not be the leak. Good: flat.",
+    ),
+    lines(
+        "CPU cores of the services",
+        Query(CPU, "{{service}} {{instance}}"),
+        NUMBER,
+        "Good: a small part of one core.",
+    ),
+    lines(
+        "Series and samples in Prometheus",
+        [
+            Query(SERIES, "series"),
+            Query(
+                SAMPLES,
+                "samples per second",
+            ),
+        ],
+        COUNT,
+        "Size of the data. Good: flat while the number of trainers is.",
+    ),
+    lines(
+        "Receiver queue over time",
+        Query(QUEUE, "{{instance}}"),
+        COUNT,
+        "Alerts and actions that wait. Good: back to zero within a minute.",
+        steps=True,
+    ),
+)
 
-EXPORTERS = [
-    [
-        lines(
-            "Share of training time spent on samples",
-            [
-                Query(SAMPLE_SHARE, "{{instance}}"),
-                *limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
-            ],
-            SHARE,
-            "What samplers take of the trainers' own thread, against their budget. Good: below the dashed "
-            "line.",
+EXPORTERS = two_a_line(
+    lines(
+        "Share of training time spent on samples",
+        [
+            Query(SAMPLE_SHARE, "{{instance}}"),
+            *limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
+        ],
+        SHARE,
+        "What samplers take of the trainers' own thread, against their budget. Good: below the dashed line.",
+    ),
+    lines(
+        "Time since the last safe point",
+        Query(SAFE_POINT_AGE, "{{instance}}"),
+        SECONDS,
+        "How long ago the training loop last let the watcher work. Good: below a minute.",
+    ),
+    lines(
+        "Sample age by collector",
+        Query(
+            SAMPLE_AGE,
+            "{{collector}} {{instance}}",
         ),
-        lines(
-            "Time since the last safe point",
-            Query(SAFE_POINT_AGE, "{{instance}}"),
-            SECONDS,
-            "How long ago the training loop last let the watcher work. Good: below a minute.",
+        SECONDS,
+        "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
+    ),
+    lines(
+        "Collection time by collector",
+        Query(max_by("collector", select("trainer_exporter_collect_seconds")), "{{collector}}"),
+        SECONDS,
+        "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
+    ),
+    lines(
+        "Collector errors",
+        Query(
+            COLLECT_ERRORS,
+            "errors {{collector}}",
+            interval="1m",
         ),
-    ],
-    [
-        lines(
-            "Sample age by collector",
-            Query(
-                SAMPLE_AGE,
-                "{{collector}} {{instance}}",
-            ),
-            SECONDS,
-            "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
-        ),
-        lines(
-            "Collection time by collector",
-            Query(max_by("collector", select("trainer_exporter_collect_seconds")), "{{collector}}"),
-            SECONDS,
-            "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
-        ),
-    ],
-    [
-        lines(
-            "Collector errors",
-            Query(
-                COLLECT_ERRORS,
-                "errors {{collector}}",
-                interval="1m",
-            ),
-            COUNT,
-            "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
-            bars=True,
-        )
-    ],
-]
+        COUNT,
+        "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
+        bars=True,
+    ),
+)
 
 DASHBOARD = Dashboard(
     uid="heapwatch-stack",

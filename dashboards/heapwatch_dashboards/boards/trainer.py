@@ -2,7 +2,7 @@
 
 from .. import colors
 from ..colors import VERDICTS
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_LIMIT, NOTHING_GROWS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number, states
@@ -159,85 +159,75 @@ VERDICT_OVER_TIME = states(
     height=4,
 )
 # Empty for a healthy trainer.
-TROUBLE = [
-    [
-        lines(
-            "Time until the memory limit",
-            Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}"),
-            SECONDS,
-            "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to "
-            "zero.",
-        ),
-        freed_memory(),
-    ],
-    [firing_alerts()],
-]
+TROUBLE = two_a_line(
+    lines(
+        "Time until the memory limit",
+        Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}"),
+        SECONDS,
+        "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to zero.",
+    ),
+    freed_memory(),
+    firing_alerts(),
+)
 
-PROCESS_ROWS = [
-    [
-        lines(
-            "Resident memory by role",
-            [
-                Query(
-                    RESIDENT_BY_ROLE,
-                    "{{role}} {{trainer_name}}",
-                ),
-                Query(
-                    UNIQUE_BY_ROLE,
-                    "{{role}} unique {{trainer_name}}",
-                ),
-                *memory_limit(),
-            ],
-            BYTES,
-            "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
-            "limit of the container, and on the host with its other programs.",
-        ),
-        lines(
-            "Allocator",
-            [
-                Query(max_by(PROCESS, select("trainer_allocator_used_bytes")), "in use {{trainer_name}}"),
-                Query(max_by(PROCESS, select("trainer_allocator_retained_bytes")), "kept {{trainer_name}}"),
-            ],
-            BYTES,
-            "What malloc has allocated, touched or not, and at most how much freed memory it keeps resident. "
-            "If memory rises with what is kept, it is fragmentation. If it rises with what is in use, "
-            "something holds it.",
-        ),
-    ],
-    [
-        lines(
-            "Python blocks",
-            Query(max_by(PROCESS, select("trainer_python_allocated_blocks")), "{{trainer_name}}"),
-            COUNT,
-            "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are "
-            "kept.",
-        ),
-        lines(
-            "CPU cores by role",
+PROCESS_ROWS = two_a_line(
+    lines(
+        "Resident memory by role",
+        [
             Query(
-                CPU,
+                RESIDENT_BY_ROLE,
                 "{{role}} {{trainer_name}}",
             ),
-            NUMBER,
-            "Cores in use. Good: steady. Bad: zero while training should run.",
+            Query(
+                UNIQUE_BY_ROLE,
+                "{{role}} unique {{trainer_name}}",
+            ),
+            *memory_limit(),
+        ],
+        BYTES,
+        "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
+        "limit of the container, and on the host with its other programs.",
+    ),
+    lines(
+        "Allocator",
+        [
+            Query(max_by(PROCESS, select("trainer_allocator_used_bytes")), "in use {{trainer_name}}"),
+            Query(max_by(PROCESS, select("trainer_allocator_retained_bytes")), "kept {{trainer_name}}"),
+        ],
+        BYTES,
+        "What malloc has allocated, touched or not, and at most how much freed memory it keeps resident. "
+        "If memory rises with what is kept, it is fragmentation. If it rises with what is in use, "
+        "something holds it.",
+    ),
+    lines(
+        "Python blocks",
+        Query(max_by(PROCESS, select("trainer_python_allocated_blocks")), "{{trainer_name}}"),
+        COUNT,
+        "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are kept.",
+    ),
+    lines(
+        "CPU cores by role",
+        Query(
+            CPU,
+            "{{role}} {{trainer_name}}",
         ),
-    ],
-    [
-        lines(
-            "Processes by role",
-            Query(sum_by(f"{PROCESS}, role", select("trainer_processes")), "{{role}} {{trainer_name}}"),
-            COUNT,
-            "Live processes. Good: constant. Bad: more and more workers, or fewer.",
-            steps=True,
-        ),
-        lines(
-            "Open files",
-            Query(max_by(PROCESS, of_trainers(select("process_open_fds"))), "{{trainer_name}}"),
-            COUNT,
-            "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
-        ),
-    ],
-]
+        NUMBER,
+        "Cores in use. Good: steady. Bad: zero while training should run.",
+    ),
+    lines(
+        "Processes by role",
+        Query(sum_by(f"{PROCESS}, role", select("trainer_processes")), "{{role}} {{trainer_name}}"),
+        COUNT,
+        "Live processes. Good: constant. Bad: more and more workers, or fewer.",
+        steps=True,
+    ),
+    lines(
+        "Open files",
+        Query(max_by(PROCESS, of_trainers(select("process_open_fds"))), "{{trainer_name}}"),
+        COUNT,
+        "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
+    ),
+)
 
 PROGRESS = [
     lines(
