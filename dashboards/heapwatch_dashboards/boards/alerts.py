@@ -8,7 +8,7 @@ from ..panels import alarm, heatmap, lines, number, states
 from ..promql import PROCESS, counted, increment, max_by, named, or_zero, sum_by, total
 from ..queries import alerts, trainers
 from ..tables import Column, bars, table
-from .shared import ADDRESS, ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
+from .shared import ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
 
 # What was decided and done, whichever trainers are chosen.
 _HELPED = total(counted('heapwatch_receiver_actions_total{result="helped"}'))
@@ -125,8 +125,7 @@ DONE = two_a_line(
     table(
         "Last cleanup without effect",
         [
-            TRAINER,
-            *ADDRESS,
+            *TRAINER,
             Column("Without effect", named(f"{NO_EFFECT} > 0"), COUNT),
         ],
         "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",

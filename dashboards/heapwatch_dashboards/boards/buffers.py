@@ -19,7 +19,7 @@ from ..promql import (
 )
 from ..queries import trainers
 from ..tables import Column, table
-from .shared import ADDRESS, BELOW_WARNING, TRAINER, USED, growth_limit, share
+from .shared import BELOW_WARNING, TRAINER, USED, growth_limit, share
 
 # Buffers.
 _BUFFER = f"{PROCESS}, buffer"
@@ -88,8 +88,7 @@ NOW = table(
     "Buffers now",
     [
         Column("Buffer", label="buffer"),
-        TRAINER,
-        *ADDRESS,
+        *TRAINER,
         Column("Items", named(BUFFER_ITEMS), COUNT),
         Column("Capacity", BUFFER_CAPACITY_ITEMS, COUNT, options={"noValue": "unbounded"}),
         share("Fill", f"{BUFFER_ITEMS} / {BUFFER_CAPACITY_ITEMS}", FILL),
@@ -175,8 +174,7 @@ OBJECTS = two_a_line(
         "Named objects",
         [
             Column("Object", label="object"),
-            TRAINER,
-            *ADDRESS,
+            *TRAINER,
             Column("Size", named(OBJECT_SIZES), BYTES),
             Column(
                 "Growth in range",

@@ -12,7 +12,6 @@ from ..promql import NAME, PROCESS, SEEN, current, max_by, min_by, named, select
 from ..queries import alerts, explanation, trainers
 from ..tables import WRAPPED, Column, table
 from .shared import (
-    ADDRESS,
     FORECAST_WORDS,
     NAMED,
     REMEDY,
@@ -233,8 +232,7 @@ ENDED = [
     table(
         "Ended in this range",
         [
-            Column("Trainer", label="trainer_name", options=TRAINER.options),
-            *ADDRESS,
+            *TRAINER,
             Column("Ended", ENDED_AT, AGO, width=140),
             verdict(LAST_VERDICT, "Last verdict"),
             Column("Last memory", LAST_MEMORY, BYTES, width=110),

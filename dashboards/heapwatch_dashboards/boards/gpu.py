@@ -22,7 +22,6 @@ from ..promql import (
 )
 from ..tables import BACKGROUND, Column, bars, table
 from .shared import (
-    ADDRESS,
     BELOW_WARNING,
     FORECAST_WORDS,
     TIME_LEFT,
@@ -190,8 +189,7 @@ NOW = table(
         Column("Name", label="name"),
         Column("Device", label="device", width=80),
         Column("Driver", label="driver", width=110),
-        TRAINER,
-        *ADDRESS,
+        *TRAINER,
         Column("", named(max_by(f"{_DEVICE}, name, driver", select("trainer_gpu_info")))),
         Column("Memory", TOTAL, BYTES, width=100),
         share("Used", USED_SHARE, USED),
@@ -213,8 +211,7 @@ PARTS = [
             Column("Device", label="device", width=60),
             Column("Bytes", max_by(_PART, select("trainer_gpu_memory_part_bytes")), BYTES, width=90),
             Column("Per minute", PART_GROWTH, BYTES, width=90),
-            TRAINER,
-            *ADDRESS,
+            *TRAINER,
         ],
         "Every part of each device as each trainer sees it, and the verdict on it: a leak, or torch's "
         "reserve fragmented. The parts of one trainer and device add up to the device's memory. The context "

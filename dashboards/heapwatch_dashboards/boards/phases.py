@@ -17,7 +17,7 @@ from ..promql import (
     sum_by,
 )
 from ..tables import Column, bars, series_table, table
-from .shared import ADDRESS, TRAINER, growth_limit
+from .shared import TRAINER, growth_limit
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
 _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
@@ -112,8 +112,7 @@ TREND = [
         "Phases",
         [
             Column("Phase", label="phase"),
-            TRAINER,
-            *ADDRESS,
+            *TRAINER,
             Column("At its end", named(PHASE_END), BYTES, width=90),
             Column("In range", PHASE_GROWTH_IN_RANGE, BYTES, width=90),
             Column("Per cycle", f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}", BYTES, width=90),

@@ -31,14 +31,15 @@ ALERT_PATH_WORDS = {
 TO_TRAINER = [link_from_series("heapwatch-trainer")]
 TO_ALERTS = [link_from_series("heapwatch-alerts")]
 
-# The trainer by its name; the labels that its links need are there, but not to be seen.
-TRAINER = Column("Trainer", label="trainer_name", options={"links": [link_from_row("heapwatch-trainer")]})
+_NAME = Column("Trainer", label="trainer_name", options={"links": [link_from_row("heapwatch-trainer")]})
 ADDRESS = [
     Column("instance", label="instance", hidden=True),
     Column("job", label="job", hidden=True),
 ]
+# The trainer by its name; the labels that its links need are there, but not to be seen.
+TRAINER = [_NAME, *ADDRESS]
 # For tables of one row a trainer; others name their first query.
-NAMED = [TRAINER, Column("", max_by(f"{PROCESS}, trainer_name", select(NAME))), *ADDRESS]
+NAMED = [_NAME, Column("", max_by(f"{PROCESS}, trainer_name", select(NAME))), *ADDRESS]
 WHAT = Column("What", label="what", width=190, cell=WRAPPED)
 SITE = Column("Line", label="site", width=120)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
@@ -53,8 +54,7 @@ ALERT = [
     Column("Alert", label="alertname"),
     Column("Resource", label="resource", width=110),
     Column("Component", label="component"),
-    TRAINER,
-    *ADDRESS,
+    *TRAINER,
     Column("kind", label="kind", hidden=True),
 ]
 

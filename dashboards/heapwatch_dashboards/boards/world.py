@@ -8,7 +8,7 @@ from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import limit, lines
 from ..promql import PROCESS, aged, growth, limits, max_by, min_by, named, of_one, select, slope, sum_by
 from ..tables import COLORED_TEXT, Column, table
-from .shared import ADDRESS, TRAINER, firing_alerts, growth_limit, verdict
+from .shared import TRAINER, firing_alerts, growth_limit, verdict
 
 # Physics world.
 _BODIES = select("trainer_bodies")
@@ -66,8 +66,7 @@ NOW = table(
             cell=COLORED_TEXT,
             options={"thresholds": OF_BOUND},
         ),
-        TRAINER,
-        *ADDRESS,
+        *TRAINER,
     ],
     "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown "
     "bodies, which no agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
