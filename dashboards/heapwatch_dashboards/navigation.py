@@ -65,14 +65,11 @@ def links_between_dashboards(uid: str) -> list[Json]:
     ]
 
 
-def link_from_series(uid: str) -> Json:
-    """A data link from a series to that dashboard for the series' own trainer."""
-    return _data_link(uid, "${__field.labels.job}", "${__field.labels.instance}")
-
-
-def link_from_row(uid: str) -> Json:
-    """A data link from a table's row to that dashboard for the row's own trainer."""
-    return _data_link(uid, "${__data.fields.job}", "${__data.fields.instance}")
+def data_link(uid: str, source: str) -> Json:
+    """A link to that dashboard, for the trainer of a series (`__field.labels`) or of a row (`__data.fields`)."""
+    trainer = f"var-job=${{{source}.job}}&var-instance=${{{source}.instance}}"
+    url = f"/d/{uid}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
+    return {"targetBlank": False, "title": f"Open {TITLES[uid]}", "url": url}
 
 
 def _datasource() -> Json:
@@ -110,10 +107,3 @@ def _several(name: str, label: str, query: str, regex: str = "", sort: int = 0, 
         "sort": sort,
         "type": "query",
     }
-
-
-def _data_link(uid: str, job: str, instance: str) -> Json:
-    url = (
-        f"/d/{uid}?var-datasource=${{datasource}}&var-job={job}&var-instance={instance}&${{__url_time_range}}"
-    )
-    return {"targetBlank": False, "title": f"Open {TITLES[uid]}", "url": url}

@@ -45,11 +45,6 @@ def rate(series: str) -> str:
     return f"rate({series}[$__rate_interval])"
 
 
-def in_range(function: str, series: str) -> str:
-    """A function over the dashboard's whole time range."""
-    return f"{function}({series}[$__range])"
-
-
 def increment(series: str, step: str = "$__interval") -> str:
     """By how much counters rose in a step: whole events stay whole, which `increase` would smear."""
     return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"

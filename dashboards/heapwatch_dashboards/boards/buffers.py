@@ -8,7 +8,6 @@ from ..promql import (
     PROCESS,
     growth,
     growth_per_cycle,
-    in_range,
     max_by,
     named,
     or_zero,
@@ -39,7 +38,7 @@ ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))
 # Objects.
 _OBJECT = f"{PROCESS}, object"
 OBJECT_SIZES = sum_by(_OBJECT, select("trainer_object_size_bytes"))
-OBJECT_GROWTH_IN_RANGE = present(sum_by(_OBJECT, in_range("delta", select("trainer_object_size_bytes"))))
+OBJECT_GROWTH_IN_RANGE = present(sum_by(_OBJECT, f"delta({select('trainer_object_size_bytes')}[$__range])"))
 
 FILL = colors.judged(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 

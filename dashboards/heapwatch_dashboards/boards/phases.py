@@ -1,13 +1,11 @@
 """Memory by generation and phase: which phase of the cycle gains memory that it does not return."""
 
-from .. import navigation
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import limit, lines, number
 from ..promql import (
     PROCESS,
     growth_per_cycle,
-    in_range,
     limits,
     max_by,
     min_by,
@@ -17,20 +15,20 @@ from ..promql import (
     sum_by,
 )
 from ..tables import Column, bars, series_table, table
-from .shared import TRAINER, growth_limit
+from .shared import TO_TRAINER, TRAINER, growth_limit
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
 _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
-CYCLES_IN_RANGE = min_by(PROCESS, in_range("increase", _CYCLES))
+CYCLES_IN_RANGE = min_by(PROCESS, f"increase({_CYCLES}[$__range])")
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
 
 # Phases.
 _PHASE = f"{PROCESS}, phase"
 _PHASE_END = select("trainer_phase_end_resident_memory_bytes")
 PHASE_END = max_by(_PHASE, _PHASE_END)
-PHASE_GROWTH_IN_RANGE = present(max_by(_PHASE, in_range("delta", _PHASE_END)))
+PHASE_GROWTH_IN_RANGE = present(max_by(_PHASE, f"delta({_PHASE_END}[$__range])"))
 # Its own gain: memory at the end of an innocent phase lies as much higher as at the end of a guilty one.
-_GAINED = max_by("phase", in_range("avg_over_time", select("trainer_phase_memory_delta_bytes")))
+_GAINED = max_by("phase", f"avg_over_time({select('trainer_phase_memory_delta_bytes')}[$__range])")
 # As recorded for a limit; else of the phase that gained most at its end in half an hour.
 _RECENT_CYCLES = f"{min_by(PROCESS, f'increase({_CYCLES}[30m])')} > 1"
 _BY_PHASE = f"{max_by(PROCESS, f'delta({_PHASE_END}[30m])')} / ({_RECENT_CYCLES})"
@@ -42,12 +40,12 @@ _SINCE_START = select("job:trainer_resource:total", resource="memory", component
 MEMORY_SINCE_START = max_by(PROCESS, _SINCE_START)
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
-PHASE_RUNS = max_by(_PHASE, in_range("increase", _PHASE_COUNT))
+PHASE_RUNS = max_by(_PHASE, f"increase({_PHASE_COUNT}[$__range])")
 _RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
 PHASE_DURATION_IN_RANGE = present(
-    f"{max_by(_PHASE, in_range('increase', _PHASE_SECONDS))} / ({PHASE_RUNS} > 0)"
+    f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[$__range])')} / ({PHASE_RUNS} > 0)"
 )
-_PHASE_TIME = max_by(_PHASE, in_range("increase", _PHASE_SECONDS))
+_PHASE_TIME = max_by(_PHASE, f"increase({_PHASE_SECONDS}[$__range])")
 PHASE_TIME_SHARE = (
     f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(PROCESS, _PHASE_TIME)})"
 )
@@ -105,7 +103,7 @@ TREND = [
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
         steps=True,
-        links=[navigation.link_from_series("heapwatch-trainer")],
+        links=TO_TRAINER,
         marked=True,
     ),
     table(

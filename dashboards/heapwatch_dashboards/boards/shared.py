@@ -5,7 +5,7 @@ from heapwatch.analysis.limits import MEMORY_SHARES
 from .. import colors, promql
 from ..colors import VERDICTS, Json
 from ..empty import NOTHING_FIRES
-from ..navigation import link_from_row, link_from_series
+from ..navigation import data_link
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
 from ..promql import NAME, PROCESS, max_by, named, select
@@ -28,10 +28,11 @@ ALERT_PATH_WORDS = {
     3: ("not delivered", colors.CRITICAL),
     4: ("no Alertmanager", colors.CRITICAL),
 }
-TO_TRAINER = [link_from_series("heapwatch-trainer")]
-TO_ALERTS = [link_from_series("heapwatch-alerts")]
+TO_TRAINER = [data_link("heapwatch-trainer", "__field.labels")]
+TO_ALERTS = [data_link("heapwatch-alerts", "__field.labels")]
 
-_NAME = Column("Trainer", label="trainer_name", options={"links": [link_from_row("heapwatch-trainer")]})
+_LINKS = {"links": [data_link("heapwatch-trainer", "__data.fields")]}
+_NAME = Column("Trainer", label="trainer_name", options=_LINKS)
 ADDRESS = [
     Column("instance", label="instance", hidden=True),
     Column("job", label="job", hidden=True),
@@ -48,7 +49,9 @@ SEVERITY = Column(
     label="severity",
     width=90,
     cell=COLORED_TEXT,
-    options={"mappings": colors.word_mappings(colors.SEVERITIES)},
+    options={
+        "mappings": colors.value_mappings({word: (word, color) for word, color in colors.SEVERITIES.items()})
+    },
 )
 ALERT = [
     Column("Alert", label="alertname"),

@@ -4,7 +4,7 @@ from .. import colors
 from ..dashboard import Dashboard, Row, two_a_line
 from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, limit, lines, number, states
-from ..promql import PROCESS, counted, events_or_zero, in_range, max_by, min_by, rate, select, sum_by, total
+from ..promql import PROCESS, counted, events_or_zero, max_by, min_by, rate, select, sum_by, total
 from .shared import alert_path
 
 # Targets.
@@ -24,7 +24,7 @@ RULES_MISSED = _by_group(events_or_zero(_GROUP, select("prometheus_rule_group_it
 
 # Alertmanager.
 # It counts for every integration that there is, most of which are not configured.
-_NOTIFIED = in_range("increase", select("alertmanager_notifications_total"))
+_NOTIFIED = f"increase({select('alertmanager_notifications_total')}[$__range])"
 _USED = f"and on (integration) {sum_by('integration', _NOTIFIED)} > 0"
 ALERTMANAGER_SENT = f"{sum_by('integration', rate(select('alertmanager_notifications_total')))} {_USED}"
 ALERTMANAGER_FAILED = (
