@@ -66,7 +66,7 @@ def links_between_dashboards(uid: str) -> list[Json]:
 
 
 def data_link(uid: str, source: str) -> Json:
-    """A link to that dashboard, for the trainer of a series (`__field.labels`) or of a row (`__data.fields`)."""
+    """A link to a dashboard of the trainer of a series (`__field.labels`) or a row (`__data.fields`)."""
     trainer = f"var-job=${{{source}.job}}&var-instance=${{{source}.instance}}"
     url = f"/d/{uid}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
     return {"targetBlank": False, "title": f"Open {TITLES[uid]}", "url": url}
