@@ -68,4 +68,4 @@ VERDICTS = {
     5.0: ("down or stalled", DOWN),
 }
 CODES = {word: code for code, (word, _) in VERDICTS.items()}
-GROWING, OVER, LEAK = (f"{CODES[word]:g}" for word in ("growing", "over a limit", "leak"))
+HEALTHY, GROWING, OVER, LEAK = (f"{CODES[word]:g}" for word in ("healthy", "growing", "over a limit", "leak"))

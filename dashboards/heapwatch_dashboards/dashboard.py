@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from grafanalib import core
+from grafanalib._gen import DashboardEncoder
 
 from . import colors, navigation
-from .colors import Json
 from .navigation import DATASOURCE
-from .panel import Panel, identity
+from .panel import Json, Panel, identity
 from .queries import alerts, trainers
 
 # 39 is Grafana 10.3's; older versions load it as it is, newer ones migrate it silently.
@@ -15,6 +18,7 @@ SCHEMA_VERSION = 39
 COLUMNS = 24
 SHARED_CROSSHAIR = 1
 REFRESH_INTERVALS = ["5s", "15s", "30s", "1m", "5m"]
+LEGACY_KEYS = ("__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", "style", "id")
 
 
 @dataclass(frozen=True)
@@ -52,29 +56,31 @@ class Dashboard:
     def render(self) -> Json:
         """The document, with nothing but plain JSON in it."""
         marked = [panel.identity for row in self.rows for line in row.lines for panel in line if panel.marked]
-        variables = (
-            navigation.variables_of_trainers if self.about_trainers else navigation.variables_of_targets
-        )
-        document = {
-            "annotations": {"list": _annotations(marked) if self.about_trainers else []},
-            "description": self.description,
-            "editable": False,
-            "graphTooltip": SHARED_CROSSHAIR,
-            "links": navigation.links_between_dashboards(self.uid),
-            "panels": list(_place(self.rows)),
-            "refresh": "30s",
-            "schemaVersion": SCHEMA_VERSION,
-            "tags": [navigation.TAG],
-            "templating": {"list": variables()},
-            "time": {"from": self.start, "to": "now"},
-            "timepicker": {"refresh_intervals": REFRESH_INTERVALS},
-            "timezone": "browser",
-            "title": f"Heapwatch / {self.title}",
-            "uid": self.uid,
-            "version": 1,
-        }
-        plain: Json = json.loads(json.dumps(document))  # panels share their presets, documents nothing
-        return plain
+        dashboard = core.Dashboard(
+            title=f"Heapwatch / {self.title}",
+            uid=self.uid,
+            description=self.description,
+            tags=[navigation.TAG],
+            templating=core.Templating(
+                navigation.variables_of_trainers()
+                if self.about_trainers
+                else navigation.variables_of_targets()
+            ),
+            annotations=core.Annotations(_annotations(marked) if self.about_trainers else []),
+            links=navigation.links_between_dashboards(self.uid),
+            panels=list(_place(self.rows)),
+            time=core.Time(self.start, "now"),
+            refresh="30s",
+            timezone="browser",
+            schemaVersion=SCHEMA_VERSION,
+            graphTooltip=SHARED_CROSSHAIR,
+            editable=False,
+            version=1,
+        ).to_json_data()
+        modern = {key: value for key, value in dashboard.items() if key not in LEGACY_KEYS}
+        modern["timepicker"] = {"refresh_intervals": REFRESH_INTERVALS}
+        document: Json = json.loads(json.dumps(modern, cls=DashboardEncoder))
+        return document
 
 
 def _place(rows: Sequence[Row]) -> Iterator[Json]:
@@ -98,7 +104,7 @@ def _lay(lines: Sequence[Sequence[Panel]], y: int) -> tuple[list[Json], int]:
         height = max(panel.height for panel in line)
         x = 0
         for panel, width in zip(line, _widths(line), strict=True):
-            placed.append(panel.render({"h": height, "w": width, "x": x, "y": top}))
+            placed.append(panel.render(core.GridPos(h=height, w=width, x=x, y=top)))
             x += width
         top += height
     return placed, top - y
@@ -112,7 +118,7 @@ def _widths(line: Sequence[Panel]) -> list[int]:
     return [panel.width or next(shares) for panel in line]
 
 
-def _heading(row: Row, y: int, panels: list[Json]) -> Json:
+def _heading(row: Row, y: int, panels: list[Any]) -> Json:
     return {
         "type": "row",
         "title": row.title,
@@ -123,7 +129,7 @@ def _heading(row: Row, y: int, panels: list[Json]) -> Json:
     }
 
 
-def _annotations(panels: Sequence[int]) -> list[Json]:
+def _annotations(panels: Sequence[int]) -> list[dict[str, Any]]:
     """Alerts, cleanups and restarts on the panels with these ids; minor alerts are off by default.
 
     Each is a moment. Grafana fills the time between two samples of one event on every panel, so a query gives
@@ -157,7 +163,7 @@ def _annotation(
     *,
     enabled: bool = True,
     is_time: bool = False,
-) -> Json:
+) -> dict[str, Any]:
     """One sample an event; with `is_time` its value is the event's time, in milliseconds."""
     return {
         "name": name,

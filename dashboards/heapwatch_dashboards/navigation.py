@@ -1,6 +1,9 @@
 """Template variables, and links between the dashboards that keep time range and selection."""
 
-from .colors import Json
+from typing import Any
+
+from grafanalib import core
+
 from .promql import NAME
 
 TAG = "heapwatch"
@@ -23,9 +26,10 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 ON_TIME_RANGE_CHANGE = 2
 ALPHABETICAL = 1
 HIDDEN = 2
+LEGACY_KEYS = ("useTags", "tagsQuery", "tagValuesQuery", "auto", "auto_min", "auto_count")
 
 
-def variables_of_targets() -> list[Json]:
+def variables_of_targets() -> list[dict[str, Any]]:
     """Data source, job and instance of everything that is scraped."""
     return [
         _datasource(),
@@ -34,7 +38,7 @@ def variables_of_targets() -> list[Json]:
     ]
 
 
-def variables_of_trainers() -> list[Json]:
+def variables_of_trainers() -> list[dict[str, Any]]:
     """Data source and trainer by name, the latest process of each address; links also keep the job."""
     seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
@@ -45,65 +49,62 @@ def variables_of_trainers() -> list[Json]:
     ]
 
 
-def links_between_dashboards(uid: str) -> list[Json]:
+def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
     """The bar of links at the top of a dashboard: every other dashboard."""
     return [
-        {
-            "asDropdown": False,
-            "icon": "dashboard",
-            "includeVars": STACK not in (uid, other) and other != FLEET,
-            "keepTime": True,
-            "tags": [],
-            "targetBlank": False,
-            "title": title,
-            "tooltip": "",
-            "type": "link",
-            "url": f"/d/{other}",
-        }
+        core.DashboardLink(
+            type="link",
+            title=title,
+            uri=f"/d/{other}",
+            icon="dashboard",
+            keepTime=True,
+            includeVars=STACK not in (uid, other) and other != FLEET,
+        ).to_json_data()
         for other, title in TITLES.items()
         if other != uid
     ]
 
 
-def data_link(uid: str, source: str) -> Json:
+def data_link(uid: str, source: str) -> dict[str, Any]:
     """A link to a dashboard of the trainer of a series (`__field.labels`) or a row (`__data.fields`)."""
     trainer = f"var-job=${{{source}.job}}&var-instance=${{{source}.instance}}"
     url = f"/d/{uid}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
-    return {"targetBlank": False, "title": f"Open {TITLES[uid]}", "url": url}
+    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
+    return link
 
 
-def _datasource() -> Json:
+def _datasource() -> dict[str, Any]:
     """The Prometheus to ask; the provisioned one is called Prometheus and has the uid `prometheus`."""
-    return {
-        "current": {"selected": False, "text": "Prometheus", "value": "prometheus"},
-        "hide": 0,
-        "includeAll": False,
-        "label": "Data source",
-        "multi": False,
-        "name": "datasource",
-        "options": [],
-        "query": "prometheus",
-        "refresh": 1,
-        "sort": ALPHABETICAL,
-        "type": "datasource",
-    }
+    template = core.Template(
+        name="datasource",
+        label="Data source",
+        type="datasource",
+        query="prometheus",
+        refresh=1,
+        default="Prometheus",
+    )
+    return _modern(template, current={"selected": False, "text": "Prometheus", "value": "prometheus"})
 
 
-def _several(name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0) -> Json:
-    return {
-        "allValue": ".+",
-        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
-        "datasource": DATASOURCE,
-        "definition": query,
-        "hide": hide,
-        "includeAll": True,
-        "label": label,
-        "multi": True,
-        "name": name,
-        "options": [],
-        "query": {"query": query, "refId": f"{name}-values"},
-        "refresh": ON_TIME_RANGE_CHANGE,
-        "regex": regex,
-        "sort": sort,
-        "type": "query",
-    }
+def _several(
+    name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
+) -> dict[str, Any]:
+    template = core.Template(
+        name=name,
+        label=label,
+        dataSource=DATASOURCE,
+        query={"query": query, "refId": f"{name}-values"},
+        includeAll=True,
+        allValue=".+",
+        multi=True,
+        sort=sort,
+        hide=hide,
+        refresh=ON_TIME_RANGE_CHANGE,
+    )
+    current = {"selected": True, "text": ["All"], "value": ["$__all"]}
+    return _modern(template, current=current, definition=query, regex=regex)
+
+
+def _modern(template: core.Template, **changes: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {**template.to_json_data(), **changes}
+    return {key: value for key, value in document.items() if key not in LEGACY_KEYS and value is not None}

@@ -6,13 +6,14 @@ The text of an empty panel follows from its queries, the decimals from its unit.
 from collections.abc import Sequence
 
 from . import colors
-from .colors import Json, Words
 from .empty import Empty, meaning
-from .panel import NUMBER, Panel, Query, Unit, fixed, override_matching
+from .panel import NUMBER, Json, Panel, Query, Unit, fixed, override_matching
 
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
 AXIS_WIDTH = 72  # pixels: the same in every chart, so that the times of charts below each other agree
 _LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+
+Words = colors.Words
 
 
 def lines(

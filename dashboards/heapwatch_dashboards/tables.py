@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import colors
-from .colors import Json
 from .empty import Empty, meaning
-from .panel import NUMBER, Panel, Query, Unit, override, override_matching
+from .panel import NUMBER, Json, Panel, Query, Unit, override, override_matching
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from heapwatch.analysis.limits import MEMORY_SHARES
 
 from .. import colors, promql
-from ..colors import VERDICTS, Json
+from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
 from ..navigation import data_link
-from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Panel, Query
+from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
 from ..promql import NAME, PROCESS, max_by, named, select
 from ..queries import alerts
