@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import binaries
+from heapwatch_stack import binaries, releases
 from heapwatch_stack.debian import BUILT_IN, THROUGH_DESCRIPTOR, PackageError
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import PROMETHEUS
@@ -148,6 +148,21 @@ def test_a_wrong_checksum_is_said_and_debian_is_used(
     assert (found.prometheus.source, found.alertmanager.version) == ("Debian's package", "0.34.0")
     (line,) = [line for line in said if line.startswith("prometheus: ") and "and not the pinned" in line]
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("manner", ["unranged", "hanging"])
+def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_is_used(
+    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, manner: str
+) -> None:
+    monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
+    debian(monkeypatch)
+    said: list[str] = []
+    with serving(mirrored, manner, most=0) as (address, _):
+        found = binaries.find(settings(tmp_path, address), said.append)
+    assert {found.prometheus.source, found.alertmanager.source} == {"Debian's package"}
+    for name in ("prometheus", "alertmanager"):
+        (line,) = [line for line in said if line.startswith(f"{name}: ") and "ends early or stalls" in line]
+        assert "\n" not in line
 
 
 def test_debians_alertmanager_without_its_templates_is_skipped(
