@@ -9,9 +9,8 @@ MODE ?= auto
 $(if $(PROFILE),$(eval export HEAPWATCH_PROFILE := $(PROFILE)))
 # Where it is set, each of the hundreds of processes that the tests start compiles torch anew.
 unexport PYTHONDONTWRITEBYTECODE
-VENV := $(HEAPWATCH_STATE)/venv
-BIN := $(VENV)/bin
-BOOTSTRAP := PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap "$(VENV)"
+BIN := $(HEAPWATCH_STATE)/venv/bin
+BOOTSTRAP := PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap "$(HEAPWATCH_STATE)/venv"
 RUN := @"$(BIN)/python" -m
 # with what `tools` fetched, for programs that look on PATH
 WITH_TOOLS := @PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
@@ -20,8 +19,7 @@ WITH_TOOLS := @PATH="$(HEAPWATCH_STATE)/bin:$$PATH"
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo
-	@echo "  MODE=native|docker   PROFILE=default|aggressive   PYTHON=python3.11   HEAPWATCH_*_PORT, HEAPWATCH_STATE: README.md"
+	@printf '\n  MODE=native|docker   PROFILE=default|aggressive   PYTHON=python3.11   HEAPWATCH_*_PORT, HEAPWATCH_STATE: README.md\n'
 
 venv:
 	@$(BOOTSTRAP) requirements/$(if $(filter docker,$(MODE)),stack,run).txt
@@ -46,22 +44,17 @@ demo: venv ## Make a trainer leak and follow alert and cleanup; exit 0 only if i
 clean: venv ## Stop the stack and remove everything that it wrote
 	$(RUN) heapwatch clean --mode $(MODE)
 
-# Twice as many as two cores: half of the time of a test is spent waiting for a server.
-WORKERS := 4
+# Twice as many workers as two cores: half of the time of a test is spent waiting for a server.
 test: tools ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
-	$(RUN) pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
-
+	$(RUN) pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
 test-fast: dev ## Run the tests that are not marked slow (ARGS=tests/exporters/measure for some of them)
 	$(RUN) pytest -q --numprocesses 2 --dist loadfile --durations 10 --durations-min 2 -m "not slow" $(ARGS)
 test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
-	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough \
-		$(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
+	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough $(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
 # What is written by a program, which says with --check whether the file is right.
 GENERATED := heapwatch_dashboards docs.metrics_reference docs.limits docs.reads tests.documents.tables
 lint: dev ## Check style, types and generated files
-	@"$(BIN)/ruff" check .
-	@"$(BIN)/ruff" format --check .
-	@"$(BIN)/mypy"
+	@"$(BIN)/ruff" check . && "$(BIN)/ruff" format --check . && "$(BIN)/mypy"
 	@for module in $(GENERATED) benchmarks.cases.page; do "$(BIN)/python" -m $$module --check || exit 1; done
 generate: dev ## Write the dashboards and the generated parts of the docs
 	@for module in $(GENERATED) docs.systems.samples; do "$(BIN)/python" -m $$module || exit 1; done
@@ -98,8 +91,7 @@ strangers: bench-third-party
 
 # Packages for one purpose, in an environment of their own.
 own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
-	PYTHONPATH=exporters:stack $(PYTHON) -c 'import pathlib, sys; from heapwatch_stack import state_folder; \
-		state_folder.make(pathlib.Path(sys.argv[1]))' "$(HEAPWATCH_STATE)" && \
+	PYTHONPATH=exporters:stack $(PYTHON) -c 'import pathlib, sys; from heapwatch_stack import state_folder; state_folder.make(pathlib.Path(sys.argv[1]))' "$(HEAPWATCH_STATE)" && \
 	$(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; }; \
 	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check $(2)
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
@@ -132,7 +124,6 @@ bench-cases-plugins: compared-tools ## Test the same leaks with the marker and w
 	$(RUN) benchmarks.cases.plugins $(ARGS)
 examples-test: tools ## Run every example, healthy and with each of its leaks, against the alert rules (ARGS="--only walker")
 	$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)
-
 # In an environment of their own: their pins are not ours.
 THIRD_PARTY := $(HEAPWATCH_STATE)/third-party-venv
 bench-third-party: venv ## Run public trainers beside a running stack, healthy and leaking (ARGS="--only sb3 --minutes 10 --at-once 4")

@@ -23,23 +23,14 @@ SEVERITIES = {"warning": WARNING, "critical": CRITICAL, "emergency": DOWN}
 
 Json = dict[str, Any]
 # Value to text and colour.
-Words = Mapping[int, tuple[str, str]] | Mapping[float, tuple[str, str]]
+Words = Mapping[int, tuple[str, str]] | Mapping[float, tuple[str, str]] | Mapping[str, tuple[str, str]]
 
 
 def value_mappings(texts: Words) -> list[Json]:
-    """Grafana value mappings from value to (text, colour)."""
+    """Grafana value mappings from a number or a word to (text, colour)."""
     options = {
-        f"{value:g}": {"text": text, "color": color, "index": index}
+        value if isinstance(value, str) else f"{value:g}": {"text": text, "color": color, "index": index}
         for index, (value, (text, color)) in enumerate(texts.items())
-    }
-    return [{"type": "value", "options": options}]
-
-
-def word_mappings(words: Mapping[str, str]) -> list[Json]:
-    """Value mappings that give words a colour."""
-    options = {
-        word: {"color": color, "index": index, "text": word}
-        for index, (word, color) in enumerate(words.items())
     }
     return [{"type": "value", "options": options}]
 

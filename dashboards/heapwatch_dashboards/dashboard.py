@@ -33,6 +33,11 @@ class Row:
     collapsed: bool = False
 
 
+def two_a_line(*panels: Panel) -> list[Sequence[Panel]]:
+    """Lines of two panels, of one at the end of an odd number."""
+    return [panels[first : first + 2] for first in range(0, len(panels), 2)]
+
+
 @dataclass(frozen=True)
 class Dashboard:
     """A page about trainers, or about the stack."""

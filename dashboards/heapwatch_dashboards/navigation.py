@@ -65,14 +65,12 @@ def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
     ]
 
 
-def link_from_series(uid: str) -> dict[str, Any]:
-    """A data link from a series to that dashboard for the series' own trainer."""
-    return _data_link(uid, "${__field.labels.job}", "${__field.labels.instance}")
-
-
-def link_from_row(uid: str) -> dict[str, Any]:
-    """A data link from a table's row to that dashboard for the row's own trainer."""
-    return _data_link(uid, "${__data.fields.job}", "${__data.fields.instance}")
+def data_link(uid: str, source: str) -> dict[str, Any]:
+    """A link to a dashboard of the trainer of a series (`__field.labels`) or a row (`__data.fields`)."""
+    trainer = f"var-job=${{{source}.job}}&var-instance=${{{source}.instance}}"
+    url = f"/d/{uid}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
+    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
+    return link
 
 
 def _datasource() -> dict[str, Any]:
@@ -110,11 +108,3 @@ def _several(
 def _modern(template: core.Template, **changes: Any) -> dict[str, Any]:
     document: dict[str, Any] = {**template.to_json_data(), **changes}
     return {key: value for key, value in document.items() if key not in LEGACY_KEYS and value is not None}
-
-
-def _data_link(uid: str, job: str, instance: str) -> dict[str, Any]:
-    url = (
-        f"/d/{uid}?var-datasource=${{datasource}}&var-job={job}&var-instance={instance}&${{__url_time_range}}"
-    )
-    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
-    return link

@@ -155,7 +155,7 @@ def states(
     )
 
 
-def heatmap(title: str, expression: str, unit: Unit, description: str, width: int = 0) -> Panel:
+def heatmap(title: str, expression: str, unit: Unit, description: str) -> Panel:
     """The buckets of a histogram over time; the query sums increases by `le`."""
     options = {
         "calculate": False,
@@ -184,7 +184,6 @@ def heatmap(title: str, expression: str, unit: Unit, description: str, width: in
         {"custom": {"scaleDistribution": {"type": "linear"}}},
         options=options,
         empty=meaning(expression),
-        width=width,
     )
 
 

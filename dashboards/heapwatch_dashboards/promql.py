@@ -5,11 +5,9 @@ bytes, durations in seconds, growth per minute. A panel and an alert read the sa
 they never disagree.
 """
 
-import re
-
 SELECTED = 'job=~"$job", instance=~"$instance"'
 NAME = "job:trainer:name"
-TRAINER = "job, instance"
+PROCESS = "job, instance"
 
 
 def select(metric: str, *matchers: str, **equal: str) -> str:
@@ -47,11 +45,6 @@ def rate(series: str) -> str:
     return f"rate({series}[$__rate_interval])"
 
 
-def in_range(function: str, series: str) -> str:
-    """A function over the dashboard's whole time range."""
-    return f"{function}({series}[$__range])"
-
-
 def increment(series: str, step: str = "$__interval") -> str:
     """By how much counters rose in a step: whole events stay whole, which `increase` would smear."""
     return f"clamp_min({series} - last_over_time({series}[5m] offset {step}), 0)"
@@ -73,12 +66,8 @@ def increment_from_zero(series: str) -> str:
 
 def started(expression: str) -> str:
     """Series that exist now and did not a step ago: one sample for each start."""
-    return f"({expression}) unless ({offset(expression)})"
-
-
-def offset(expression: str) -> str:
-    """The expression a step ago: every selector of it."""
-    return re.sub(r"\}", "} offset $__interval", expression)
+    a_step_ago = expression.replace("}", "} offset $__interval")
+    return f"({expression}) unless ({a_step_ago})"
 
 
 def events_or_zero(labels: str, counter: str) -> str:
@@ -94,19 +83,19 @@ def or_zero(expression: str, of: str) -> str:
 def named(expression: str) -> str:
     """The expression with the label `trainer_name`, so each line is one process."""
     # The latest of an address: after a crash of Prometheus an earlier name may still be looked back at.
-    latest = f"(topk by ({TRAINER}) (1, timestamp({select(NAME)})) > bool 0)"
-    return f"({expression}) * on ({TRAINER}) group_left (trainer_name) {latest}"
+    latest = f"(topk by ({PROCESS}) (1, timestamp({select(NAME)})) > bool 0)"
+    return f"({expression}) * on ({PROCESS}) group_left (trainer_name) {latest}"
 
 
 def living(expression: str) -> str:
     """The same, only for processes that run at the end of the time range."""
     at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
-    return f"({named(expression)}) and on ({TRAINER}, trainer_name) {at_the_end}"
+    return f"({named(expression)}) and on ({PROCESS}, trainer_name) {at_the_end}"
 
 
 def present(expression: str) -> str:
     """The expression without trainers that have ended."""
-    return f"(({expression}) and on ({TRAINER}) {select(NAME)})"
+    return f"(({expression}) and on ({PROCESS}) {select(NAME)})"
 
 
 def of_one(expression: str) -> str:

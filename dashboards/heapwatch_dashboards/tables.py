@@ -97,8 +97,6 @@ def bars(
     *,
     thresholds: Json = colors.NEUTRAL,
     top: float | None = None,
-    width: int = 0,
-    height: int = 8,
 ) -> Panel:
     """One bar a series, as it is now, by its labels; a table, since an empty bar gauge is one huge bar."""
     options = {"min": 0, "thresholds": thresholds} | ({} if top is None else {"max": top})
@@ -106,7 +104,7 @@ def bars(
     if "trainer_name" in labels:
         columns += [Column(label, label=label, hidden=True) for label in ("instance", "job")]
     value = Column("Now", query.asked, unit, cell=GAUGE, options=options)
-    return table(title, [*columns, value], description, sort_by="Now", width=width, height=height)
+    return table(title, [*columns, value], description, sort_by="Now")
 
 
 def series_table(
@@ -115,7 +113,6 @@ def series_table(
     unit: Unit,
     description: str,
     counts: Sequence[str] = (),
-    height: int = 9,
 ) -> Panel:
     """One row a moment, the latest first, one column a series; `counts` are columns without the unit."""
     return Panel(
@@ -132,7 +129,7 @@ def series_table(
         ],
         options={**_OPTIONS, "sortBy": [{"displayName": "Time", "desc": True}]},
         transformations=[{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}],
-        height=height,
+        height=9,
     )
 
 

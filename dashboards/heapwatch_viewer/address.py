@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
 from heapwatch_viewer.model import Dashboard
+from heapwatch_viewer.queries import ALL, Selections
 from heapwatch_viewer.timerange import TimeRange
-from heapwatch_viewer.variables import ALL, Selections
 
 _REFERENCE = re.compile(r"\$\{([^}]+)\}|\$(\w+)")
 

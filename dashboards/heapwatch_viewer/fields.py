@@ -97,8 +97,10 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
         raise ValueError(
             "the built-in viewer knows absolute thresholds and value mappings; Grafana knows more"
         )
+    template = settings.get("displayName") or ""
+    displayed = _LABEL.sub(lambda match: series.labels.get(match[1], ""), template)
     return Field(
-        name=_display_name(settings.get("displayName") or "", series.labels) or series.name,
+        name=displayed or series.name,
         unit=unit_of(settings.get("unit") or ""),
         decimals=settings.get("decimals"),
         minimum=settings.get("min"),
@@ -114,10 +116,6 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
         links=tuple(settings.get("links") or ()),
         custom=settings["custom"],
     )
-
-
-def _display_name(template: str, labels: dict[str, str]) -> str:
-    return _LABEL.sub(lambda match: labels.get(match[1], ""), template)
 
 
 def _matches(matcher: dict[str, Any], name: str) -> bool:

@@ -8,15 +8,15 @@ from html import escape
 
 from nicegui import background_tasks, ui
 
-from heapwatch_viewer import queries, units
+from heapwatch_viewer import units
 from heapwatch_viewer.address import State, board_address, complete
 from heapwatch_viewer.model import Dashboard, Variable
 from heapwatch_viewer.panel import PanelView, RowView
 from heapwatch_viewer.panels.base import Mark
 from heapwatch_viewer.prometheus import Prometheus, QueryError
+from heapwatch_viewer.queries import ALL, available_or_all, choices, find_marks
 from heapwatch_viewer.timerange import PRESETS, TimeRange, Window
 from heapwatch_viewer.unhealthy_services import unhealthy_services
-from heapwatch_viewer.variables import ALL, available_or_all, choices
 
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
@@ -171,7 +171,7 @@ class DashboardPage:
             window = Window.of(self.state.span, 300, now)
             await self._select(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
-            self._marks = await queries.marks(shown, self._prometheus, self.state.selections, window)
+            self._marks = await find_marks(shown, self._prometheus, self.state.selections, window)
         except (QueryError, ValueError) as problem:
             _show(self._note, str(problem))
         else:

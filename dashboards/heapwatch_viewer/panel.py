@@ -7,13 +7,12 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.echart import EChart
 
-from heapwatch_viewer import queries
 from heapwatch_viewer.model import Panel, Row
 from heapwatch_viewer.panels import RENDERERS, Answers, Chart, Html
 from heapwatch_viewer.panels.base import Mark, nothing
 from heapwatch_viewer.prometheus import Prometheus, QueryError
+from heapwatch_viewer.queries import Selections, ask, interpolate
 from heapwatch_viewer.timerange import Window
-from heapwatch_viewer.variables import Selections, interpolate
 
 POINTS_PER_COLUMN = 25
 TALL = 4  # grid cells; more is a panel that a phone shows over its whole width
@@ -92,7 +91,7 @@ class PanelView:
                 raise ValueError(
                     f"the built-in viewer has no {self.panel.kind} panels; Grafana shows this one"
                 )
-            series = await queries.ask(self.panel, prometheus, selections, window)
+            series = await ask(self.panel, prometheus, selections, window)
             mine = [mark for mark in marks if not mark.panels or self.panel.id in mark.panels]
             shown = RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine))
         except (QueryError, ValueError) as problem:

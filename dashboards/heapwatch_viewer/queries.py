@@ -1,16 +1,96 @@
-"""Queries of panels and annotations to Prometheus."""
+"""What a page asks Prometheus: the choices of its variables, its panels' queries and its annotations."""
 
 import asyncio
 import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from heapwatch_viewer.model import Annotation, Panel, PanelQuery
+from heapwatch_viewer.model import Annotation, Panel, PanelQuery, Variable
 from heapwatch_viewer.panels.base import Mark
 from heapwatch_viewer.prometheus import Prometheus, Series
 from heapwatch_viewer.timerange import Window
-from heapwatch_viewer.variables import Selections, interpolate
 
+ALL = "$__all"
 _LABEL = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
+_REFERENCE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
+_QUERY_RESULT = re.compile(r"^query_result\((?P<query>.+)\)$", re.DOTALL)
+_LABEL_VALUES = re.compile(r"^label_values\(\s*(?:(?P<selector>.+),\s*)?(?P<label>\w+)\s*\)$", re.DOTALL)
+
+Selections = dict[str, tuple[str, ...]]
+"""The chosen values of each variable, or `(ALL,)`."""
+
+
+async def choices(
+    variable: Variable, chosen: Selections, prometheus: Prometheus, window: Window
+) -> dict[str, str]:
+    """The choices of `variable`, given the variables before it: value to text. Raises QueryError."""
+    query = variable.query.strip()
+    asked = _QUERY_RESULT.match(query)
+    if asked:
+        found = await prometheus.instant(interpolate(asked["query"], chosen, window), window.end)
+        pairs = [_captured(variable.regex, series.labels) for series in found]
+        known: dict[str, str] = {}
+        for value, text in pairs:  # as in Grafana, the first text of a value counts
+            known.setdefault(value, text)
+        return dict(sorted(known.items(), key=lambda pair: pair[1]))
+    match = _LABEL_VALUES.match(query)
+    if not match:
+        raise ValueError(
+            f"variable {variable.name}: only label_values(…) and query_result(…) are known, not "
+            f"{variable.query!r}"
+        )
+    selector = interpolate(match["selector"] or "", chosen, window)
+    values = sorted(await prometheus.label_values(match["label"], selector, window))
+    return dict(zip(values, values, strict=True))
+
+
+def _captured(regex: str, labels: Mapping[str, str]) -> tuple[str, str]:
+    """Value and text that the groups of the expression find in a series, written as Grafana writes it."""
+    written = "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
+    pattern = re.sub(r"\(\?<(\w+)>", r"(?P<\1>", regex.removesuffix("g").strip("/"))
+    groups = {
+        name: text
+        for match in re.finditer(pattern, written)
+        for name, text in match.groupdict().items()
+        if text is not None
+    }
+    value = groups.get("value") or groups.get("text") or written
+    return value, groups.get("text") or value
+
+
+def available_or_all(wanted: Sequence[str], available: Collection[str]) -> tuple[str, ...]:
+    """The wanted values that are available, else all."""
+    return tuple(value for value in wanted if value in available and ALL not in wanted) or (ALL,)
+
+
+def interpolate(text: str, chosen: Selections, window: Window) -> str:
+    """Put variables and Grafana's own (`$__rate_interval`, …) into a query.
+
+    Several values become a regular expression, as Grafana does for Prometheus.
+    """
+    own = {
+        "__interval": f"{window.step}s",
+        "__rate_interval": f"{window.rate_interval}s",
+        "__range": f"{int(window.end - window.start)}s",
+    }
+
+    def replace(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name in own:
+            return own[name]
+        return _as_regex(chosen[name]) if name in chosen else match[0]
+
+    return _REFERENCE.sub(replace, text)
+
+
+def _as_regex(values: tuple[str, ...]) -> str:
+    """The values as they may stand between the quotes of a label matcher: none must end the matcher."""
+    if values == (ALL,):
+        return ".+"
+    escaped = [
+        re.escape(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for value in values
+    ]
+    return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
 
 
 def legend(template: str, labels: dict[str, str], expression: str) -> str:
@@ -45,7 +125,7 @@ async def _ask(
     ]
 
 
-async def marks(
+async def find_marks(
     annotations: list[Annotation], prometheus: Prometheus, selections: Selections, window: Window
 ) -> list[Mark]:
     """The marks of the annotations in `window`; neighbouring samples of a series make one mark."""

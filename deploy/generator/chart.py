@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from deploy.generator import monitoring, text, workloads
+from deploy.generator import monitoring, text
 from deploy.generator.configuration import Configuration
 from deploy.generator.monitoring import Manifest
 
@@ -21,13 +21,14 @@ _VALUE = re.compile(r"@([a-z_]+)@")
 _MAPS = ("labels", "trainer_labels")
 
 
-def files(configuration: Configuration, boards: Mapping[str, str], version: str) -> dict[str, str]:
+def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
     """File name to content of the chart; `boards` is the same of the dashboards."""
     placeholders: dict[str, Any] = {
         field.name: {f"@{field.name}@": ""} if field.name in _MAPS else f"@{field.name}@"
         for field in fields(Configuration)
     }
     asked = Configuration(**placeholders)
+    version = _version()
     chart = {
         "apiVersion": "v2",
         "name": "heapwatch",
@@ -43,15 +44,22 @@ def files(configuration: Configuration, boards: Mapping[str, str], version: str)
         "values.yaml": text.file([_values(configuration)]),
         RULES: text.file([rule.pop("spec")]),
         "templates/rules.yaml": _template([rule]) + "spec:\n" + _rules_of_file(),
-        "templates/discovery.yaml": _template(
-            [monitoring.pod_monitor(asked), monitoring.service_monitor(asked)]
-        ),
+        "templates/discovery.yaml": _template(monitoring.discovery(asked)),
         "templates/alertmanager.yaml": _template([monitoring.alertmanager_config(asked)]),
-        "templates/receiver.yaml": _template(workloads.receiver(asked)),
-        "templates/sample-job.yaml": _only_if("sampleEnabled", _template([workloads.sample_job(asked)])),
+        "templates/receiver.yaml": _template(text.objects("receiver.yaml", asked)),
+        "templates/sample-job.yaml": _only_if(
+            "sampleEnabled", _template(text.objects("sample-job.yaml", asked))
+        ),
         "templates/dashboards.yaml": _DASHBOARDS,
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }
+
+
+def _version() -> str:
+    project = (monitoring.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
+    assert found, "pyproject.toml has no version"
+    return found[1]
 
 
 def _values(configuration: Configuration) -> Manifest:

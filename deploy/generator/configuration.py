@@ -11,7 +11,6 @@ import yaml
 TRAINERS = "heapwatch-trainers"
 RECEIVER = "heapwatch-receiver"
 RECEIVER_PORT = 9095
-TRAINER_PORT = 7777
 
 
 @dataclass(frozen=True)

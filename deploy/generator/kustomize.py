@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from deploy.generator import monitoring, text, workloads
+from deploy.generator import monitoring, text
 from deploy.generator.configuration import Configuration
 
 SAMPLE = "sample-job.yaml"
@@ -19,9 +19,9 @@ def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, 
     }
     objects = {
         "rules.yaml": [monitoring.rule(configuration)],
-        "discovery.yaml": [monitoring.pod_monitor(configuration), monitoring.service_monitor(configuration)],
+        "discovery.yaml": monitoring.discovery(configuration),
         "alertmanager.yaml": [monitoring.alertmanager_config(configuration)],
-        "receiver.yaml": workloads.receiver(configuration),
+        "receiver.yaml": text.objects("receiver.yaml", configuration),
     }
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -32,7 +32,7 @@ def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, 
     return {
         **{name: text.file(documents) for name, documents in objects.items()},
         **config_maps,
-        SAMPLE: text.file([workloads.sample_job(configuration)]),
+        SAMPLE: text.file(text.objects(SAMPLE, configuration)),
         "kustomization.yaml": text.file([kustomization]),
     }
 

@@ -9,35 +9,24 @@ from typing import Any
 
 import yaml
 
-from deploy.generator import rules
-from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, TRAINERS, Configuration
+from deploy.generator import rules, text
+from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, Configuration
 
 Manifest = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[2]
 WEBHOOK_TOKEN_KEY = "webhook-token"
-TOKEN_KEY = "token"
 _MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)"([^"]*)"')
-_LIMITS = {
-    "sample_limit": "sampleLimit",
-    "label_limit": "labelLimit",
-    "label_name_length_limit": "labelNameLengthLimit",
-    "label_value_length_limit": "labelValueLengthLimit",
-    "body_size_limit": "bodySizeLimit",
-}
-# Rules join series of one trainer by job and instance; `ignoring` and `without` count on no further labels.
-_NO_OTHER_LABELS = [{"action": "labeldrop", "regex": "namespace|pod|container|endpoint|node"}]
 
 
-def metadata(name: str, configuration: Configuration, **labels: str) -> Manifest:
-    """Name, namespace and labels of an object; those of the configuration are what operators select by."""
-    common = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "heapwatch"}
-    return {"name": name, "namespace": configuration.namespace, "labels": common | labels}
-
-
-def selected(name: str, configuration: Configuration) -> Manifest:
-    """Metadata of an object that the operator selects by its labels."""
-    return metadata(name, configuration, **configuration.labels)
+def _metadata(configuration: Configuration) -> Manifest:
+    """Name, namespace and labels; those of the configuration are what the operator selects by."""
+    own = {"app.kubernetes.io/name": "heapwatch", "app.kubernetes.io/part-of": "heapwatch"}
+    return {
+        "name": "heapwatch",
+        "namespace": configuration.namespace,
+        "labels": {**own, **configuration.labels},
+    }
 
 
 def rule_groups(configuration: Configuration) -> list[dict[str, Any]]:
@@ -58,39 +47,16 @@ def rule(configuration: Configuration) -> Manifest:
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
-        "metadata": selected("heapwatch", configuration),
+        "metadata": _metadata(configuration),
         "spec": {"groups": rule_groups(configuration)},
     }
 
 
-def pod_monitor(configuration: Configuration) -> Manifest:
-    """Scrapes every pod with the trainers' labels, in any namespace, at the port of that name."""
+def discovery(configuration: Configuration) -> list[Manifest]:
+    """What is scraped: trainers and the receiver, as the native stack scrapes them."""
     prometheus = _prometheus()
     (trainer,) = (job for job in prometheus["scrape_configs"] if job["job_name"] == "trainer")
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PodMonitor",
-        "metadata": selected(TRAINERS, configuration),
-        "spec": {
-            "namespaceSelector": {"any": True},
-            "selector": {"matchLabels": dict(configuration.trainer_labels)},
-            "podMetricsEndpoints": [_endpoint(configuration.trainer_port_name, prometheus)],
-            **{ours: trainer[theirs] for theirs, ours in _LIMITS.items()},
-        },
-    }
-
-
-def service_monitor(configuration: Configuration) -> Manifest:
-    """Scrapes the receiver."""
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": selected(RECEIVER, configuration),
-        "spec": {
-            "selector": {"matchLabels": {"app.kubernetes.io/name": RECEIVER}},
-            "endpoints": [_endpoint("http", _prometheus())],
-        },
-    }
+    return text.objects("discovery.yaml", configuration, prometheus["global"] | trainer)
 
 
 def alertmanager_config(configuration: Configuration) -> Manifest:
@@ -99,7 +65,7 @@ def alertmanager_config(configuration: Configuration) -> Manifest:
     return {
         "apiVersion": "monitoring.coreos.com/v1alpha1",
         "kind": "AlertmanagerConfig",
-        "metadata": selected("heapwatch", configuration),
+        "metadata": _metadata(configuration),
         "spec": {
             "route": _route(native["route"]),
             "inhibitRules": [
@@ -122,16 +88,6 @@ def _prometheus() -> dict[str, Any]:
     return configuration
 
 
-def _endpoint(port: str, prometheus: Mapping[str, Any]) -> Manifest:
-    return {
-        "port": port,
-        "path": "/metrics",
-        "interval": prometheus["global"]["scrape_interval"],
-        "scrapeTimeout": prometheus["global"]["scrape_timeout"],
-        "relabelings": _NO_OTHER_LABELS,
-    }
-
-
 def _route(native: Mapping[str, Any]) -> Manifest:
     names = {
         "receiver": "receiver",
@@ -151,10 +107,10 @@ def _route(native: Mapping[str, Any]) -> Manifest:
 
 def _matchers(texts: list[str]) -> list[Manifest]:
     matchers = []
-    for text in texts:
-        match = _MATCHER.fullmatch(text)
+    for written in texts:
+        match = _MATCHER.fullmatch(written)
         if match is None:
-            raise ValueError(f"alertmanager.yml: {text} is no matcher")
+            raise ValueError(f"alertmanager.yml: {written} is no matcher")
         matchers.append({"name": match[1], "matchType": match[2], "value": match[3]})
     return matchers
 

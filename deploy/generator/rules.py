@@ -71,4 +71,4 @@ def groups(
 
 def _read(rules: Path) -> Iterator[dict[str, Any]]:
     for file in sorted(rules.glob("*.yml")):
-        yield from yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]
+        yield from yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)["groups"]

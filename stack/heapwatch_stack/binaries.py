@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
-from heapwatch_stack.configuration import claim
+from heapwatch_stack.configuration import claim, link
 from heapwatch_stack.debian import BUILT_IN, PackageError, relocate, unpack
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.releases import (
@@ -30,6 +30,7 @@ from heapwatch_stack.state_folder import locked
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
 RELEASES = (PROMETHEUS, ALERTMANAGER)
 ALSO_CALLED = {"alertmanager": "prometheus-alertmanager"}
+PACKAGES_FOLDER = "packages"  # in the state folder, of Debian's packages
 GRAFANA_HOME = Path("/usr/share/grafana")
 PACKAGES = (
     "prometheus",
@@ -92,7 +93,7 @@ def find(settings: Settings, say: Say) -> Binaries:
     if missing := [name for name, binary in found.items() if binary is None]:
         found |= _debian(missing, settings.state, say)
     whole = {name: binary for name, binary in found.items() if binary is not None}
-    packages = _packages(settings.state)
+    packages = settings.state / PACKAGES_FOLDER
     own_pages = whole["prometheus"].path.parent == packages / "bin"
     web = packages / "usr" / "share" / "prometheus" / "web"
     return Binaries(**whole, web_assets=web if own_pages else None)
@@ -106,14 +107,8 @@ def link_tools(settings: Settings, binaries: Binaries) -> Path:
     for name in MINIMUM:
         path = getattr(binaries, name).path
         if path.parent != folder:
-            (folder / name).unlink(missing_ok=True)
-            (folder / name).symlink_to(path)
+            link(folder / name, path)
     return folder
-
-
-def _packages(state: Path) -> Path:
-    """The folder into which Debian's packages are unpacked."""
-    return state / "packages"
 
 
 def find_grafana(settings: Settings, say: Say) -> Grafana | None:
@@ -151,11 +146,12 @@ def _release(release: Release, settings: Settings, unanswered: set[str], say: Sa
 
 
 def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
-    folder = _packages(state) / "bin"
+    packages = state / PACKAGES_FOLDER
+    folder = packages / "bin"
     claim(state)
     with locked(state / "packages.lock"):
         if not all((folder / name).exists() for name in MINIMUM):
-            _fetch(", ".join(missing), _packages(state), folder, say)
+            _unpack_packages(", ".join(missing), packages, say)
     found = {name: _version_of(folder / name, "Debian's package") for name in missing}
     whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
     if lacking := [name for name in missing if name not in whole]:
@@ -166,7 +162,8 @@ def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     return whole
 
 
-def _fetch(missing: str, packages: Path, folder: Path, say: Say) -> None:
+def _unpack_packages(missing: str, packages: Path, say: Say) -> None:
+    """Unpack Debian's packages, and give their programs the upstream names in one folder."""
     say(f"{missing}: unpacking Debian's packages into {packages}")
     try:
         unpack(PACKAGES, packages, say)
@@ -176,7 +173,16 @@ def _fetch(missing: str, packages: Path, folder: Path, say: Say) -> None:
             " check the network and run this again,"
             " or install Prometheus 2.42 or newer and Alertmanager 0.25 or newer"
         ) from error
-    _link(packages, folder)
+    folder = packages / "bin"
+    make_private(folder)
+    for name in MINIMUM:
+        program = packages / "usr" / "bin" / ALSO_CALLED.get(name, name)
+        if name == "alertmanager":
+            relocate(program, packages / "usr" / "share" / "prometheus", folder / name)
+        else:
+            link(folder / name, program)
+    for name, debian_name in ALSO_CALLED.items():
+        link(folder / debian_name, folder / name)
 
 
 def _on_path(name: str) -> Binary | None:
@@ -210,18 +216,3 @@ def _version_of(path: Path, source: str) -> Binary | None:
 
 def _new_enough(name: str, binary: Binary) -> bool:
     return tuple(map(int, binary.version.split(".")[:2])) >= MINIMUM[name]
-
-
-def _link(packages: Path, folder: Path) -> None:
-    """Give the unpacked programs their upstream names in one folder."""
-    make_private(folder)
-    for name in MINIMUM:
-        link, program = folder / name, packages / "usr" / "bin" / ALSO_CALLED.get(name, name)
-        if name == "alertmanager":
-            relocate(program, packages / "usr" / "share" / "prometheus", link)
-        else:
-            link.unlink(missing_ok=True)
-            link.symlink_to(program)
-    for name, debian_name in ALSO_CALLED.items():
-        (folder / debian_name).unlink(missing_ok=True)
-        (folder / debian_name).symlink_to(folder / name)

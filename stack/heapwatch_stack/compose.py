@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from heapwatch import stacks
 from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack import configuration, containers, health, preflight
@@ -82,7 +83,7 @@ class ComposeStack:
 
     def down(self) -> None:
         """Stop and remove the containers; volumes stay."""
-        configuration.withdraw(self._settings)
+        stacks.withdraw(self._settings.state, self._settings.environment)
         self._run("down", "--remove-orphans")
 
     def remove_data(self) -> None:

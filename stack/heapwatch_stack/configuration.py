@@ -46,7 +46,7 @@ def lay_out(settings: Settings) -> None:
     except OSError as error:
         raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
     make_secrets(settings)
-    _link(settings.etc / "targets" / "trainer", settings.targets)
+    link(settings.etc / "targets" / "trainer", settings.targets)
     environment = {
         **settings.environment,
         "HEAPWATCH_RECEIVER_URL": settings.url(settings.ports.receiver),
@@ -63,7 +63,7 @@ def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapp
     Raises StackError with the name of a variable that is wrong.
     """
     for name, place in (("rules", "prometheus"), ("templates", "alerting")):
-        _link(etc / name, (data / place / name).resolve())
+        link(etc / name, (data / place / name).resolve())
     shipped = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
     rendered = shipped.replace(SHIPPED_RECEIVER, addresses["receiver"])
     write_if_changed(etc / "prometheus.yml", rendered)
@@ -125,11 +125,12 @@ def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
         replace(file, text, mode)
 
 
-def _link(link: Path, target: Path) -> None:
-    if link.is_symlink() and link.readlink() == target:
+def link(place: Path, target: Path) -> None:
+    """Make a symbolic link to `target`, unless it is there."""
+    if place.is_symlink() and place.readlink() == target:
         return
-    link.unlink(missing_ok=True)
-    link.symlink_to(target)
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
 
 
 def fingerprint(*paths: Path) -> str:
@@ -179,8 +180,3 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
         raise StackError(
             f"trainers cannot find this stack: {error}; set XDG_STATE_HOME to a folder of yours"
         ) from error
-
-
-def withdraw(settings: Settings) -> None:
-    """Remove the file."""
-    stacks.withdraw(settings.state, settings.environment)

@@ -23,6 +23,7 @@ SAYS_AFTER = 30.0
 # The heartbeat comes every minute. One this recent, since the last start, is sufficient.
 RECENT_SECONDS = 90.0
 DELIVERY_PATIENCE = 30.0
+SCRAPE_PATIENCE = 90.0
 LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
 REJECTED = "heapwatch_receiver_requests_rejected_total"
 
@@ -48,15 +49,11 @@ def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) 
 
 
 def wait_healthy(
-    settings: Settings,
-    endpoints: Iterable[Endpoint],
-    watch: Callable[[], None],
-    say: Say,
-    patience: float = PATIENCE,
+    settings: Settings, endpoints: Iterable[Endpoint], watch: Callable[[], None], say: Say
 ) -> None:
     """Wait until every service is healthy; `watch` is called between checks and may raise to stop early."""
     waiting = list(endpoints)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     say_at = time.monotonic() + SAYS_AFTER
     while True:
         for endpoint in list(waiting):
@@ -72,7 +69,7 @@ def wait_healthy(
             say_at += SAYS_AFTER
         if time.monotonic() > deadline:
             raise StackError(
-                f"{names} did not become healthy in {patience:.0f} s;"
+                f"{names} did not become healthy in {PATIENCE:.0f} s;"
                 f" heapwatch logs --service {waiting[0].name}"
             )
         time.sleep(0.2)
@@ -112,9 +109,9 @@ def targets(settings: Settings) -> dict[str, dict[str, Any]]:
     return {target["labels"]["instance"]: target for target in active}
 
 
-def wait_scraped(settings: Settings, expected: Mapping[str, str], patience: float = 90) -> None:
+def wait_scraped(settings: Settings, expected: Mapping[str, str]) -> None:
     """Wait until each of `expected` (name: `host:port`) is scraped; StackError lists the others."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + SCRAPE_PATIENCE
     while True:
         seen = targets(settings)
         down = {name: at for name, at in expected.items() if seen.get(at, {}).get("health") != "up"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from heapwatch_stack.services import environment
 from heapwatch_stack.settings import Settings
 
 _CLEANUP_SECONDS = 30.0
+_STARTS_WITHIN = 120.0
 _ENDS_WITHIN = 20
 _SWITCHED_WITHIN = 120
 
@@ -173,7 +175,8 @@ class SmallTrainer:
             stdout=subprocess.PIPE,
         )
         assert self._process.stdout is not None
-        said = self._process.stdout.readline().strip()
+        answers, _, _ = select.select([self._process.stdout], [], [], _STARTS_WITHIN)
+        said = self._process.stdout.readline().strip() if answers else ""
         if not said.isdigit():
             self.end()
             raise StackError(f"the demonstration's trainer did not start: {said or 'no output'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -10,10 +9,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from heapwatch import stacks
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
 from heapwatch_stack import binaries, configuration, health, preflight, processes
 from heapwatch_stack.configuration import fingerprint
@@ -21,6 +21,7 @@ from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, services
 from heapwatch_stack.settings import TRAINER, Endpoint, Settings
+from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
 
 # If a service ends this often while `up` waits for it, waiting longer does not help.
@@ -124,7 +125,11 @@ class NativeStack:
                 else "there are no logs yet: heapwatch up"
             )
         with suppress(KeyboardInterrupt):
-            subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)], check=True)
+            done = subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)])
+            if done.returncode == -signal.SIGPIPE:
+                raise BrokenPipeError  # as of `heapwatch logs | head`
+            if done.returncode != 0:
+                raise StackError(f"the logs cannot be read: tail ended with {done.returncode}")
 
     def remove_data(self) -> None:
         """Nothing to do: all data is in the state folder."""
@@ -215,7 +220,7 @@ class NativeStack:
 
     def _stop(self) -> None:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
-            configuration.withdraw(self._settings)
+            stacks.withdraw(self._settings.state, self._settings.environment)
             self._supervisor.shut_down()
             if survivors := processes.end_all(self._settings.state):
                 raise StackError(
@@ -235,23 +240,12 @@ class NativeStack:
         digests = {s.name: fingerprint(*s.reloads) for s in wanted if s.reloads}
         configuration.write_if_changed(self._loaded_file, json.dumps(digests))
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""
         configuration.claim(self._settings.state)
-        folder = self._settings.state / "run"
-        make_private(folder)
-        descriptor = open_own(folder / "lock", os.O_RDWR | os.O_CREAT)
-        with os.fdopen(descriptor, "r+b", buffering=0) as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = lock.read(20).decode(errors="replace").strip() or "?"
-                raise StackError(f"process {holder} is bringing this stack up or down; wait for it") from None
-            with suppress(OSError):  # on a full disk the stack can still be stopped
-                lock.truncate(0)
-                lock.write(str(os.getpid()).encode())
-            yield
+        make_private(self._settings.state / "run")
+        held = "process {holder} is bringing this stack up or down; wait for it"
+        return locked(self._settings.state / "run" / "lock", seconds=0, held=held)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ MACHINES = ("x86_64", "aarch64", "arm64")
 # Data of this version and later cannot be read by earlier ones:
 # https://prometheus.io/docs/prometheus/latest/migration/#tsdb-format-and-downgrade
 NEW_FORMAT = (2, 55)
+_ENDLESS = (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK)
 
 
 def check_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
@@ -53,12 +54,8 @@ def check_files(state: Path, targets: Path) -> None:
     for folder in (*(state / name for name in ("", "etc", "data", "logs", "run", "secrets")), targets):
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
-                if os.path.exists(entry) and _holds_up(entry.stat().st_mode):
+                if os.path.exists(entry) and stat.S_IFMT(entry.stat().st_mode) in _ENDLESS:
                     raise StackError(f"{entry.path} is a pipe or a device: remove it, nothing was started")
-
-
-def _holds_up(mode: int) -> bool:
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
 def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 MARKER = "HEAPWATCH_STACK"
+PATIENCE = 10.0
 
 
 def of_stack(state: Path) -> list[psutil.Process]:
@@ -25,17 +26,17 @@ def of_stack(state: Path) -> list[psutil.Process]:
     return found
 
 
-def end_all(state: Path, patience: float = 10) -> list[psutil.Process]:
-    """Terminate the stack's processes, and kill them after `patience` seconds; returns any that remain."""
+def end_all(state: Path) -> list[psutil.Process]:
+    """Terminate the stack's processes, and kill them after PATIENCE seconds; returns any that remain."""
     left = of_stack(state)
     for process in left:
         _quietly(process.terminate)
-    _, left = psutil.wait_procs(left, timeout=patience)
+    _, left = psutil.wait_procs(left, timeout=PATIENCE)
     # list them again: new ones may have been started
     left = of_stack(state)
     for process in left:
         _quietly(process.kill)
-    psutil.wait_procs(left, timeout=patience)
+    psutil.wait_procs(left, timeout=PATIENCE)
     return of_stack(state)
 
 

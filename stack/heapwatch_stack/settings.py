@@ -75,7 +75,8 @@ class Settings:
         profile = environment.get("HEAPWATCH_PROFILE") or "default"
         if profile not in PROFILE_NAMES:
             raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be one of {', '.join(PROFILE_NAMES)}")
-        state = _state(environment)
+        chosen = environment.get("HEAPWATCH_STATE")
+        state = Path(chosen).absolute() if chosen else stacks.default_state(environment)
         return cls(
             data=data.folder(),
             checkout=_checkout(environment, state),
@@ -190,18 +191,14 @@ def refuse_unknown(environment: Mapping[str, str]) -> None:
 def _ports(environment: Mapping[str, str]) -> Ports:
     chosen: dict[int, str] = {}
     for name, default in DEFAULT_PORTS.items():
-        port = _port(environment, name, default)
+        text = environment.get(name) or str(default)
+        if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
+            raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
+        port = int(text)
         if port in chosen:
             raise StackError(f"{chosen[port]} and {name} are both {port}: each service needs its own port")
         chosen[port] = name
     return Ports(*chosen)
-
-
-def _port(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = environment.get(name) or str(default)
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
-        raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
-    return int(text)
 
 
 def _is_own_clone(folder: Path) -> bool:
@@ -220,8 +217,3 @@ def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:
     if not (checkout / "docker-compose.yml").is_file():
         raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")
     return checkout
-
-
-def _state(environment: Mapping[str, str]) -> Path:
-    chosen = environment.get("HEAPWATCH_STATE")
-    return Path(chosen).absolute() if chosen else stacks.default_state(environment)

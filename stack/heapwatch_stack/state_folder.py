@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own
@@ -105,14 +105,18 @@ def _is_folder(path: Path) -> bool:
 
 @contextmanager
 def locked(
-    path: Path, seconds: float = LOCK_SECONDS, waits: Callable[[], None] = lambda: None
+    path: Path,
+    seconds: float = LOCK_SECONDS,
+    waits: Callable[[], None] = lambda: None,
+    held: str = "another process has held {path} for {seconds:.0f} s: end it",
 ) -> Iterator[None]:
-    """Hold a lock file, once no other process does.
+    """Hold a lock file, which names this process meanwhile, once no other process does.
 
     Args:
         path: the file, made if it is missing; it stays.
         seconds: for how long it is waited.
         waits: called once if it is waited.
+        held: the error after that; it may name the `path`, the `seconds` and the `holder`, a process id.
 
     Raises:
         StackError: another process has held it for `seconds`.
@@ -121,16 +125,20 @@ def locked(
     """
     until = time.monotonic() + seconds
     reported = False
-    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
+    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() >= until:
-                    raise StackError(f"another process has held {path} for {seconds:.0f} s: end it") from None
+                    holder = file.read(20).decode(errors="replace").strip() or "?"
+                    raise StackError(held.format(path=path, seconds=seconds, holder=holder)) from None
             if not reported:
                 waits()
                 reported = True
             time.sleep(_POLL_SECONDS)
+        with suppress(OSError):  # on a full disk the stack can still be stopped
+            file.truncate(0)
+            file.write(str(os.getpid()).encode())
         yield

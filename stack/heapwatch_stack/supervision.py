@@ -29,6 +29,7 @@ from heapwatch_stack.settings import Settings
 WATCHDOG = "watchdog"
 ANSWER_SECONDS = 120  # stopping a service takes up to 20 s
 START_SECONDS = 60
+STOP_SECONDS = 60
 # supervisord first binds PATH.PID; the kernel allows 107 bytes
 LONGEST_SOCKET_PATH = 95
 # characters that supervisord's configuration treats as a comment or the end of a value
@@ -36,17 +37,12 @@ UNWRITABLE = re.compile(r"\s[;#]|\n")
 
 
 class Supervisor:
-    """The supervisord of a state folder."""
+    """The supervisord of a state folder; `socket` is its Unix socket."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._configuration = settings.etc / "supervisord.conf"
-        self._socket = _socket_path(settings.state)
-
-    @property
-    def socket(self) -> Path:
-        """The Unix socket of supervisord."""
-        return self._socket
+        self.socket = _socket_path(settings.state)
 
     def configure(self, services: Iterable[Service]) -> None:
         """Write the configuration; `apply` makes a running supervisord read it."""
@@ -66,9 +62,9 @@ class Supervisor:
 
     def start(self) -> None:
         """Start supervisord in the background with every configured service; raises StackError."""
-        make_private(self._socket.parent)
-        self._socket = _socket_path(self._settings.state)
-        self._socket.unlink(missing_ok=True)
+        make_private(self.socket.parent)
+        self.socket = _socket_path(self._settings.state)
+        self.socket.unlink(missing_ok=True)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._configuration)]
         # Services must not inherit variables of this shell.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
@@ -127,35 +123,35 @@ class Supervisor:
         """Send SIGHUP, on which Prometheus and Alertmanager reload their configuration."""
         self._rpc().signalProcess(name, "HUP")
 
-    def shut_down(self, patience: float = 60) -> None:
-        """Stop every service and supervisord; returns when it has ended, or after `patience` seconds."""
+    def shut_down(self) -> None:
+        """Stop every service and supervisord; returns when it has ended, or after STOP_SECONDS."""
         try:
             pid = self.pid()
             self._rpc().shutdown()
         except (OSError, xmlrpc.client.Error):
             return
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + STOP_SECONDS
         while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        if not self._socket.is_relative_to(self._settings.state):
+        if not self.socket.is_relative_to(self._settings.state):
             with suppress(OSError):
-                self._socket.parent.rmdir()
+                self.socket.parent.rmdir()
 
     def _rpc(self) -> Any:
-        transport = SupervisorTransport(None, None, f"unix://{self._socket}")
+        transport = SupervisorTransport(None, None, f"unix://{self.socket}")
         transport._get_connection = self._connection
         return cast(Any, xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)).supervisor
 
     def _connection(self) -> _Connection:
         connection = _Connection("localhost")
-        connection.socketfile = str(self._socket)
+        connection.socketfile = str(self.socket)
         return connection
 
     def _render(self, services: Iterable[Service]) -> str:
         logs, run = self._settings.logs, self._settings.state / "run"
         watchdog = (sys.executable, "-m", "heapwatch_stack.watchdog")
         sections = [
-            _section("unix_http_server", file=self._socket, chmod="0700"),
+            _section("unix_http_server", file=self.socket, chmod="0700"),
             _section(
                 "supervisord",
                 logfile=logs / "supervisord.log",

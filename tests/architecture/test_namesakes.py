@@ -32,7 +32,7 @@ TESTED_BY = {
     "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation",
     "tests/dashboards/viewer/test_browser.py": f"{VIEWER}: app panel",
     "tests/dashboards/viewer/test_panels.py": (
-        f"{VIEWER}: prometheus queries panels/base panels/lanes panels/stat panels/table panels/time_series"
+        f"{VIEWER}: prometheus panels/base panels/charts panels/table"
     ),
     "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
     "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",

@@ -12,7 +12,7 @@ import httpx
 import yaml
 
 from deploy.generator import __main__ as generator
-from deploy.generator import workloads
+from deploy.generator import text
 from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, load
 from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification, stopping, wait_for
@@ -84,7 +84,8 @@ def chart(stage: Stage, exchange: Exchange) -> None:
     exchange.sent(f"{', '.join(OPENINGS)} in {len(files)} files of chart and base")
     exchange.back(found or "none of these")
     assert not found
-    (container,) = workloads.stateful_set(load(CONFIGURATION))["spec"]["template"]["spec"]["containers"]
+    receiver = {one["kind"]: one for one in text.objects("receiver.yaml", load(CONFIGURATION))}
+    (container,) = receiver["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     data = stage.folder("receiver")
     given = {one["name"]: one["value"] for one in container["env"]}
     given |= {"HEAPWATCH_RECEIVER_DATABASE": str(data / "receiver.sqlite3"), "HEAPWATCH_BIND": "0.0.0.0"}

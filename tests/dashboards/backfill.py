@@ -23,6 +23,7 @@ from tests.dashboards.series import Clock, Series
 Scenario = Callable[[Clock], list[Series]]
 STEP_SECONDS = 15
 AHEAD_SECONDS = 1800
+BLOCK = "24h"  # promtool reads the whole text once a block, of two hours by default
 
 
 def build_tsdb(
@@ -51,7 +52,16 @@ def create_blocks(openmetrics: Path, directory: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         raise FileNotFoundError("promtool is not on PATH: it comes with Prometheus")
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", openmetrics, directory]
+    command = [
+        promtool,
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        "--quiet",
+        f"--max-block-duration={BLOCK}",
+        openmetrics,
+        directory,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"promtool refused the history: {done.stderr.strip()}")

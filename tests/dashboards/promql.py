@@ -1,6 +1,7 @@
 """Just enough of PromQL's grammar to name the series that an expression reads."""
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 KEYWORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
@@ -19,28 +20,25 @@ class Selector(NamedTuple):
     function: str
 
 
-def selectors(expression: str) -> list[Selector]:
+@cache
+def selectors(expression: str) -> tuple[Selector, ...]:
     """Every series selector of the expression."""
     text = _LABEL_LIST.sub(lambda match: " " * len(match.group()), expression)
+    masked = _STRING.sub(lambda match: '"' + "." * (len(match.group()) - 2) + '"', text)
     found = []
-    for match in _SELECTOR.finditer(_without_strings(text)):
+    for match in _SELECTOR.finditer(masked):
         metric, matchers, window = match.groups()
-        if metric in KEYWORDS or metric[0].isdigit() or _inside(text, match.start()):
+        before = masked[: match.start()]
+        if metric in KEYWORDS or metric[0].isdigit() or _inside(before):
             continue
-        before = _FUNCTION_BEFORE.search(text[: match.start()])
+        function = _FUNCTION_BEFORE.search(before[-200:])
         shown = text[match.start(2) : match.end(2)] if matchers else ""
-        found.append(Selector(metric, shown, (window or "")[1:-1], before.group(1) if before else ""))
-    return found
+        found.append(Selector(metric, shown, (window or "")[1:-1], function.group(1) if function else ""))
+    return tuple(found)
 
 
-def _without_strings(text: str) -> str:
-    return _STRING.sub(lambda match: '"' + "." * (len(match.group()) - 2) + '"', text)
-
-
-def _inside(text: str, position: int) -> bool:
-    """Whether the position is inside braces, brackets or a number's unit."""
-    masked = _without_strings(text)
-    before = masked[:position]
+def _inside(before: str) -> bool:
+    """Whether what follows `before` is inside braces, brackets or a number's unit."""
     return (
         before.count("{") > before.count("}")
         or before.count("[") > before.count("]")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch_dashboards.queries import gpu
+from heapwatch_dashboards.boards import gpu
 from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, interpolate, targets
 
@@ -84,7 +84,7 @@ def check(folder: Path, series: list[dict[str, str]], expected: dict[str, Any]) 
 
 def test_a_device_that_two_ranks_see_is_counted_once(tmp_path: Path) -> None:
     sums = {
-        gpu.COUNT: 1,
+        gpu.DEVICES: 1,
         gpu.TOTAL_SUM: 24,
         gpu.FREE_SUM: 9,
         gpu.part("torch_in_use"): 8,

@@ -95,7 +95,7 @@ CHANGES = (
         ("walker: Docker",),
     ),
     Change(
-        "dashboards/heapwatch_dashboards/queries/contents.py",
+        "dashboards/heapwatch_dashboards/boards/world.py",
         '_BODIES = select("trainer_bodies")',
         '_BODIES = select("trainer_world_bodies")',
         ("walker: Grafana",),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,7 +36,17 @@ def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEAPWATCH_DASHBOARDS_PORT", str(port))
         assert main(["up", "--mode", "native"]) == 1
-    assert f"port {port} (dashboards) is taken by" in capsys.readouterr().err
+    assert f"port {port} (dashboards) is taken by process {os.getpid()} " in capsys.readouterr().err
+    assert not (tmp_path / "state" / "etc").exists()
+
+
+def test_logs_of_which_only_the_first_lines_are_read_end_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "receiver.log").write_text("a line\n" * 100_000)
+    command = f"{sys.executable} -m heapwatch logs --mode native --lines 100000 | head -n 1"
+    environment = {**os.environ, "HEAPWATCH_STATE": str(tmp_path)}
+    done = subprocess.run(command, shell=True, env=environment, text=True, capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == ("a line\n", "")
 
 
 def test_a_clone_continues_with_make_and_an_installation_with_its_command(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """How the demonstration ends: with nothing left of the leak, and with no alert that asks for a cleanup."""
 
 import io
+import stat
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ from heapwatch_stack import demo, loop
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.loop import DemoLevels
 from heapwatch_stack.report import Narrator
+from heapwatch_stack.settings import Settings
 
 HEALTHY = DemoLevels(186, 6, 4e8)
 OLD = {"alertname": "TrainerStalled", "severity": "warning"}
@@ -93,28 +95,25 @@ def demonstration(clock):
     return make
 
 
-def test_what_leaked_after_the_cleanup_is_cleaned_up_too(demonstration):
-    loop = Loop(DemoLevels(645, 80, 9e8))
+@pytest.mark.parametrize(
+    ("levels", "cleaned"),
+    [
+        ([DemoLevels(645, 80, 9e8)], ["emergency"]),
+        ([HEALTHY, HEALTHY, DemoLevels(332, 53, 4e8), HEALTHY], ["emergency"]),
+        ([DemoLevels(187, 12, 5e8)], []),
+    ],
+    ids=["after the cleanup", "later, by a slow trainer", "nothing"],
+)
+def test_what_leaked_is_cleaned_up_too(demonstration, levels, cleaned):
+    loop = Loop(*levels)
     demonstration(loop)._see_leftovers_gone(HEALTHY)
-    assert loop.cleaned == ["emergency"]
-
-
-def test_what_a_slow_trainer_leaks_later_is_cleaned_up_too(demonstration):
-    loop = Loop(HEALTHY, HEALTHY, DemoLevels(332, 53, 4e8), HEALTHY)
-    demonstration(loop)._see_leftovers_gone(HEALTHY)
-    assert loop.cleaned == ["emergency"]
+    assert loop.cleaned == cleaned
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(30, 20), (0.25, 35)])
 def test_the_trainer_has_to_continue_without_the_leak_for_a_while(demonstration, clock, rate, seconds):
     demonstration(Loop(rate=rate))._see_leftovers_gone(HEALTHY)
     assert seconds <= clock.now < seconds + 10
-
-
-def test_nothing_is_asked_where_nothing_is_left(demonstration):
-    loop = Loop(DemoLevels(187, 12, 5e8))
-    demonstration(loop)._see_leftovers_gone(HEALTHY)
-    assert not loop.cleaned
 
 
 def test_it_waits_for_every_alert_that_asked_for_a_cleanup_and_names_those_that_are_held(demonstration):
@@ -140,6 +139,16 @@ def test_an_alert_that_stays_is_no_success(demonstration, monkeypatch):
     loop = Loop(asking=[[CAUSED]])
     with pytest.raises(StackError, match=r"for the cleanup: TrainerLimitExceeded \(bodies/all, critical\)$"):
         demonstration(loop)._see_silence()
+
+
+def test_a_trainer_that_does_not_start_is_not_waited_for_without_end(monkeypatch, tmp_path):
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nread line\n")
+    silent.chmod(stat.S_IRWXU)
+    monkeypatch.setattr(loop.sys, "executable", str(silent))
+    monkeypatch.setattr(loop, "_STARTS_WITHIN", 0.1)
+    with pytest.raises(StackError, match="trainer did not start: no output"):
+        loop.SmallTrainer(Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)}))
 
 
 def test_where_the_own_trainer_is_left_alone_a_small_one_leaks(monkeypatch):

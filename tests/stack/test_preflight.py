@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from heapwatch import data
-from heapwatch_stack import configuration, preflight, processes
+from heapwatch_stack import configuration, preflight
 from heapwatch_stack.binaries import Binaries, find
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Endpoint, Settings
-from tests.e2e.running import port_variables
 from tests.support.repository import REPOSITORY
 
 
@@ -32,7 +30,7 @@ def settings(tmp_path: Path) -> Settings:
     return dataclasses.replace(whole, data=tmp_path / "data")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def binaries() -> Binaries:
     return find(Settings.from_environment(), print)
 
@@ -92,9 +90,9 @@ def test_an_unsupported_system_gets_a_hint(system: str, machine: str) -> None:
         preflight.check_system(system, machine)
 
 
-def test_supported_systems_pass() -> None:
-    for machine in ("x86_64", "aarch64"):
-        preflight.check_system("linux", machine)
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_supported_system_passes(machine: str) -> None:
+    preflight.check_system("linux", machine)
 
 
 def test_a_taken_port_is_reported_with_who_holds_it(settings: Settings) -> None:
@@ -107,17 +105,6 @@ def test_a_taken_port_is_reported_with_who_holds_it(settings: Settings) -> None:
         with pytest.raises(StackError, match=reported):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])
-
-
-def test_nothing_starts_where_a_port_is_taken(tmp_path: Path) -> None:
-    settings = Settings.from_environment(port_variables() | {"HEAPWATCH_STATE": str(tmp_path / "state")})
-    with (
-        socket.create_server(("127.0.0.1", settings.ports.receiver)),
-        pytest.raises(StackError, match=rf"\(receiver\) is taken by process {os.getpid()} "),
-    ):
-        NativeStack(settings, print).up()
-    assert processes.of_stack(settings.state) == []
-    assert not settings.etc.exists()
 
 
 def test_an_address_of_another_machine_is_reported(settings: Settings) -> None:

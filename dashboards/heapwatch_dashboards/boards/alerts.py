@@ -1,14 +1,30 @@
 """What fired, what was done about it, what it freed, and how long that took."""
 
 from .. import colors
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NOTHING_FIRED
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, heatmap, lines, number, states
-from ..promql import named
-from ..queries import alerts, stack, trainers
+from ..promql import PROCESS, counted, increment, max_by, named, or_zero, sum_by, total
+from ..queries import alerts, trainers
 from ..tables import Column, bars, table
-from .shared import ADDRESS, ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
+from .shared import ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
+
+# What was decided and done, whichever trainers are chosen.
+_HELPED = total(counted('heapwatch_receiver_actions_total{result="helped"}'))
+_ANSWERED = total(counted('heapwatch_receiver_actions_total{result=~"helped|no_effect|failed|unverified"}'))
+_EFFECTS = sum_by("le", increment("heapwatch_receiver_alert_to_effect_seconds_bucket"))
+_ANY_EFFECT = f"sum({increment('heapwatch_receiver_alert_to_effect_seconds_count')}) > 0"
+_EFFECT_BUCKETS = sum_by("le", counted("heapwatch_receiver_alert_to_effect_seconds_bucket"))
+_OF_CHOSEN = 'trainer_job=~"$job", trainer_instance=~"$instance"'
+_NO_EFFECT = f"heapwatch_receiver_cleanup_no_effect{{{_OF_CHOSEN}}}"
+_TRAINERS_JOB = f'label_replace({_NO_EFFECT}, "job", "$1", "trainer_job", "(.*)")'
+_OF_TRAINER = f'label_replace({_TRAINERS_JOB}, "instance", "$1", "trainer_instance", "(.*)")'
+NO_EFFECT = max_by(PROCESS, _OF_TRAINER)
+# Without an action the quantile is not a number, which no comparison lets through.
+ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS}) >= 0"
+ACTIONS = f"{sum_by('action, result', increment('heapwatch_receiver_actions_total'))} > 0"
+SUPPRESSED = f"{sum_by('reason', increment('heapwatch_receiver_alerts_suppressed_total'))} > 0"
 
 ALERT_STATES = {1: ("pending", colors.NOTICE), 2: ("firing", colors.CRITICAL)}
 
@@ -43,7 +59,7 @@ GLANCE = [
     ),
     number(
         "Actions that helped, all trainers",
-        stack.HELPED_SHARE,
+        f"{_HELPED} / ({_ANSWERED} > 0)",
         SHARE,
         "Share of the receiver's actions in the time range after which the alert's cause was gone. Good: "
         "100 %.",
@@ -51,14 +67,14 @@ GLANCE = [
     ),
     number(
         "From alert to effect, all trainers",
-        stack.ALERT_TO_EFFECT_P90,
+        ALERT_TO_EFFECT_P90,
         SECONDS,
         "Nine of ten actions of the time range took at most this long from the alert to the check of its "
         "cleanup.",
     ),
     alarm(
         "Cleanups without effect",
-        stack.NO_EFFECT_COUNT,
+        or_zero(f"sum({NO_EFFECT})", f"max({'heapwatch_receiver_queue_length'})"),
         colors.CRITICAL,
         "Trainers whose last cleanup did not help. Good: 0. Bad: any; fix the leak or restart the trainer.",
     ),
@@ -81,79 +97,79 @@ FIRED = table(
     height=7,
 )
 
-DONE = [
-    [cleanups(), freed_memory()],
-    [
-        lines(
-            "Memory around cleanups",
-            Query(trainers.RESIDENT, "{{trainer_name}}"),
-            BYTES,
-            "Memory of each trainer, with cleanups as marks. Good: a drop at each mark that lasts. "
-            "Bad: no drop, or back within minutes.",
-            marked=True,
-        ),
-        lines(
-            "Removed by cleanups",
-            Query(alerts.REMOVED, "{{resource}}", interval="1m"),
-            COUNT,
-            "Bodies, events, experiences and the like that cleanups removed.",
-            bars=True,
-        ),
-    ],
-    [
-        lines(
-            "Cleanup duration",
-            Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
-            SECONDS,
-            "How long a cleanup stopped training. Good: below a second.",
-            bars=True,
-        ),
-        table(
-            "Last cleanup without effect",
-            [
-                TRAINER,
-                *ADDRESS,
-                Column("Without effect", named(f"{stack.NO_EFFECT} > 0"), COUNT),
-            ],
-            "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
-        ),
-    ],
-]
+DONE = two_a_line(
+    cleanups(),
+    freed_memory(),
+    lines(
+        "Memory around cleanups",
+        Query(trainers.RESIDENT, "{{trainer_name}}"),
+        BYTES,
+        "Memory of each trainer, with cleanups as marks. Good: a drop at each mark that lasts. "
+        "Bad: no drop, or back within minutes.",
+        marked=True,
+    ),
+    lines(
+        "Removed by cleanups",
+        Query(alerts.REMOVED, "{{resource}}", interval="1m"),
+        COUNT,
+        "Bodies, events, experiences and the like that cleanups removed.",
+        bars=True,
+    ),
+    lines(
+        "Cleanup duration",
+        Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
+        SECONDS,
+        "How long a cleanup stopped training. Good: below a second.",
+        bars=True,
+    ),
+    table(
+        "Last cleanup without effect",
+        [
+            *TRAINER,
+            Column("Without effect", named(f"{NO_EFFECT} > 0"), COUNT),
+        ],
+        "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
+    ),
+)
 
-RECEIVER = [
-    [
-        lines(
-            "Actions by result",
-            Query(stack.ACTIONS, "{{action}} {{result}}", interval="1m"),
-            COUNT,
-            "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
-            bars=True,
+RECEIVER = two_a_line(
+    lines(
+        "Actions by result",
+        Query(
+            ACTIONS,
+            "{{action}} {{result}}",
+            interval="1m",
         ),
-        lines(
-            "Alerts not acted on",
-            Query(stack.SUPPRESSED, "{{reason}}", interval="1m"),
-            COUNT,
-            "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
-            "the audit.",
-            bars=True,
+        COUNT,
+        "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
+        bars=True,
+    ),
+    lines(
+        "Alerts not acted on",
+        Query(
+            SUPPRESSED,
+            "{{reason}}",
+            interval="1m",
         ),
-    ],
-    [
-        bars(
-            "Actions in range",
-            Query(stack.ACTIONS_IN_RANGE),
-            ("action", "result"),
-            COUNT,
-            "Actions of the time range by result.",
-        ),
-        heatmap(
-            "From alert to effect over time",
-            stack.ALERT_TO_EFFECT,
-            SECONDS,
-            "Seconds from an alert's receipt to the check of its cleanup. Good: dark low down.",
-        ),
-    ],
-]
+        COUNT,
+        "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
+        "the audit.",
+        bars=True,
+    ),
+    bars(
+        "Actions in range",
+        Query(f"{sum_by('action, result', counted('heapwatch_receiver_actions_total'))} > 0"),
+        ("action", "result"),
+        COUNT,
+        "Actions of the time range by result.",
+    ),
+    heatmap(
+        "From alert to effect over time",
+        f"{_EFFECTS} and on () ({_ANY_EFFECT})",
+        SECONDS,
+        "Seconds from an alert's receipt to the check of its cleanup. Good: dark low down.",
+    ),
+)
 
 DASHBOARD = Dashboard(
     uid="heapwatch-alerts",

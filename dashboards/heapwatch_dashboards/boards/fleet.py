@@ -3,16 +3,15 @@
 from heapwatch.analysis.verdict import MEANINGS
 
 from .. import colors
-from ..colors import VERDICTS
-from ..dashboard import Dashboard, Row
+from ..colors import LEAK, VERDICTS
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states, text
-from ..promql import current
+from ..promql import NAME, PROCESS, SEEN, current, max_by, min_by, named, select, sum_by
 from ..queries import alerts, explanation, trainers
 from ..tables import WRAPPED, Column, table
 from .shared import (
-    ADDRESS,
     FORECAST_WORDS,
     NAMED,
     REMEDY,
@@ -30,6 +29,38 @@ from .shared import (
     time_left,
     verdict,
 )
+
+# Lives of processes that ended in the time range, with what was last known of them.
+_LIFE = f"{PROCESS}, trainer_name"
+_NAME = select(NAME)
+_GONE = f"{SEEN} unless on ({_LIFE}) last_over_time({_NAME}[2m])"
+ENDED_AT = f"1000 * {max_by(_LIFE, _GONE)}"
+
+
+def _last(series: str) -> str:
+    """The last value of each process that ended; the next one at the same address is another process."""
+    return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
+
+
+LAST_VERDICT = max_by(_LIFE, _last(trainers.WORST))
+LAST_MEMORY = max_by(_LIFE, _last(select("job:trainer_memory:resident_bytes")))
+
+# The ranks of a distributed run, taken together.
+_RUN = "job, trainer, run, world_size"
+_RANK = max_by(f"instance, rank, {_RUN}", select("trainer_info", 'rank!=""'))
+
+
+def _of_ranks(of_trainer: str) -> str:
+    return f"({of_trainer}) * on (job, instance) group_left (trainer, run, world_size) {_RANK}"
+
+
+RANK_COUNT = f"count by ({_RUN}) ({_RANK})"
+WORST_VERDICT_OF_RANKS = max_by(_RUN, _of_ranks(trainers.VERDICT))
+LEAKING_RANKS = sum_by(_RUN, _of_ranks(f"{trainers.VERDICT} == bool {LEAK}"))
+MEMORY_OF_RANKS = sum_by(_RUN, _of_ranks(trainers.RESIDENT))
+LARGEST_RANK = max_by(_RUN, _of_ranks(trainers.RESIDENT))
+MEDIAN_RANK = f"quantile by ({_RUN}) (0.5, {_of_ranks(trainers.RESIDENT)})"
+SMALLEST_RANK = min_by(_RUN, _of_ranks(trainers.RESIDENT))
 
 GLANCE = [
     number(
@@ -91,7 +122,7 @@ TRAINERS = table(
         REMEDY,
         Column("", explanation.TOP),
         Column("Ended by", label="cause", width=120, cell=WRAPPED),
-        Column("", trainers.CAUSES),
+        Column("", max_by(f"{PROCESS}, cause", select("job:trainer:lost"))),
         Column("Memory", trainers.KNOWN_RESIDENT, BYTES, width=80),
         share("Used", trainers.KNOWN_USED_SHARE, USED, width=100),
         Column("Alerts", current(alerts.ALERTS_FIRING_BY_TRAINER), COUNT, width=60, options={"noValue": "0"}),
@@ -121,68 +152,62 @@ VERDICT_LINES = states(
     "Bad: growing, then leak.",
 )
 
-OVER_TIME = [
-    [
-        lines(
-            "Memory growth per minute by trainer",
-            [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
-            BYTES,
-            "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
-            "Bad: above the dashed limit for long.",
-            links=TO_TRAINER,
-            marked=True,
-        ),
-        lines(
-            "Memory by trainer",
-            Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
-            BYTES,
-            "Resident memory of each trainer and its workers.",
-            links=TO_TRAINER,
-            marked=True,
-        ),
-    ],
-    [
-        lines(
-            "Time to limit by trainer",
-            Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
-            SECONDS,
-            "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
-            links=TO_TRAINER,
-        ),
-        lines(
-            "Progress by trainer",
-            Query(trainers.PROGRESS, "{{trainer_name}} {{unit}}s", lives=True),
-            PER_SECOND,
-            "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
-            "grows, or zero.",
-            links=TO_TRAINER,
-        ),
-    ],
-    [
-        lines(
-            "Memory outside trainers",
-            Query(trainers.UNWATCHED, "machine of the stack"),
-            BYTES,
-            "Memory in use on the stack's machine that no trainer there holds: other programs, and shared "
-            "memory that no trainer has mapped. Good: flat. Bad: rising: something unwatched grows.",
-        )
-    ],
-]
+OVER_TIME = two_a_line(
+    lines(
+        "Memory growth per minute by trainer",
+        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
+        BYTES,
+        "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
+        "Bad: above the dashed limit for long.",
+        links=TO_TRAINER,
+        marked=True,
+    ),
+    lines(
+        "Memory by trainer",
+        Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
+        BYTES,
+        "Resident memory of each trainer and its workers.",
+        links=TO_TRAINER,
+        marked=True,
+    ),
+    lines(
+        "Time to limit by trainer",
+        Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
+        SECONDS,
+        "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
+        links=TO_TRAINER,
+    ),
+    lines(
+        "Progress by trainer",
+        Query(trainers.PROGRESS, "{{trainer_name}} {{unit}}s", lives=True),
+        PER_SECOND,
+        "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
+        "grows, or zero.",
+        links=TO_TRAINER,
+    ),
+    lines(
+        "Memory outside trainers",
+        Query("job:machine_memory:unwatched_bytes", "machine of the stack"),
+        BYTES,
+        "Memory in use on the stack's machine that no trainer there holds: other programs, and shared "
+        "memory that no trainer has mapped. Good: flat. Bad: rising: something unwatched grows.",
+    ),
+)
 
 RANKS = [
     table(
         "Distributed runs",
         [
-            verdict(trainers.WORST_VERDICT_OF_RANKS, "Worst verdict", 130),
+            verdict(WORST_VERDICT_OF_RANKS, "Worst verdict", 130),
             Column("Trainer", label="trainer"),
             Column("Run", label="run"),
             Column("job", label="job", hidden=True),
-            Column("Ranks", trainers.RANKS, COUNT, width=60),
+            Column("Ranks", RANK_COUNT, COUNT, width=60),
             Column("Of", label="world_size", width=50),
-            Column("Leaking", trainers.LEAKING_RANKS, COUNT, width=80),
-            Column("Memory", trainers.MEMORY_OF_RANKS, BYTES, width=90),
-            Column("Largest", trainers.LARGEST_RANK, BYTES, width=90),
-            Column("Smallest", trainers.SMALLEST_RANK, BYTES, width=90),
+            Column("Leaking", LEAKING_RANKS, COUNT, width=80),
+            Column("Memory", MEMORY_OF_RANKS, BYTES, width=90),
+            Column("Largest", LARGEST_RANK, BYTES, width=90),
+            Column("Smallest", SMALLEST_RANK, BYTES, width=90),
         ],
         "The ranks of each run together; which of them leaks is in the first table. Good: as many ranks as "
         "the run has, none leaking, the largest as large as the smallest.",
@@ -193,9 +218,9 @@ RANKS = [
     lines(
         "Memory of ranks",
         [
-            Query(trainers.LARGEST_RANK, "largest of {{trainer}} {{run}}"),
-            Query(trainers.MEDIAN_RANK, "median of {{trainer}} {{run}}"),
-            Query(trainers.SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
+            Query(LARGEST_RANK, "largest of {{trainer}} {{run}}"),
+            Query(MEDIAN_RANK, "median of {{trainer}} {{run}}"),
+            Query(SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
         ],
         BYTES,
         "Good: the lines of a run are close. Bad: the largest moves away from the median, so one rank leaks.",
@@ -207,11 +232,10 @@ ENDED = [
     table(
         "Ended in this range",
         [
-            Column("Trainer", label="trainer_name", options=TRAINER.options),
-            *ADDRESS,
-            Column("Ended", trainers.ENDED, AGO, width=140),
-            verdict(trainers.LAST_VERDICT, "Last verdict"),
-            Column("Last memory", trainers.LAST_MEMORY, BYTES, width=110),
+            *TRAINER,
+            Column("Ended", ENDED_AT, AGO, width=140),
+            verdict(LAST_VERDICT, "Last verdict"),
+            Column("Last memory", LAST_MEMORY, BYTES, width=110),
         ],
         "Processes that ended in the time range, the latest first, with what was last known of each. "
         "Click a name to open its page.",

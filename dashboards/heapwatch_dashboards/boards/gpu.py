@@ -2,15 +2,26 @@
 
 from .. import colors
 from ..colors import VERDICTS
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
 from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
 from ..panels import limit, lines, number
-from ..promql import named, select
-from ..queries import gpu
+from ..promql import (
+    PROCESS,
+    current,
+    forecast,
+    growth,
+    increment,
+    max_by,
+    named,
+    select,
+    soon,
+    soonest,
+    sum_by,
+    total,
+)
 from ..tables import BACKGROUND, Column, bars, table
 from .shared import (
-    ADDRESS,
     BELOW_WARNING,
     FORECAST_WORDS,
     TIME_LEFT,
@@ -21,24 +32,90 @@ from .shared import (
     share,
 )
 
+_DEVICE = f"{PROCESS}, device"
+_PART = f"{_DEVICE}, part"
+ALLOCATED = max_by(_DEVICE, select("trainer_gpu_memory_allocated_bytes"))
+RESERVED = max_by(_DEVICE, select("trainer_gpu_memory_reserved_bytes"))
+CACHED = f"{RESERVED} - {ALLOCATED}"
+_USED = max_by(_DEVICE, select("trainer_gpu_memory_used_bytes"))
+TOTAL = max_by(_DEVICE, select("trainer_gpu_memory_total_bytes"))
+DEVICES = f"count(count by (uuid) ({select('trainer_gpu_info')}))"
+ALLOCATED_SUM = total(ALLOCATED)
+
+
+def part(name: str) -> str:
+    """What the chosen trainers hold in this part of the devices' memory."""
+    return total(select("trainer_gpu_memory_part_bytes", part=name))
+
+
+def _once(series: str) -> str:
+    """The sum over devices, each of them once: all ranks of a run may see the same ones."""
+    uuid = f"on (job, instance, device) group_left (uuid) {select('trainer_gpu_info')}"
+    return total(max_by("uuid", f"{series} * {uuid}"))
+
+
+TOTAL_SUM = _once(select("trainer_gpu_memory_total_bytes"))
+FREE_SUM = _once(select("trainer_gpu_memory_part_bytes", part="free"))
+# The remainder, so that all parts add up even if memory cannot be attributed to processes.
+_OF_TRAINERS = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|other_processes|unattributed"')
+REST_SUM = f"clamp_min({TOTAL_SUM} - {FREE_SUM} - ({total(_OF_TRAINERS)} or 0 * {FREE_SUM}), 0)"
+
+# Parts, and the verdict on each.
+NOT_OF_TORCH = max_by(_PART, select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|torch_.*"'))
+
+
+def _of_part(of_component: str) -> str:
+    """What was recorded for a component, `0` or `0 other_pools`, as of a device's part."""
+    device = f'label_replace({of_component}, "device", "$1", "component", "([0-9]+).*")'
+    torch = f'label_replace({device}, "part", "torch_in_use", "component", "[0-9]+")'
+    return f'label_replace({torch}, "part", "$1", "component", "[0-9]+ (.+)")'
+
+
+_NOT_RESERVED = 'component!~".* reserved"'
+_OF_GPU = f'resource="gpu_memory", {_NOT_RESERVED}'
+_LEAKS = select("ALERTS", _OF_GPU, kind="leak", alertstate="firing")
+_GROWS = select("ALERTS", _OF_GPU, 'kind=~"leak|growth"')
+_FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation")
+_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|(jax|cupy)_cached"')
+_WARM = f"on (job, instance) {select('job:trainer_verdict:state')} > 0"
+PART_VERDICT = current(
+    max_by(
+        _PART,
+        f"{_of_part(f'(4 * {_LEAKS} or 2 * {_GROWS})')}"
+        f' or label_replace(3 * {_of_part(_FRAGMENTED)}, "part", "torch_cached", "", "")'
+        f" or (1 + 0 * {_JUDGED}) and {_WARM} or 0 * {_JUDGED}",
+    )
+)
+FRAGMENTED = (
+    f"{total(select('job:trainer_gpu_memory:fragmented_bytes'))}"
+    f" or 0 * {total(select('trainer_gpu_memory_unusable_bytes'))}"
+)
+USED_SHARE = f"{_USED} / {TOTAL}"
+MEMORY_GROWTH = sum_by(f"{PROCESS}, component", growth("gpu_memory"))
+_TIME_TO_LIMIT = select("job:trainer_gpu_memory:time_to_limit_seconds")
+SHORTEST_TIME_TO_LIMIT = soonest(forecast(_TIME_TO_LIMIT, select("trainer_gpu_memory_total_bytes"), _DEVICE))
+PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory", _NOT_RESERVED)))
+UNUSABLE_SHARE = max_by(_DEVICE, select("trainer_gpu_memory_unusable_bytes")) + f" / {RESERVED}"
+RETRIES = sum_by(_DEVICE, increment(select("trainer_gpu_allocation_retries_total")))
+
 GLANCE = [
-    number("Devices", gpu.COUNT, NUMBER, "GPUs that the chosen trainers see."),
+    number("Devices", DEVICES, NUMBER, "GPUs that the chosen trainers see."),
     number(
         "Fullest device",
-        gpu.FULLEST,
+        f"max({USED_SHARE})",
         SHARE,
         f"Memory in use over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
     ),
     number(
         "Allocated",
-        gpu.ALLOCATED_SUM,
+        ALLOCATED_SUM,
         BYTES,
         "Memory of live tensors. Good: the same at the same point of every step.",
     ),
     number(
         "Fragmented",
-        gpu.FRAGMENTED,
+        FRAGMENTED,
         BYTES,
         "Memory that torch reserved and cannot use, because it is between blocks in use. Counted if it is a "
         "fifth of the reserve, and a twentieth of the GPU. Good: no.",
@@ -48,13 +125,13 @@ GLANCE = [
     ),
     number(
         "Growth per minute",
-        gpu.MOST_GROWTH,
+        f"max({MEMORY_GROWTH})",
         BYTES,
         "Slope of allocated memory over ten minutes. Good: around zero.",
     ),
     number(
         "Time to full",
-        gpu.SHORTEST_TIME_TO_LIMIT,
+        SHORTEST_TIME_TO_LIMIT,
         SECONDS,
         "How long until a device is full at its present growth.",
         words=FORECAST_WORDS,
@@ -67,18 +144,18 @@ EXPLAINED = [
     lines(
         "Device memory explained",
         [
-            Query(gpu.ALLOCATED_SUM, "torch: in use"),
-            Query(gpu.CACHED_SUM, "torch: reserved, not in use"),
-            Query(gpu.part("jax_in_use"), "JAX: in use"),
-            Query(gpu.part("jax_cached"), "JAX: reserved, not in use"),
-            Query(gpu.part("cupy_in_use"), "CuPy: in use"),
-            Query(gpu.part("cupy_cached"), "CuPy: reserved, not in use"),
-            Query(gpu.part("context"), "CUDA context"),
-            Query(gpu.part("other_pools"), "other pools"),
-            Query(gpu.part("workers"), "worker processes"),
-            Query(gpu.REST_SUM, "all others"),
-            Query(gpu.FREE_SUM, "free, not drawn"),
-            *limit(gpu.TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
+            Query(ALLOCATED_SUM, "torch: in use"),
+            Query(total(CACHED), "torch: reserved, not in use"),
+            Query(part("jax_in_use"), "JAX: in use"),
+            Query(part("jax_cached"), "JAX: reserved, not in use"),
+            Query(part("cupy_in_use"), "CuPy: in use"),
+            Query(part("cupy_cached"), "CuPy: reserved, not in use"),
+            Query(part("context"), "CUDA context"),
+            Query(part("other_pools"), "other pools"),
+            Query(part("workers"), "worker processes"),
+            Query(REST_SUM, "all others"),
+            Query(FREE_SUM, "free, not drawn"),
+            *limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
         ],
         BYTES,
         "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
@@ -97,7 +174,7 @@ EXPLAINED = [
     ),
     bars(
         "Device memory used",
-        Query(named(gpu.USED_SHARE)),
+        Query(named(USED_SHARE)),
         ("device", "trainer_name"),
         SHARE,
         f"Memory in use by everybody over the device's memory. Good: {BELOW_WARNING}.",
@@ -112,12 +189,11 @@ NOW = table(
         Column("Name", label="name"),
         Column("Device", label="device", width=80),
         Column("Driver", label="driver", width=110),
-        TRAINER,
-        *ADDRESS,
-        Column("", named(gpu.INFO)),
-        Column("Memory", gpu.TOTAL, BYTES, width=100),
-        share("Used", gpu.USED_SHARE, USED),
-        Column("This trainer", gpu.PROCESS, BYTES, width=110),
+        *TRAINER,
+        Column("", named(max_by(f"{_DEVICE}, name, driver", select("trainer_gpu_info")))),
+        Column("Memory", TOTAL, BYTES, width=100),
+        share("Used", USED_SHARE, USED),
+        Column("This trainer", max_by(_DEVICE, select("trainer_gpu_process_memory_bytes")), BYTES, width=110),
     ],
     "What each device is, and how much of it this trainer and everybody use.",
     height=5,
@@ -129,14 +205,13 @@ PARTS = [
         "Parts of GPU memory",
         [
             Column(
-                "Verdict", named(gpu.PART_VERDICT), width=100, cell=BACKGROUND, options={"mappings": OF_PARTS}
+                "Verdict", named(PART_VERDICT), width=100, cell=BACKGROUND, options={"mappings": OF_PARTS}
             ),
             Column("Part", label="part", width=130),
             Column("Device", label="device", width=60),
-            Column("Bytes", gpu.PARTS, BYTES, width=90),
-            Column("Per minute", gpu.PART_GROWTH, BYTES, width=90),
-            TRAINER,
-            *ADDRESS,
+            Column("Bytes", max_by(_PART, select("trainer_gpu_memory_part_bytes")), BYTES, width=90),
+            Column("Per minute", PART_GROWTH, BYTES, width=90),
+            *TRAINER,
         ],
         "Every part of each device as each trainer sees it, and the verdict on it: a leak, or torch's "
         "reserve fragmented. The parts of one trainer and device add up to the device's memory. The context "
@@ -148,7 +223,7 @@ PARTS = [
     ),
     lines(
         "Parts other than torch",
-        Query(gpu.NOT_OF_TORCH, "{{part}}, GPU {{device}} {{trainer_name}}"),
+        Query(NOT_OF_TORCH, "{{part}}, GPU {{device}} {{trainer_name}}"),
         BYTES,
         "What JAX, CuPy, other pools of the process, workers and other processes hold. Good: flat. Bad: one "
         "rises: torch does not know of it.",
@@ -157,74 +232,75 @@ PARTS = [
     ),
 ]
 
-GROWTH = [
-    [
-        lines(
-            "Allocated and reserved",
-            [
-                Query(gpu.ALLOCATED, "allocated, GPU {{device}} {{trainer_name}}"),
-                Query(gpu.RESERVED, "reserved, GPU {{device}} {{trainer_name}}"),
-            ],
-            BYTES,
-            "Good: both flat. Bad: if allocated rises, tensors are kept. If only reserved rises, it is "
-            "fragmentation.",
-            marked=True,
+GROWTH = two_a_line(
+    lines(
+        "Allocated and reserved",
+        [
+            Query(ALLOCATED, "allocated, GPU {{device}} {{trainer_name}}"),
+            Query(RESERVED, "reserved, GPU {{device}} {{trainer_name}}"),
+        ],
+        BYTES,
+        "Good: both flat. Bad: if allocated rises, tensors are kept. If only reserved rises, it is "
+        "fragmentation.",
+        marked=True,
+    ),
+    lines(
+        "GPU growth per minute",
+        [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
+        BYTES,
+        "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
+    ),
+    lines(
+        "Unusable share of the reserve",
+        Query(
+            UNUSABLE_SHARE,
+            "GPU {{device}} {{trainer_name}}",
         ),
-        lines(
-            "GPU growth per minute",
-            [Query(gpu.GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
-            BYTES,
-            "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
+        SHARE,
+        "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
+        "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
+        empty=NO_TORCH_GPU,
+    ),
+    lines(
+        "Allocation retries",
+        Query(
+            RETRIES,
+            "GPU {{device}} {{trainer_name}}",
+            interval="1m",
         ),
-    ],
-    [
-        lines(
-            "Unusable share of the reserve",
-            Query(gpu.UNUSABLE_SHARE, "GPU {{device}} {{trainer_name}}"),
-            SHARE,
-            "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
-            "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
-            empty=NO_TORCH_GPU,
-        ),
-        lines(
-            "Allocation retries",
-            Query(gpu.RETRIES, "GPU {{device}} {{trainer_name}}", interval="1m"),
-            COUNT,
-            "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
-            "the device is full, or fragmented.",
-            empty=NO_TORCH_GPU,
-            bars=True,
-        ),
-    ],
-    [
-        lines(
-            "Time until a device is full",
-            Query(gpu.TIME_TO_LIMIT, "GPU {{device}} {{trainer_name}}"),
-            SECONDS,
-            "At the growth of that moment. Good: no line. Bad: falling to zero.",
-            empty=NO_DEVICE_FILLS,
-        ),
-    ],
-]
+        COUNT,
+        "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
+        "the device is full, or fragmented.",
+        empty=NO_TORCH_GPU,
+        bars=True,
+    ),
+    lines(
+        "Time until a device is full",
+        Query(soon(_TIME_TO_LIMIT, _DEVICE), "GPU {{device}} {{trainer_name}}"),
+        SECONDS,
+        "At the growth of that moment. Good: no line. Bad: falling to zero.",
+        empty=NO_DEVICE_FILLS,
+    ),
+)
 
 DEVICE = [
     lines(
         "Utilization",
-        Query(gpu.UTILIZATION, "GPU {{device}} {{trainer_name}}"),
+        Query(max_by(_DEVICE, select("trainer_gpu_utilization_ratio")), "GPU {{device}} {{trainer_name}}"),
         SHARE,
         "Share of time in which a kernel ran. Good: steady. Bad: zero while training should run.",
         top=1,
     ),
     lines(
         "Temperature",
-        Query(gpu.TEMPERATURE, "GPU {{device}} {{trainer_name}}"),
+        Query(max_by(_DEVICE, select("trainer_gpu_temperature_celsius")), "GPU {{device}} {{trainer_name}}"),
         CELSIUS,
         "Good: steady, below about 80 °C.",
         floor=None,
     ),
     lines(
         "Power",
-        Query(gpu.POWER, "GPU {{device}} {{trainer_name}}"),
+        Query(max_by(_DEVICE, select("trainer_gpu_power_watts")), "GPU {{device}} {{trainer_name}}"),
         WATTS,
         "Good: steady. Falls to the idle draw when training stalls.",
     ),

@@ -1,32 +1,87 @@
 """Memory by generation and phase: which phase of the cycle gains memory that it does not return."""
 
-from .. import navigation
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import limit, lines, number
-from ..promql import named
-from ..queries import phases
+from ..promql import (
+    PROCESS,
+    growth_per_cycle,
+    limits,
+    max_by,
+    min_by,
+    named,
+    present,
+    select,
+    sum_by,
+)
 from ..tables import Column, bars, series_table, table
-from .shared import ADDRESS, TRAINER, growth_limit
+from .shared import TO_TRAINER, TRAINER, growth_limit
+
+# Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
+_CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
+CYCLES_IN_RANGE = min_by(PROCESS, f"increase({_CYCLES}[$__range])")
+_PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
+
+# Phases.
+_PHASE = f"{PROCESS}, phase"
+_PHASE_END = select("trainer_phase_end_resident_memory_bytes")
+PHASE_END = max_by(_PHASE, _PHASE_END)
+PHASE_GROWTH_IN_RANGE = present(max_by(_PHASE, f"delta({_PHASE_END}[$__range])"))
+# Its own gain: memory at the end of an innocent phase lies as much higher as at the end of a guilty one.
+_GAINED = max_by("phase", f"avg_over_time({select('trainer_phase_memory_delta_bytes')}[$__range])")
+# As recorded for a limit; else of the phase that gained most at its end in half an hour.
+_RECENT_CYCLES = f"{min_by(PROCESS, f'increase({_CYCLES}[30m])')} > 1"
+_BY_PHASE = f"{max_by(PROCESS, f'delta({_PHASE_END}[30m])')} / ({_RECENT_CYCLES})"
+_RECORDED = growth_per_cycle("memory")
+MEMORY_GROWTH_PER_CYCLE = (
+    f'{_RECORDED} or label_replace({_BY_PHASE} unless on (job, instance) {_RECORDED}, "per", "cycle", "", "")'
+)
+_SINCE_START = select("job:trainer_resource:total", resource="memory", component="since start")
+MEMORY_SINCE_START = max_by(PROCESS, _SINCE_START)
+_PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
+_PHASE_COUNT = select("trainer_phase_duration_seconds_count")
+PHASE_RUNS = max_by(_PHASE, f"increase({_PHASE_COUNT}[$__range])")
+_RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
+PHASE_DURATION_IN_RANGE = present(
+    f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[$__range])')} / ({PHASE_RUNS} > 0)"
+)
+_PHASE_TIME = max_by(_PHASE, f"increase({_PHASE_SECONDS}[$__range])")
+PHASE_TIME_SHARE = (
+    f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(PROCESS, _PHASE_TIME)})"
+)
+
+
+def _ended(units: str) -> str:
+    counted = select("trainer_progress_total", f'unit=~"{units}"')
+    return f"({counted} > last_over_time({counted}[5m] offset $__interval))"
+
+
+_LARGE_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
+_CYCLE_ENDED = (
+    f"({_ended('epoch|generation')} or {_ended('episode')} unless on (job, instance) {_LARGE_CYCLES})"
+)
+LIMITS_SINCE_START = min_by("severity", limits("memory", "since start"))
+PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")
+PHASE_DURATION = f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[30m])')} / ({_RUNS_RECENTLY} > 0)"
 
 GLANCE = [
     number(
         "Cycles in range",
-        phases.CYCLES_IN_RANGE_SUM,
+        f"round(sum({CYCLES_IN_RANGE}))",
         COUNT,
         "Episodes, epochs or generations, the slowest that is counted, that ended in the time range. "
         "Good: enough to see a trend, five or more.",
     ),
     number(
         "Growth per cycle",
-        phases.MOST_GROWTH_PER_CYCLE,
+        f"max({MEMORY_GROWTH_PER_CYCLE})",
         BYTES,
         "Memory gained from one cycle to the next, at the same point of each. Good: falls to zero as "
         "buffers fill.",
     ),
     number(
         "Phase that gains most",
-        phases.PHASE_THAT_GAINS_MOST,
+        f"topk(1, {_GAINED} > 0)",
         BYTES,
         "The phase across which memory rises most, on average of the time range, and its gain in one run. "
         "Phases after it also end higher, but do not cause the growth.",
@@ -34,7 +89,7 @@ GLANCE = [
     ),
     number(
         "Time of a cycle",
-        phases.CYCLE_SECONDS,
+        f"max(1 / {min_by(PROCESS, f'deriv({_CYCLES}[1h])')} > 0)",
         SECONDS,
         "How long a cycle takes, over the last hour; of the slowest trainer. Bad: rising while memory grows.",
     ),
@@ -43,24 +98,23 @@ GLANCE = [
 TREND = [
     lines(
         "Memory at phase end",
-        Query(phases.PHASE_END, "{{phase}} {{trainer_name}}"),
+        Query(PHASE_END, "{{phase}} {{trainer_name}}"),
         BYTES,
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
         steps=True,
-        links=[navigation.link_from_series("heapwatch-trainer")],
+        links=TO_TRAINER,
         marked=True,
     ),
     table(
         "Phases",
         [
             Column("Phase", label="phase"),
-            TRAINER,
-            *ADDRESS,
-            Column("At its end", named(phases.PHASE_END), BYTES, width=90),
-            Column("In range", phases.PHASE_GROWTH_IN_RANGE, BYTES, width=90),
-            Column("Per cycle", phases.PHASE_GROWTH_PER_CYCLE, BYTES, width=90),
-            Column("Takes", phases.PHASE_DURATION_IN_RANGE, SECONDS, width=80),
+            *TRAINER,
+            Column("At its end", named(PHASE_END), BYTES, width=90),
+            Column("In range", PHASE_GROWTH_IN_RANGE, BYTES, width=90),
+            Column("Per cycle", f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}", BYTES, width=90),
+            Column("Takes", PHASE_DURATION_IN_RANGE, SECONDS, width=80),
         ],
         "Memory when each phase last ended, what that gained over the time range and per cycle, and how "
         "long it takes. Good: gains near zero.",
@@ -71,7 +125,7 @@ TREND = [
 GAINS = [
     lines(
         "Gain per phase",
-        Query(phases.PHASE_GAIN, "{{phase}} {{trainer_name}}"),
+        Query(max_by(_PHASE, select("trainer_phase_memory_delta_bytes")), "{{phase}} {{trainer_name}}"),
         BYTES,
         "Change of memory across each phase's last run. Good: what one phase takes, another returns.",
         steps=True,
@@ -80,7 +134,7 @@ GAINS = [
     lines(
         "Memory growth per cycle",
         [
-            Query(phases.MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{trainer_name}}"),
+            Query(MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{trainer_name}}"),
             *growth_limit("memory", "episode|epoch|generation"),
         ],
         BYTES,
@@ -90,8 +144,8 @@ GAINS = [
     lines(
         "Memory since the start",
         [
-            Query(phases.MEMORY_SINCE_START, "{{trainer_name}}"),
-            *limit(phases.LIMITS_SINCE_START, phases.MEMORY_SINCE_START, "{{severity}} limit"),
+            Query(MEMORY_SINCE_START, "{{trainer_name}}"),
+            *limit(LIMITS_SINCE_START, MEMORY_SINCE_START, "{{severity}} limit"),
         ],
         BYTES,
         "How far memory is above its level when training began. Good: levels off. Bad: beyond the dashed "
@@ -103,8 +157,8 @@ GAINS = [
 BY_CYCLE = series_table(
     "Memory at phase end by cycle",
     [
-        Query(phases.CYCLE_AT_ITS_END, "Cycle", interval="1m"),
-        Query(phases.PHASE_END_AT_CYCLE_END, "{{phase}}", interval="1m"),
+        Query(f"max({_CYCLE_ENDED} and on (job, instance) {_PHASE_END})", "Cycle", interval="1m"),
+        Query(PHASE_END_AT_CYCLE_END, "{{phase}}", interval="1m"),
     ],
     BYTES,
     "One row a cycle, the latest first: memory at the end of each phase. Choose one trainer. "
@@ -115,7 +169,10 @@ BY_CYCLE = series_table(
 TIME = [
     lines(
         "Phase duration",
-        Query(phases.PHASE_DURATION, "{{phase}} {{trainer_name}}"),
+        Query(
+            PHASE_DURATION,
+            "{{phase}} {{trainer_name}}",
+        ),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
         "cycle, as lists grow.",
@@ -124,7 +181,7 @@ TIME = [
     ),
     bars(
         "Share of time by phase",
-        Query(named(phases.PHASE_TIME_SHARE)),
+        Query(named(PHASE_TIME_SHARE)),
         ("phase", "trainer_name"),
         SHARE,
         "What each phase takes of the time in all watched phases, over the time range.",

@@ -5,11 +5,11 @@ from heapwatch.analysis.limits import MEMORY_SHARES
 from .. import colors, promql
 from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
-from ..navigation import link_from_row, link_from_series
+from ..navigation import data_link
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
-from ..promql import named, select
-from ..queries import alerts, stack, trainers
+from ..promql import NAME, PROCESS, max_by, named, select
+from ..queries import alerts
 from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
 
 USED = colors.judged(
@@ -28,17 +28,19 @@ ALERT_PATH_WORDS = {
     3: ("not delivered", colors.CRITICAL),
     4: ("no Alertmanager", colors.CRITICAL),
 }
-TO_TRAINER = [link_from_series("heapwatch-trainer")]
-TO_ALERTS = [link_from_series("heapwatch-alerts")]
+TO_TRAINER = [data_link("heapwatch-trainer", "__field.labels")]
+TO_ALERTS = [data_link("heapwatch-alerts", "__field.labels")]
 
-# The trainer by its name; the labels that its links need are there, but not to be seen.
-TRAINER = Column("Trainer", label="trainer_name", options={"links": [link_from_row("heapwatch-trainer")]})
+_LINKS = {"links": [data_link("heapwatch-trainer", "__data.fields")]}
+_NAME = Column("Trainer", label="trainer_name", options=_LINKS)
 ADDRESS = [
     Column("instance", label="instance", hidden=True),
     Column("job", label="job", hidden=True),
 ]
+# The trainer by its name; the labels that its links need are there, but not to be seen.
+TRAINER = [_NAME, *ADDRESS]
 # For tables of one row a trainer; others name their first query.
-NAMED = [TRAINER, Column("", trainers.NAMES), *ADDRESS]
+NAMED = [_NAME, Column("", max_by(f"{PROCESS}, trainer_name", select(NAME))), *ADDRESS]
 WHAT = Column("What", label="what", width=190, cell=WRAPPED)
 SITE = Column("Line", label="site", width=120)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
@@ -47,14 +49,15 @@ SEVERITY = Column(
     label="severity",
     width=90,
     cell=COLORED_TEXT,
-    options={"mappings": colors.word_mappings(colors.SEVERITIES)},
+    options={
+        "mappings": colors.value_mappings({word: (word, color) for word, color in colors.SEVERITIES.items()})
+    },
 )
 ALERT = [
     Column("Alert", label="alertname"),
     Column("Resource", label="resource", width=110),
     Column("Component", label="component"),
-    TRAINER,
-    *ADDRESS,
+    *TRAINER,
     Column("kind", label="kind", hidden=True),
 ]
 
@@ -86,7 +89,7 @@ def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
 def memory_limit() -> tuple[Query, Query]:
     """The memory that each trainer can use besides other programs; drawn if its use is near."""
     return limit_of_each(
-        trainers.MEMORY_AVAILABLE,
+        max_by(PROCESS, select("job:trainer_memory:available_bytes")),
         select("job:trainer_memory:resident_bytes"),
         "{{trainer_name}} memory limit",
     )
@@ -116,7 +119,7 @@ def alert_path(width: int = 0) -> Panel:
     """Whether alerts are delivered. Prometheus reports it, as Alertmanager cannot report its own failure."""
     return number(
         "Alert path",
-        stack.ALERT_PATH,
+        "max(job:stack:alert_path)",
         NUMBER,
         "Whether Prometheus reaches Alertmanager and the receiver, and the watchdog alert arrives there. "
         "Good: works. Bad: alerts do not arrive; `heapwatch status` says why.",
@@ -139,7 +142,7 @@ def freed_memory() -> Panel:
     )
 
 
-def cleanups(width: int = 0) -> Panel:
+def cleanups() -> Panel:
     """How many cleanups ran."""
     return lines(
         "Cleanups",
@@ -149,5 +152,4 @@ def cleanups(width: int = 0) -> Panel:
         "effect.",
         bars=True,
         links=TO_ALERTS,
-        width=width,
     )

@@ -1,44 +1,93 @@
 """The stack itself: scrapes, rules, notifications, the receiver, and the cost of the exporters."""
 
 from .. import colors
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, limit, lines, number, states
-from ..queries import stack
+from ..promql import PROCESS, counted, events_or_zero, max_by, min_by, rate, select, sum_by, total
 from .shared import alert_path
+
+# Targets.
+RESIDENT = max_by(f"{PROCESS}, service", select("process_resident_memory_bytes", 'service!=""'))
+CPU = sum_by(f"{PROCESS}, service", rate(select("process_cpu_seconds_total", 'service!=""')))
+
+# Prometheus. A rule group is called FILE;NAME there.
+_GROUP = "rule_group"
+
+
+def _by_group(expression: str) -> str:
+    return f'label_replace({expression}, "group", "$1", "rule_group", ".*;(.*)")'
+
+
+RULE_FAILURES = _by_group(events_or_zero(_GROUP, select("prometheus_rule_evaluation_failures_total")))
+RULES_MISSED = _by_group(events_or_zero(_GROUP, select("prometheus_rule_group_iterations_missed_total")))
+
+# Alertmanager.
+# It counts for every integration that there is, most of which are not configured.
+_NOTIFIED = f"increase({select('alertmanager_notifications_total')}[$__range])"
+_USED = f"and on (integration) {sum_by('integration', _NOTIFIED)} > 0"
+ALERTMANAGER_SENT = f"{sum_by('integration', rate(select('alertmanager_notifications_total')))} {_USED}"
+ALERTMANAGER_FAILED = (
+    f"{sum_by('integration', rate(select('alertmanager_notifications_failed_total')))} {_USED}"
+)
+
+# Receiver.
+QUEUE = max_by(PROCESS, select("heapwatch_receiver_queue_length"))
+
+# What is wrong on the way of an alert, the worst of it.
+
+# Exporters.
+_COLLECTOR = f"{PROCESS}, collector"
+SAMPLE_SHARE = f"({sum_by(PROCESS, rate(select('trainer_exporter_sample_seconds_total')))})"
+# A step is a safe point, too, whichever thread made it.
+_AGE = select("trainer_exporter_safe_point_age_seconds")
+_SINCE_STEP = f"clamp_min(time() - {select('trainer_last_progress_timestamp_seconds')}, 0)"
+SAFE_POINT_AGE = min_by(
+    PROCESS, f'{_AGE} or label_replace({_SINCE_STEP}, "of", "step", "", "") and on (job, instance) {_AGE}'
+)
+DOWN_COUNT = f"count({select('up')} == 0) or 0 * count({select('up')})"
+SERIES = max_by(PROCESS, select("prometheus_tsdb_head_series"))
+SAMPLES = sum_by(PROCESS, rate(select("prometheus_tsdb_head_samples_appended_total")))
+SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
+COLLECT_ERRORS = events_or_zero("collector", select("trainer_exporter_collect_errors_total"))
 
 UP = {0: ("down", colors.CRITICAL), 1: ("up", colors.GOOD)}
 
 GLANCE = [
     number(
         "Targets",
-        stack.TARGETS_COUNT,
+        f"count({select('up')})",
         NUMBER,
         "Everything that Prometheus scrapes: trainers and the stack's own services.",
     ),
-    alarm("Targets down", stack.DOWN_COUNT, colors.CRITICAL, "Targets whose last scrape failed. Good: 0."),
+    alarm(
+        "Targets down",
+        DOWN_COUNT,
+        colors.CRITICAL,
+        "Targets whose last scrape failed. Good: 0.",
+    ),
     alarm(
         "Rule failures in range",
-        stack.RULE_FAILURES_IN_RANGE,
+        total(counted(select("prometheus_rule_evaluation_failures_total"))),
         colors.CRITICAL,
         "Rules that could not be evaluated in the time range. Good: 0: otherwise alerts may be missing.",
     ),
     alarm(
         "Failed reads",
-        stack.COLLECT_ERRORS_IN_RANGE,
+        total(counted(select("trainer_exporter_collect_errors_total"))),
         colors.WARNING,
         "Reads that failed in the trainers' exporters in the time range. Good: 0. "
         "A collector that fails loses only its own series.",
     ),
     alarm(
         "Receiver queue",
-        stack.LONGEST_QUEUE,
+        f"max({QUEUE})",
         colors.WARNING,
         "Alerts and actions that wait. Good: 0, or back to 0 within a minute.",
     ),
     number(
         "Last heartbeat",
-        stack.SINCE_WATCHDOG,
+        f"time() - max({select('heapwatch_receiver_last_watchdog_timestamp_seconds')})",
         SECONDS,
         "Time since the watchdog alert last came through Prometheus, Alertmanager and receiver. "
         "Good: below five minutes.",
@@ -50,7 +99,7 @@ GLANCE = [
 TARGETS = [
     states(
         "Targets over time",
-        Query(stack.UP, "{{service}} {{job}} {{instance}}"),
+        Query(max_by(f"{PROCESS}, service", select("up")), "{{service}} {{job}} {{instance}}"),
         UP,
         "Whether each target answered. Good: all up.",
         height=9,
@@ -59,11 +108,11 @@ TARGETS = [
     lines(
         "Notifications",
         [
-            Query(stack.NOTIFICATIONS_SENT, "sent by Prometheus"),
-            Query(stack.NOTIFICATIONS_DROPPED, "dropped by Prometheus"),
-            Query(stack.NOTIFICATIONS_FAILED, "failed by Prometheus"),
-            Query(stack.ALERTMANAGER_SENT, "sent by Alertmanager to {{integration}}"),
-            Query(stack.ALERTMANAGER_FAILED, "failed by Alertmanager to {{integration}}"),
+            Query(total(rate(select("prometheus_notifications_sent_total"))), "sent by Prometheus"),
+            Query(total(rate(select("prometheus_notifications_dropped_total"))), "dropped by Prometheus"),
+            Query(total(rate(select("prometheus_notifications_errors_total"))), "failed by Prometheus"),
+            Query(ALERTMANAGER_SENT, "sent by Alertmanager to {{integration}}"),
+            Query(ALERTMANAGER_FAILED, "failed by Alertmanager to {{integration}}"),
         ],
         PER_SECOND,
         "Alerts on their way. Good: nothing dropped, nothing failed.",
@@ -73,15 +122,15 @@ TARGETS = [
 RULES = [
     lines(
         "Rule evaluation time",
-        Query(stack.RULE_SECONDS, "{{group}}"),
+        Query(_by_group(max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))), "{{group}}"),
         SECONDS,
         "How long each group of rules takes. Good: far below its interval, half a minute.",
     ),
     lines(
         "Rule failures and missed evaluations",
         [
-            Query(stack.RULE_FAILURES, "failed {{group}}", interval="1m"),
-            Query(stack.RULES_MISSED, "missed {{group}}", interval="1m"),
+            Query(RULE_FAILURES, "failed {{group}}", interval="1m"),
+            Query(RULES_MISSED, "missed {{group}}", interval="1m"),
         ],
         COUNT,
         "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
@@ -89,97 +138,96 @@ RULES = [
     ),
 ]
 
-SERVICES = [
-    [
-        lines(
-            "Scrape duration",
-            Query(stack.SCRAPE_SECONDS, "{{job}} {{instance}}"),
-            SECONDS,
-            "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
-            "too large.",
-        ),
-        lines(
-            "Samples per scrape",
-            Query(stack.SCRAPE_SAMPLES, "{{job}} {{instance}}"),
-            COUNT,
-            "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without "
-            "bound.",
-        ),
-    ],
-    [
-        lines(
-            "Memory of the services",
-            Query(stack.RESIDENT, "{{service}} {{instance}}"),
-            BYTES,
-            "The watcher must not be the leak. Good: flat.",
-        ),
-        lines(
-            "CPU cores of the services",
-            Query(stack.CPU, "{{service}} {{instance}}"),
-            NUMBER,
-            "Good: a small part of one core.",
-        ),
-    ],
-    [
-        lines(
-            "Series and samples in Prometheus",
-            [Query(stack.SERIES, "series"), Query(stack.SAMPLES, "samples per second")],
-            COUNT,
-            "Size of the data. Good: flat while the number of trainers is.",
-        ),
-        lines(
-            "Receiver queue over time",
-            Query(stack.QUEUE, "{{instance}}"),
-            COUNT,
-            "Alerts and actions that wait. Good: back to zero within a minute.",
-            steps=True,
-        ),
-    ],
-]
+SERVICES = two_a_line(
+    lines(
+        "Scrape duration",
+        Query(max_by(PROCESS, select("scrape_duration_seconds")), "{{job}} {{instance}}"),
+        SECONDS,
+        "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
+        "too large.",
+    ),
+    lines(
+        "Samples per scrape",
+        Query(max_by(PROCESS, select("scrape_samples_scraped")), "{{job}} {{instance}}"),
+        COUNT,
+        "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without bound.",
+    ),
+    lines(
+        "Memory of the services",
+        Query(RESIDENT, "{{service}} {{instance}}"),
+        BYTES,
+        "The watcher must not be the leak. Good: flat.",
+    ),
+    lines(
+        "CPU cores of the services",
+        Query(CPU, "{{service}} {{instance}}"),
+        NUMBER,
+        "Good: a small part of one core.",
+    ),
+    lines(
+        "Series and samples in Prometheus",
+        [
+            Query(SERIES, "series"),
+            Query(
+                SAMPLES,
+                "samples per second",
+            ),
+        ],
+        COUNT,
+        "Size of the data. Good: flat while the number of trainers is.",
+    ),
+    lines(
+        "Receiver queue over time",
+        Query(QUEUE, "{{instance}}"),
+        COUNT,
+        "Alerts and actions that wait. Good: back to zero within a minute.",
+        steps=True,
+    ),
+)
 
-EXPORTERS = [
-    [
-        lines(
-            "Share of training time spent on samples",
-            [
-                Query(stack.SAMPLE_SHARE, "{{instance}}"),
-                *limit(stack.SAMPLE_BUDGET, stack.SAMPLE_SHARE, "budget limit"),
-            ],
-            SHARE,
-            "What samplers take of the trainers' own thread, against their budget. Good: below the dashed "
-            "line.",
+EXPORTERS = two_a_line(
+    lines(
+        "Share of training time spent on samples",
+        [
+            Query(SAMPLE_SHARE, "{{instance}}"),
+            *limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
+        ],
+        SHARE,
+        "What samplers take of the trainers' own thread, against their budget. Good: below the dashed line.",
+    ),
+    lines(
+        "Time since the last safe point",
+        Query(SAFE_POINT_AGE, "{{instance}}"),
+        SECONDS,
+        "How long ago the training loop last let the watcher work. Good: below a minute.",
+    ),
+    lines(
+        "Sample age by collector",
+        Query(
+            SAMPLE_AGE,
+            "{{collector}} {{instance}}",
         ),
-        lines(
-            "Time since the last safe point",
-            Query(stack.SAFE_POINT_AGE, "{{instance}}"),
-            SECONDS,
-            "How long ago the training loop last let the watcher work. Good: below a minute.",
+        SECONDS,
+        "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
+    ),
+    lines(
+        "Collection time by collector",
+        Query(max_by("collector", select("trainer_exporter_collect_seconds")), "{{collector}}"),
+        SECONDS,
+        "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
+    ),
+    lines(
+        "Collector errors",
+        Query(
+            COLLECT_ERRORS,
+            "errors {{collector}}",
+            interval="1m",
         ),
-    ],
-    [
-        lines(
-            "Sample age by collector",
-            Query(stack.SAMPLE_AGE, "{{collector}} {{instance}}"),
-            SECONDS,
-            "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
-        ),
-        lines(
-            "Collection time by collector",
-            Query(stack.COLLECT_SECONDS, "{{collector}}"),
-            SECONDS,
-            "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
-        ),
-    ],
-    [
-        lines(
-            "Collector errors",
-            Query(stack.COLLECT_ERRORS, "errors {{collector}}", interval="1m"),
-            COUNT,
-            "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
-            bars=True,
-        )
-    ],
-]
+        COUNT,
+        "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
+        bars=True,
+    ),
+)
 
 DASHBOARD = Dashboard(
     uid="heapwatch-stack",

@@ -2,11 +2,11 @@
 
 from .. import colors
 from ..colors import VERDICTS
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_LIMIT, NOTHING_GROWS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number, states
-from ..promql import named
+from ..promql import PROCESS, limits, max_by, min_by, named, of_one, of_trainers, rate, select, sum_by, total
 from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
 from .shared import (
@@ -26,9 +26,22 @@ from .shared import (
     verdict,
 )
 
+# The clock of another machine may be ahead.
+SINCE_PROGRESS = (
+    f"clamp_min(time() - {max_by(PROCESS, select('trainer_last_progress_timestamp_seconds'))}, 0)"
+)
+# The lowest of a severity: one of the trainer's own process, or of the process with its workers.
+MEMORY_LIMITS = of_one(min_by("severity", limits("memory", "all|trainer")))
+MEMORY_OF_ALL = select("job:trainer_resource:total", resource="memory", component="all")
+# The recorded level bridges a missed scrape, which would be a hole in the stack.
+WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", component="worker"))
+RESIDENT_BY_ROLE = sum_by(f"{PROCESS}, role", select("trainer_process_resident_memory_bytes"))
+UNIQUE_BY_ROLE = sum_by(f"{PROCESS}, role", select("trainer_process_unique_memory_bytes"))
+CPU = sum_by(f"{PROCESS}, role", rate(select("trainer_process_cpu_seconds_total")))
+
 VERDICT = number(
     "Verdict",
-    trainers.WORST_VERDICT,
+    f"max({trainers.VERDICT})",
     NUMBER,
     "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or stalled.",
     words=VERDICTS,
@@ -65,14 +78,14 @@ EXPLANATION = table(
 GLANCE = [
     number(
         "Memory",
-        trainers.RESIDENT_SUM,
+        total(trainers.KNOWN_RESIDENT),
         BYTES,
         "Resident memory of the trainer, and of its workers what they do not share. Good: flat after "
         "warm-up.",
     ),
     number(
         "Used of the limit",
-        trainers.MOST_USED,
+        f"max({trainers.KNOWN_USED_SHARE})",
         SHARE,
         f"Memory over the container's limit, else over physical memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
@@ -106,9 +119,14 @@ EXPLAINED = lines(
     [
         Query(explanation.DECLARED, "{{component}}"),
         Query(explanation.PATHS, "{{path}}"),
-        Query(trainers.WORKERS_SUM, "workers"),
-        Query(trainers.UNEXPLAINED, "unexplained"),
-        *limit(trainers.MEMORY_LIMITS, trainers.MEMORY_OF_ALL, "{{severity}} limit", across="sum"),
+        Query(WORKERS_SUM, "workers"),
+        Query(total(f"clamp_min({explanation.TRAINER_ALONE} - {explanation.HELD}, 0)"), "unexplained"),
+        *limit(
+            MEMORY_LIMITS,
+            MEMORY_OF_ALL,
+            "{{severity}} limit",
+            across="sum",
+        ),
     ],
     BYTES,
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
@@ -141,76 +159,75 @@ VERDICT_OVER_TIME = states(
     height=4,
 )
 # Empty for a healthy trainer.
-TROUBLE = [
-    [
-        lines(
-            "Time until the memory limit",
-            Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}"),
-            SECONDS,
-            "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to "
-            "zero.",
-        ),
-        freed_memory(),
-    ],
-    [firing_alerts()],
-]
+TROUBLE = two_a_line(
+    lines(
+        "Time until the memory limit",
+        Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}"),
+        SECONDS,
+        "How long until the memory limit, at the growth of that moment. Good: no line. Bad: falling to zero.",
+    ),
+    freed_memory(),
+    firing_alerts(),
+)
 
-PROCESS = [
-    [
-        lines(
-            "Resident memory by role",
-            [
-                Query(trainers.RESIDENT_BY_ROLE, "{{role}} {{trainer_name}}"),
-                Query(trainers.UNIQUE_BY_ROLE, "{{role}} unique {{trainer_name}}"),
-                *memory_limit(),
-            ],
-            BYTES,
-            "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
-            "limit of the container, and on the host with its other programs.",
+PROCESS_ROWS = two_a_line(
+    lines(
+        "Resident memory by role",
+        [
+            Query(
+                RESIDENT_BY_ROLE,
+                "{{role}} {{trainer_name}}",
+            ),
+            Query(
+                UNIQUE_BY_ROLE,
+                "{{role}} unique {{trainer_name}}",
+            ),
+            *memory_limit(),
+        ],
+        BYTES,
+        "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
+        "limit of the container, and on the host with its other programs.",
+    ),
+    lines(
+        "Allocator",
+        [
+            Query(max_by(PROCESS, select("trainer_allocator_used_bytes")), "in use {{trainer_name}}"),
+            Query(max_by(PROCESS, select("trainer_allocator_retained_bytes")), "kept {{trainer_name}}"),
+        ],
+        BYTES,
+        "What malloc has allocated, touched or not, and at most how much freed memory it keeps resident. "
+        "If memory rises with what is kept, it is fragmentation. If it rises with what is in use, "
+        "something holds it.",
+    ),
+    lines(
+        "Python blocks",
+        Query(max_by(PROCESS, select("trainer_python_allocated_blocks")), "{{trainer_name}}"),
+        COUNT,
+        "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are kept.",
+    ),
+    lines(
+        "CPU cores by role",
+        Query(
+            CPU,
+            "{{role}} {{trainer_name}}",
         ),
-        lines(
-            "Allocator",
-            [
-                Query(trainers.ALLOCATOR_USED, "in use {{trainer_name}}"),
-                Query(trainers.ALLOCATOR_RETAINED, "kept {{trainer_name}}"),
-            ],
-            BYTES,
-            "What malloc has allocated, touched or not, and at most how much freed memory it keeps resident. "
-            "If memory rises with what is kept, it is fragmentation. If it rises with what is in use, "
-            "something holds it.",
-        ),
-    ],
-    [
-        lines(
-            "Python blocks",
-            Query(trainers.PYTHON_BLOCKS, "{{trainer_name}}"),
-            COUNT,
-            "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are "
-            "kept.",
-        ),
-        lines(
-            "CPU cores by role",
-            Query(trainers.CPU, "{{role}} {{trainer_name}}"),
-            NUMBER,
-            "Cores in use. Good: steady. Bad: zero while training should run.",
-        ),
-    ],
-    [
-        lines(
-            "Processes by role",
-            Query(trainers.PROCESSES, "{{role}} {{trainer_name}}"),
-            COUNT,
-            "Live processes. Good: constant. Bad: more and more workers, or fewer.",
-            steps=True,
-        ),
-        lines(
-            "Open files",
-            Query(trainers.OPEN_FILES, "{{trainer_name}}"),
-            COUNT,
-            "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
-        ),
-    ],
-]
+        NUMBER,
+        "Cores in use. Good: steady. Bad: zero while training should run.",
+    ),
+    lines(
+        "Processes by role",
+        Query(sum_by(f"{PROCESS}, role", select("trainer_processes")), "{{role}} {{trainer_name}}"),
+        COUNT,
+        "Live processes. Good: constant. Bad: more and more workers, or fewer.",
+        steps=True,
+    ),
+    lines(
+        "Open files",
+        Query(max_by(PROCESS, of_trainers(select("process_open_fds"))), "{{trainer_name}}"),
+        COUNT,
+        "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
+    ),
+)
 
 PROGRESS = [
     lines(
@@ -221,7 +238,7 @@ PROGRESS = [
     ),
     lines(
         "Time since last progress",
-        Query(trainers.SINCE_PROGRESS, "{{trainer_name}}"),
+        Query(SINCE_PROGRESS, "{{trainer_name}}"),
         SECONDS,
         "Good: seconds. Bad: rising: the trainer is stalled although it still answers.",
     ),
@@ -234,7 +251,7 @@ DASHBOARD = Dashboard(
         Row("", [[VERDICT, EXPLANATION], GLANCE, [EXPLAINED, GROWTH]]),
         Row("Over time", [[VERDICT_OVER_TIME]]),
         Row("Forecast, cleanups and alerts", TROUBLE, collapsed=True),
-        Row("Process, workers and host", PROCESS, collapsed=True),
+        Row("Process, workers and host", PROCESS_ROWS, collapsed=True),
         Row("Progress", [PROGRESS], collapsed=True),
     ],
 )

@@ -1,14 +1,35 @@
 """The simulated world: bodies, entities and event lists, against their limits."""
 
 from .. import colors
+from ..colors import GROWING, LEAK, OVER
 from ..dashboard import Dashboard, Row
 from ..empty import NO_WORLD
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import limit, lines
-from ..promql import named, select
-from ..queries import contents
+from ..promql import PROCESS, aged, growth, limits, max_by, min_by, named, of_one, select, slope, sum_by
 from ..tables import COLORED_TEXT, Column, table
-from .shared import ADDRESS, TRAINER, firing_alerts, growth_limit, verdict
+from .shared import TRAINER, firing_alerts, growth_limit, verdict
+
+# Physics world.
+_BODIES = select("trainer_bodies")
+_LIST = f"{PROCESS}, list"
+
+# What is in the world, one row a thing.
+_THING = f"{PROCESS}, resource, component"
+_IN_WORLD = 'resource=~"bodies|entities|events"'
+_LEVEL = select("job:trainer_resource:level", _IN_WORLD)
+WORLD_NOW = max_by(_THING, _LEVEL)
+WORLD_CAPACITY = max_by(_THING, select("job:trainer_resource:capacity", resource="events"))
+_LEAKS = select("ALERTS", _IN_WORLD, kind="leak", alertstate="firing")
+_OVER = select("ALERTS", _IN_WORLD, kind="threshold", alertstate="firing")
+_FAST = select("ALERTS", _IN_WORLD, kind="growth", alertstate="firing")
+_WORSE = f"{LEAK} + 0 * {_LEAKS} or {OVER} + 0 * {_OVER} or {GROWING} + 0 * {_FAST}"
+_JUDGED = f"on (job, instance) group_left () ({select('job:trainer_verdict:state')} > bool 0)"
+WORLD_STATE = max_by(_THING, f"({_WORSE}) and on ({_THING}) {_LEVEL} or 0 * {_LEVEL} + {_JUDGED}")
+WORLD_GROWTH = max_by(_THING, aged(10, slope(_IN_WORLD)))
+BODY_LIMITS_OF_ONE = of_one(min_by("severity", limits("bodies", "all")))
+BODIES_GROWTH = sum_by(f"{PROCESS}, component", growth("bodies", 'component!="all"'))
+ENTITIES_GROWTH = sum_by(f"{PROCESS}, component", growth("entities"))
 
 BODY_COLORS = [
     override(kind, color=fixed(color))
@@ -26,21 +47,26 @@ OF_BOUND = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 NOW = table(
     "In the world now",
     [
-        verdict(named(contents.WORLD_STATE), width=110),
+        verdict(named(WORLD_STATE), width=110),
         Column("Kind", label="resource", width=90),
         Column("What", label="component"),
-        Column("Now", contents.WORLD_NOW, COUNT, width=80),
-        Column("Per minute", contents.WORLD_GROWTH, COUNT, width=100, options={"noValue": "too early"}),
+        Column("Now", WORLD_NOW, COUNT, width=80),
+        Column(
+            "Per minute",
+            WORLD_GROWTH,
+            COUNT,
+            width=100,
+            options={"noValue": "too early"},
+        ),
         Column(
             "Of its bound",
-            contents.WORLD_FILL,
+            f"{WORLD_NOW} / {WORLD_CAPACITY}",
             SHARE,
             width=100,
             cell=COLORED_TEXT,
             options={"thresholds": OF_BOUND},
         ),
-        TRAINER,
-        *ADDRESS,
+        *TRAINER,
     ],
     "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown "
     "bodies, which no agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
@@ -53,8 +79,13 @@ NOW = table(
 BODIES_BY_TYPE = lines(
     "Bodies by type",
     [
-        Query(contents.BODIES_BY_TYPE, "{{type}}"),
-        *limit(contents.BODY_LIMITS_OF_ONE, ALL_BODIES, "{{severity}} limit", across="sum"),
+        Query(sum_by("type", _BODIES), "{{type}}"),
+        *limit(
+            BODY_LIMITS_OF_ONE,
+            ALL_BODIES,
+            "{{severity}} limit",
+            across="sum",
+        ),
     ],
     COUNT,
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
@@ -67,7 +98,13 @@ BODIES_BY_TYPE = lines(
 BODIES = [
     lines(
         "Body growth per minute by type",
-        [Query(contents.BODIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("bodies")],
+        [
+            Query(
+                BODIES_GROWTH,
+                "{{component}} {{trainer_name}}",
+            ),
+            *growth_limit("bodies"),
+        ],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -77,8 +114,8 @@ BY_TRAINER = [
     lines(
         "Bodies by trainer",
         [
-            Query(contents.BODIES, "{{trainer_name}}"),
-            *limit(contents.BODY_LIMITS, ALL_BODIES, "{{severity}} limit"),
+            Query(sum_by(PROCESS, _BODIES), "{{trainer_name}}"),
+            *limit(min_by("severity", limits("bodies", "all")), ALL_BODIES, "{{severity}} limit"),
         ],
         COUNT,
         "The sum of all types of each trainer, against the limits.",
@@ -86,9 +123,9 @@ BY_TRAINER = [
     lines(
         "Static bodies",
         [
-            Query(contents.STATIC_BODIES, "{{trainer_name}}"),
+            Query(sum_by(PROCESS, select("trainer_bodies", type="static")), "{{trainer_name}}"),
             *limit(
-                contents.STATIC_BODY_LIMITS,
+                min_by("severity", limits("bodies", "static")),
                 select("job:trainer_resource:level", resource="bodies", component="static"),
                 "{{severity}} limit",
             ),
@@ -99,7 +136,7 @@ BY_TRAINER = [
     ),
     lines(
         "Bodies without an owner by trainer",
-        Query(contents.UNKNOWN_BODIES, "{{trainer_name}}"),
+        Query(sum_by(PROCESS, select("trainer_bodies", type="unknown")), "{{trainer_name}}"),
         COUNT,
         "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
     ),
@@ -109,9 +146,9 @@ ENTITIES = [
     lines(
         "Entities by type",
         [
-            Query(contents.ENTITIES, "{{type}} {{trainer_name}}"),
+            Query(sum_by(f"{PROCESS}, type", select("trainer_entities")), "{{type}} {{trainer_name}}"),
             *limit(
-                contents.FOOD_LIMITS,
+                min_by("severity", limits("entities", "food_sources")),
                 select("job:trainer_resource:level", resource="entities", component="food_sources"),
                 "food {{severity}} limit",
             ),
@@ -122,7 +159,10 @@ ENTITIES = [
     ),
     lines(
         "Entity growth per minute",
-        [Query(contents.ENTITIES_GROWTH, "{{component}} {{trainer_name}}"), *growth_limit("entities")],
+        [
+            Query(ENTITIES_GROWTH, "{{component}} {{trainer_name}}"),
+            *growth_limit("entities"),
+        ],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
     ),
@@ -131,13 +171,13 @@ ENTITIES = [
 EVENTS = [
     lines(
         "Event list items",
-        Query(contents.EVENTS, "{{list}} {{trainer_name}}"),
+        Query(sum_by(_LIST, select("trainer_event_list_items")), "{{list}} {{trainer_name}}"),
         COUNT,
         "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
     ),
     lines(
         "Event growth per minute",
-        Query(contents.EVENTS_GROWTH, "{{component}} {{trainer_name}}"),
+        Query(sum_by(f"{PROCESS}, component", growth("events")), "{{component}} {{trainer_name}}"),
         COUNT,
         "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
     ),

@@ -1,1 +1,1 @@
-"""Every PromQL expression of the dashboards, by name and subject."""
+"""PromQL expressions that several dashboards show, by name and subject."""

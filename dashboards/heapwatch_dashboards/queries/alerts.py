@@ -1,7 +1,7 @@
 """Alerts, and the cleanups that follow them."""
 
 from ..promql import (
-    TRAINER,
+    PROCESS,
     counted,
     increment,
     increment_from_zero,
@@ -15,15 +15,15 @@ from ..promql import (
 from .trainers import LEAKS
 
 # Alerts.
-_ALERT = f"alertname, severity, kind, resource, component, {TRAINER}"
+_ALERT = f"alertname, severity, kind, resource, component, {PROCESS}"
 _FIRING = select("ALERTS", alertstate="firing")
 _PENDING = select("ALERTS", alertstate="pending")
 # The rows of the tables, each once: the stack's own alerts are on its page.
 _ROWS = named(max_by(_ALERT, _FIRING))
 ALERTS_FIRING_COUNT = f"count({_ROWS}) or vector(0)"
 ALERTS_PENDING_COUNT = f"count({named(max_by(_ALERT, _PENDING))}) or vector(0)"
-ALERTS_FIRING_BY_TRAINER = f"count by ({TRAINER}) ({_ROWS})"
-ALERT_STATES = max_by(f"alertname, component, {TRAINER}", f"2 * {_FIRING} or {_PENDING}")
+ALERTS_FIRING_BY_TRAINER = f"count by ({PROCESS}) ({_ROWS})"
+ALERT_STATES = max_by(f"alertname, component, {PROCESS}", f"2 * {_FIRING} or {_PENDING}")
 
 
 def _since(**equal: str) -> str:
@@ -34,18 +34,18 @@ def _since(**equal: str) -> str:
 # A leak of memory with the path that leaks most, and the line that fills it.
 _OF_MEMORY = _since(kind="leak", resource="memory", component="trainer")
 _LEAK = f"0 * {select('job:trainer_known:leak_bytes_per_minute')}"
-ALERTS_SINCE = f"{_OF_MEMORY} + on ({TRAINER}) group_left (path, site) {_LEAK} or on ({_ALERT}) {_since()}"
+ALERTS_SINCE = f"{_OF_MEMORY} + on ({PROCESS}) group_left (path, site) {_LEAK} or on ({_ALERT}) {_since()}"
 _MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
 _ANY = max_by(_ALERT, _FIRING)
 # One mark a trainer, when the first of them begins: a mark for each hides the data.
-MAJOR_ALERT_STARTS = started(max_by(TRAINER, _MAJOR))
-MINOR_ALERT_STARTS = f"({started(max_by(TRAINER, _ANY))}) unless on (job, instance) ({_MAJOR})"
+MAJOR_ALERT_STARTS = started(max_by(PROCESS, _MAJOR))
+MINOR_ALERT_STARTS = f"({started(max_by(PROCESS, _ANY))}) unless on (job, instance) ({_MAJOR})"
 # By the names of that time: a trainer may have ended since, and another process have its address.
 ALERTS_FIRED_FOR = f"60 * count_over_time(({_ROWS})[$__range:1m])"
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
 # The step matters: $__interval makes sure that no event falls between two steps, and none is counted twice.
-_ACTION = f"{TRAINER}, action"
+_ACTION = f"{PROCESS}, action"
 _CLEANUPS = select("trainer_cleanup_duration_seconds_count")
 CLEANUP_EVENTS = f"{sum_by(_ACTION, increment(_CLEANUPS))} > 0"
 CLEANUPS_IN_RANGE = total(counted(_CLEANUPS))

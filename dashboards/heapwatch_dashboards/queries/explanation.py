@@ -7,24 +7,22 @@ A row has the labels `what` (a path from a root of the program, or a resource an
 from collections.abc import Callable
 
 from ..colors import CODES, GROWING, LEAK
-from ..promql import TRAINER, current, max_by, min_by, select, slope, sum_by
+from ..promql import PROCESS, current, max_by, min_by, select, slope, sum_by
 
-_KEY = f"{TRAINER}, what, type"
+_KEY = f"{PROCESS}, what, type"
 _ROW = f"{_KEY}, site, remedy"
 
 
-def said(word: str) -> str:
-    """1 for each trainer whose explanation has this verdict; missed scrapes are bridged."""
-    return f"(last_over_time({select('trainer_memory_verdict', verdict=word)}[5m]) == 1)"
-
-
-# Whether a trainer has an explanation.
+# Whether a trainer has an explanation; missed scrapes are bridged.
 EXPLAINS = f"last_over_time({select('trainer_memory_verdict')}[5m]) == 1"
 
 
 def by_word(*words: str) -> str:
     """The code of each trainer's verdict, if it is one of these."""
-    return " or ".join(f"{CODES[word]:g} * {said(word)}" for word in words)
+    said = {word: select("trainer_memory_verdict", verdict=word) for word in words}
+    return " or ".join(
+        f"{CODES[word]:g} * (last_over_time({series}[5m]) == 1)" for word, series in said.items()
+    )
 
 
 # Paths. One whose bytes have been level for ten minutes no longer grows, whatever its growth was before.
@@ -33,7 +31,7 @@ _RECENT = f"60 * deriv({select('trainer_growing_path_bytes')}[10m])"
 _STATED = select("trainer_growing_path_growth_bytes_per_minute")
 _GROWS = f"({_IS_LEAK} == 0 unless ignoring (site, remedy) ({_RECENT} < 0.1 * {_STATED}))"
 # What is no leak and has a bound fits or does not; the rest has the word of the whole.
-_WORD = max_by(TRAINER, by_word("too early", "warm-up", "filling", "growing", "will not fit"))
+_WORD = max_by(PROCESS, by_word("too early", "warm-up", "filling", "growing", "will not fit"))
 _FITS = f"ignoring (site, remedy) {select('trainer_growing_path_fits')}"
 _BOUNDED = (
     f"{CODES['will not fit']:g} + 0 * ({_GROWS} and {_FITS} == 0)"
@@ -128,12 +126,12 @@ def of_rows(of_trainer: str) -> str:
 def _faster_first(paths: str) -> str:
     """The same, and a little more for a path that grows faster: no two states come that close."""
     rate = f"1e-15 * clamp_min({_STATED}, 0)"
-    return f"({paths} + on ({TRAINER}, path, type, kind) group_left () {rate} or {paths})"
+    return f"({paths} + on ({PROCESS}, path, type, kind) group_left () {rate} or {paths})"
 
 
 # The row of each trainer that is worst and grows fastest.
 _BY_RATE = _of_path(_path_state(_faster_first(_LEAKS), _faster_first(_GROWS)))
-TOP = f"topk by ({TRAINER}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))})"
+TOP = f"topk by ({PROCESS}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))})"
 
 # Memory by what holds it; what is declared is known by its own series, under the last name of its path. A
 # level is no part of the memory: it may be all of it.
@@ -143,9 +141,9 @@ _ON_HOST = select("trainer_growing_path_bytes", 'kind!~"gpu|level|worker"')
 _PATH_BYTES = f"last_over_time({_ON_HOST}[1m])"
 _HELD = f"(label_replace({_PATH_BYTES}, {_LAST_NAME}) unless on (job, instance, component) {_EXPLAINED})"
 _HERE = select("job:trainer_resource:level", resource="memory", component="trainer")
-TRAINER_ALONE = sum_by(TRAINER, _HERE)
+TRAINER_ALONE = sum_by(PROCESS, _HERE)
 _NOTHING = f"0 * {TRAINER_ALONE}"
-HELD = f"(({sum_by(TRAINER, _EXPLAINED)} or {_NOTHING}) + ({sum_by(TRAINER, _HELD)} or {_NOTHING}))"
+HELD = f"(({sum_by(PROCESS, _EXPLAINED)} or {_NOTHING}) + ({sum_by(PROCESS, _HELD)} or {_NOTHING}))"
 # Of what lies on a GPU, or is not touched, as much as can be in the memory: bands never pass the whole.
 _IN_MEMORY = f"* on (job, instance) group_left () clamp_max({TRAINER_ALONE} / ({HELD} > 0), 1)"
 DECLARED = sum_by("component", f"{_EXPLAINED} {_IN_MEMORY}")

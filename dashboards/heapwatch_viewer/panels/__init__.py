@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from heapwatch_viewer.panels import lanes, stat, table, time_series
-from heapwatch_viewer.panels.base import Answers, Chart, Html, text
+from heapwatch_viewer.panels import charts, table
+from heapwatch_viewer.panels.base import Answers, Chart, Html, stat, text
 
 RENDERERS: dict[str, Callable[[Answers], Chart | Html]] = {
-    "timeseries": time_series.render,
-    "stat": stat.render,
+    "timeseries": charts.time_series,
+    "stat": stat,
     "table": table.render,
-    "state-timeline": lanes.state_timeline,
-    "heatmap": lanes.heatmap,
+    "state-timeline": charts.state_timeline,
+    "heatmap": charts.heatmap,
     "text": text,
 }
 

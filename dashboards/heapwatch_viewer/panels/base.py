@@ -1,4 +1,4 @@
-"""The input and output of panel types, and functions that several of them use."""
+"""The input and output of panel types, functions that several of them use, and the two smallest types."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from heapwatch_viewer.documents import rendered
-from heapwatch_viewer.fields import PALETTE, Field, field_for
+from heapwatch_viewer.fields import PALETTE, Field, field_for, ink
 from heapwatch_viewer.model import Panel
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.timerange import Window
@@ -90,6 +90,26 @@ def reduced(points: Sequence[tuple[float, float]], calculation: str = "lastNotNu
         raise ValueError(f"no calculation is called {calculation!r}; known: {', '.join(CALCULATIONS)}")
     numbers = [value for _, value in points if not math.isnan(value)]
     return CALCULATIONS[calculation][1](numbers) if numbers else None
+
+
+def stat(answers: Answers) -> Html:
+    """A stat panel: every series as a tile with one big number, coloured by its thresholds."""
+    if answers.panel.options.get("graphMode", "none") != "none":
+        raise ValueError("the built-in viewer draws no sparklines; Grafana draws them below the number")
+    tiles = "".join(_tile(answers, series, field) for series, field in answers.fields())
+    return Html(f'<div class="tiles">{tiles}</div>' if tiles else nothing(answers.panel))
+
+
+def _tile(answers: Answers, series: Series, field: Field) -> str:
+    options = answers.panel.options
+    value = reduced(series.points)
+    paint = field.paint(value) or "var(--text)"
+    filled = options.get("colorMode") == "background"
+    style = f"background:{paint}; color:#111" if filled else f"color:{ink(paint)}"
+    named = options.get("textMode") == "value_and_name"
+    name = f'<div class="name">{escape(field.name)}</div>' if named else ""
+    shown = escape(field.text(value))
+    return f'<div class="tile" style="{style}">{name}<div class="value">{shown}</div></div>'
 
 
 def painted(field_: Field, index: int, value: float | None) -> str:

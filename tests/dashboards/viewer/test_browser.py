@@ -50,8 +50,9 @@ def test_every_panel_of_every_dashboard_shows_data(page, viewer, uid):
     assert page.complaints == []
 
 
-def test_the_leak_is_visible_at_a_glance(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-fleet")
+def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer):
+    opened(page, viewer)
+    assert page.url.startswith(f"{viewer}/d/heapwatch-fleet")
     trainers = page.locator(".panel", has_text="Trainers by verdict").locator("tbody tr")
     expect(trainers.filter(has_text="walker-leaking")).to_contain_text("leak")
     expect(trainers.filter(has_text="walker-leaking")).to_contain_text("ecosystem.py:118")
@@ -80,10 +81,15 @@ def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
     expect(last.locator("canvas")).to_be_visible()
 
 
-def test_a_link_leads_to_the_trainer_and_keeps_the_time_range(page, viewer):
+def test_a_link_leads_to_the_trainer_and_keeps_the_time_range_and_of_its_links_all_but_fleet_the_trainer(
+    page, viewer
+):
     opened(page, f"{viewer}/d/heapwatch-fleet?from=now-1h&to=now")
     page.locator("table.data a", has_text="walker-leaking").first.click()
     page.wait_for_url(re.compile(r"/d/heapwatch-trainer.*var-instance=walker-leaking.*from=now-1h"))
+    chosen = re.compile("var-instance=walker-leaking")
+    expect(page.get_by_role("link", name="Phases")).to_have_attribute("href", chosen)
+    expect(page.get_by_role("link", name="Fleet")).not_to_have_attribute("href", chosen)
 
 
 def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
@@ -103,17 +109,6 @@ def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
     assert page.request.get(f"{viewer}/docs/%2e%2e/pyproject.toml").status == 404
 
 
-def test_a_variable_narrows_every_panel(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
-    expect(page.locator(".legend").first).to_be_visible()
-    assert "trading-filling" not in page.locator(".grid").first.inner_text()
-
-
-def test_the_address_alone_shows_the_fleet(page, viewer):
-    opened(page, viewer)
-    assert page.url.startswith(f"{viewer}/d/heapwatch-fleet")
-
-
 def test_what_the_toolbar_offers_is_chosen_and_kept_in_the_address(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-world")
     page.get_by_role("combobox", name="Trainer").click()
@@ -124,13 +119,6 @@ def test_what_the_toolbar_offers_is_chosen_and_kept_in_the_address(page, viewer)
     page.get_by_role("option", name="1m", exact=True).click()
     page.wait_for_url(re.compile("refresh=1m"))
     expect(page.locator(".grid").first).not_to_contain_text("walker-healthy")
-
-
-def test_a_link_to_fleet_shows_all_trainers_and_others_keep_the_choice(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-trainer?var-instance=walker-leaking:7777")
-    chosen = re.compile("var-instance=walker-leaking")
-    expect(page.get_by_role("link", name="Phases")).to_have_attribute("href", chosen)
-    expect(page.get_by_role("link", name="Fleet")).not_to_have_attribute("href", chosen)
 
 
 PHONE = {"width": 420, "height": 900}
@@ -163,13 +151,6 @@ def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
     expect(page.locator(".panel.timeseries:visible").first).to_be_visible()
 
 
-def test_without_trainers_fleet_says_once_how_to_add_one(page, tmp_path):
-    with prometheus(tmp_path) as nothing, running_viewer(nothing) as url:
-        opened(page, f"{url}/d/heapwatch-fleet")
-        expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
-        expect(page.locator(".panel:visible")).to_have_count(0)
-
-
 def test_a_time_range_is_chosen_in_the_browsers_time_and_kept_in_the_address(browser, viewer):
     with browser.new_context(viewport=SIZE, timezone_id="Asia/Tokyo") as context:
         page = opened(context.new_page(), f"{viewer}/d/heapwatch-gpu")
@@ -184,8 +165,19 @@ def test_a_time_range_is_chosen_in_the_browsers_time_and_kept_in_the_address(bro
         page.wait_for_url(re.compile("from=now-3h"))
 
 
-def test_the_crosshair_is_shared_and_dragging_zooms_all_charts(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-phases")
+def test_the_legend_isolates_a_series_the_theme_changes_the_crosshair_is_shared_and_dragging_zooms(
+    page, viewer
+):
+    opened(page, f"{viewer}/d/heapwatch-phases?theme=light")
+    legend = page.locator(".legend:has(tr[data-series] + tr[data-series])").first
+    legend.locator("tr[data-series]").first.click()
+    expect(legend.locator("tr.off").first).to_be_visible()
+    legend.locator("tr[data-series]").first.click()
+    expect(legend.locator("tr.off")).to_have_count(0)
+    light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    page.locator("button:has-text('contrast')").click()
+    page.wait_for_url(re.compile("theme=dark"))
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") != light
     box = page.locator(".plot").first.bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] / 2, middle)
@@ -215,45 +207,32 @@ def test_bars_share_the_time_axis_of_lines(page, viewer):
         assert abs(left / other["width"] - share) < 0.06
 
 
-def test_a_click_in_the_legend_isolates_a_series_and_another_changes_the_theme(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-phases?theme=light")
-    legend = page.locator(".legend:has(tr[data-series] + tr[data-series])").first
-    legend.locator("tr[data-series]").first.click()
-    expect(legend.locator("tr.off").first).to_be_visible()
-    legend.locator("tr[data-series]").first.click()
-    expect(legend.locator("tr.off")).to_have_count(0)
-    light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    page.locator("button:has-text('contrast')").click()
-    page.wait_for_url(re.compile("theme=dark"))
-    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") != light
-
-
-def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-phases?from=yesterday")
-    expect(page.locator(".note.error:visible")).to_contain_text("'yesterday' is not a time")
-    page.goto(f"{viewer}/d/nonsense")
-    expect(page.locator(".note.error:visible")).to_contain_text("There is no dashboard nonsense")
-
-
-def test_a_dead_prometheus_is_said_in_each_panel_and_a_restart_is_survived(page):
-    nobody = f"http://127.0.0.1:{free_port()}"
-    with running_viewer(nobody) as url:
+def test_no_trainers_and_a_dead_prometheus_are_said_and_a_restart_is_survived(page, tmp_path):
+    at = free_port()
+    with running_viewer(f"http://127.0.0.1:{at}") as url:
+        with prometheus(tmp_path, port=at):
+            opened(page, f"{url}/d/heapwatch-fleet")
+            expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
+            expect(page.locator(".panel:visible")).to_have_count(0)
         opened(page, f"{url}/d/heapwatch-gpu")
         errors = page.locator(".panel-error:visible").all_inner_texts()
         assert errors
         assert all("Prometheus does not answer" in text for text in errors)
         page.evaluate("window.before = true")
-    with running_viewer(nobody, port=int(url.rpartition(":")[2])):
+    with running_viewer(f"http://127.0.0.1:{at}", port=int(url.rpartition(":")[2])):
         page.wait_for_function("() => !window.before", timeout=60_000)
         expect(page.locator(".panel-error:visible").first).to_be_visible()
 
 
-def test_a_closed_page_is_forgotten(browser, viewer):
+def test_a_malformed_range_and_an_unknown_dashboard_are_said_and_a_closed_page_is_forgotten(browser, viewer):
     def open_pages() -> str:
         return probe.request.get(f"{viewer}/metrics").text()
 
     probe, page = browser.new_page(), browser.new_page(viewport=SIZE)
-    opened(page, f"{viewer}/d/heapwatch-phases")
+    page.goto(f"{viewer}/d/nonsense")
+    expect(page.locator(".note.error:visible")).to_contain_text("There is no dashboard nonsense")
+    opened(page, f"{viewer}/d/heapwatch-phases?from=yesterday")
+    expect(page.locator(".note.error:visible")).to_contain_text("'yesterday' is not a time")
     page.close()
     for _ in range(100):
         if "heapwatch_viewer_open_pages 0.0" in open_pages():

@@ -6,8 +6,8 @@ import pytest
 
 from heapwatch_viewer.model import Variable
 from heapwatch_viewer.prometheus import Series
+from heapwatch_viewer.queries import ALL, available_or_all, choices, interpolate
 from heapwatch_viewer.timerange import Window
-from heapwatch_viewer.variables import ALL, available_or_all, choices, interpolate
 
 WINDOW = Window(0, 3600, 30)
 NAMED = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'

@@ -1,0 +1,228 @@
+"""Trainers of an hour and a half, each of which has one thing that the pages must say."""
+
+from typing import Any
+
+from tests.dashboards.series import Clock, Series, Value, filling
+from tests.dashboards.trainers import Trainer
+
+HOURS = 1.5
+HOST, LARGER_HOST = 23e9, 92e9
+SITE, REMEDY = "ppo_leaky.py:80", "collections.deque(maxlen=...)"
+
+
+def leaking(clock: Clock) -> list[Series]:
+    """A list that nobody declared takes all the growth."""
+    ppo = Trainer(clock, "leaking:7777", "ppo", "torch")
+    resident = ppo.memory(lambda m: 200e6 + 20e6 * m, HOST)
+    held = [None if value is None else value - 150e6 for value in resident]
+    ppo.growing_path("loss_history", "list of list", SITE, held, 1, REMEDY)
+    ppo.limits()
+    ppo.verdicts((0, 0), (15, 1))
+    ppo.says((0, "too early"), (10, "leak"))
+    ppo.alert("TrainerLeak", "critical", "leak", "memory", "trainer", 15)
+    ppo.alert("TrainerLeak", "warning", "leak", "events", "losses", 15)  # the same list, declared
+    ppo.add("job:trainer_leak:share", 1.0, component="events losses")
+    ppo.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 15)
+    _cycles(ppo)
+    return ppo.series
+
+
+def _cycles(ppo: Trainer) -> None:
+    """An epoch a minute; memory rises in the rollout, and lies higher at the end of every phase after it."""
+    ppo.progress(epoch=1)
+    ppo.phase("rollout", lambda m: 200e6 + 20e6 * m, 20e6, 30, 1)
+    ppo.phase("update", lambda m: 230e6 + 20.2e6 * m, -1e6, 30, 1)
+
+
+def level(clock: Clock) -> list[Series]:
+    """Its buffer filled half an hour ago, its steps are told by a clock that is forty seconds ahead."""
+    dqn = Trainer(clock, "level:7777", "dqn", "torch")
+    resident = dqn.memory(lambda m: 200e6 + filling(300e6, 40)(m), HOST)
+    held: list[Value] = [None if value is None else value - 150e6 for value in resident]
+    labels = {"path": "agent.replay", "type": "deque of tuple", "kind": "buffer"}
+    dqn.add("trainer_growing_path_bytes", held, **labels)
+    dqn.add("trainer_growing_path_growth_bytes_per_minute", 2.3e6, **labels)
+    dqn.add("trainer_growing_path_leak", 0, **labels)
+    dqn.limits()
+    dqn.verdicts((0, 0), (15, 1))
+    dqn.says((0, "too early"), (50, "healthy"))
+    dqn.progress(step=60)
+    stamps = [moment + 40 for moment in clock.times]
+    dqn.series = [one for one in dqn.series if one.name not in REPLACED]
+    dqn.add("trainer_last_progress_timestamp_seconds", [float(stamp) for stamp in stamps])
+    dqn.add("trainer_exporter_safe_point_age_seconds", lambda m: 60 * m)
+    return dqn.series
+
+
+REPLACED = ("trainer_last_progress_timestamp_seconds", "trainer_exporter_safe_point_age_seconds")
+
+
+def killed(clock: Clock) -> list[Series]:
+    """The kernel killed it half an hour ago."""
+    sac = Trainer(clock, "killed:7777", "sac", "torch", lives=(0, clock.minutes - 30))
+    sac.memory(2e9, HOST)
+    sac.verdicts((0, 4))
+    leak = {"path": "agent.losses", "type": "list", "kind": "container", "site": SITE, "remedy": REMEDY}
+    sac.lost(clock.minutes - 30, "out of memory", 9e9, leak, 20e6)
+    return sac.series
+
+
+def young(clock: Clock) -> list[Series]:
+    """Five minutes old, and sure of its growth."""
+    sac = Trainer(clock, "young:7777", "sac", "torch", started=clock.minutes - 5)
+    sac.memory(lambda m: 2e9 if m >= clock.minutes - 5 else None, HOST)
+    sac.add("trainer_memory_growth_bytes_per_minute", 50e6)
+    for bound, seconds in (("least", 5400.0), ("most", 9000.0)):
+        sac.add("trainer_memory_time_to_limit_seconds", seconds, bound=bound)
+    return sac.series
+
+
+def several_lives(clock: Clock) -> list[Series]:
+    """Two processes, one after the other, at one address."""
+    second = Trainer(clock, "lives:7777", "walker", "box2d", started=45)
+    second.memory(300e6, HOST)
+    second.limits()
+    second.verdicts((0, 1))
+    return second.series
+
+
+def ended(clock: Clock) -> list[Series]:
+    """It ended half an hour ago, in silence."""
+    done = Trainer(clock, "ended:7777", "walker", "box2d", lives=(0, clock.minutes - 30))
+    done.memory(400e6, HOST)
+    done.limits()
+    done.verdicts((0, 1))
+    return done.series
+
+
+def fleet(clock: Clock) -> list[Series]:
+    """Fifteen on two machines, each of which could have all of its own; and a receiver that did nothing."""
+    series = []
+    for number in range(15):
+        one = Trainer(clock, f"fleet-{number}:7777", "sweep", "torch")
+        one.memory(1e9, HOST if number < 10 else LARGER_HOST)
+        one.limits(memory=20)
+        one.verdicts((0, 1))
+        series += one.series
+    idle = {"job": "stack", "instance": "127.0.0.1:9095", "service": "receiver"}
+    for suffix, labels in (("bucket", {"le": "5"}), ("bucket", {"le": "+Inf"}), ("count", {})):
+        name = f"heapwatch_receiver_alert_to_effect_seconds_{suffix}"
+        series.append(Series(name, {**idle, **labels}, clock.each(0)))
+    return series
+
+
+def _trainer(clock: Clock, name: str, state: int, **options: Any) -> Trainer:
+    one = Trainer(clock, f"{name}:7777", "ppo", "torch", **options)
+    one.memory(1e9, HOST)
+    one.limits()
+    one.verdicts((0, state))
+    return one
+
+
+def late(clock: Clock) -> list[Series]:
+    """An alert fires that the recorded state does not know yet."""
+    one = _trainer(clock, "late", 1)
+    one.says((0, "healthy"))
+    one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10)
+    return one.series
+
+
+def over(clock: Clock) -> list[Series]:
+    """An alert has ended that the recorded state still knows."""
+    one = _trainer(clock, "over", 3)
+    one.says((0, "healthy"))
+    one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10, clock.minutes - 10)
+    return one.series
+
+
+def growing(clock: Clock) -> list[Series]:
+    """The explanation alone says that it grows."""
+    one = _trainer(clock, "growing", 1)
+    one.says((0, "growing"))
+    return one.series
+
+
+def too_large(clock: Clock) -> list[Series]:
+    """Its buffer will not fit, as the explanation says."""
+    one = _trainer(clock, "too-large", 1)
+    one.says((0, "will not fit"))
+    return one.series
+
+
+def sure(clock: Clock) -> list[Series]:
+    """Five minutes old, and its explanation knows already."""
+    one = _trainer(clock, "sure", 0, started=clock.minutes - 5)
+    one.says((clock.minutes - 5, "healthy"))
+    return one.series
+
+
+def gone(clock: Clock) -> list[Series]:
+    """It ended while its explanation said that it leaked, and an alert fired."""
+    lives = (0.0, clock.minutes - 30)
+    one = _trainer(clock, "gone", 1, lives=lives)
+    one.says((0, "leak"))
+    one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10, lives[1])
+    one.lives = (0.0, float("inf"))  # an average of what it was
+    one.alert("TrainerScrapeSlow", "warning", "health", "exporter", "scrape", 10)
+    one.lives = lives
+    labels = {"path": "history", "type": "list", "kind": "container"}
+    one.add("trainer_object_size_bytes", 1e6, object="weights")
+    one.add("trainer_growing_path_bytes", 1e6, **labels)
+    for suffix, value in (("duration_seconds_sum", 4.0), ("duration_seconds_count", 2.0)):
+        one.count(f"trainer_phase_{suffix}", lambda m, v=value: v * m, phase="rollout")
+    one.add("trainer_phase_end_resident_memory_bytes", 1e9, phase="rollout")
+    return one.series
+
+
+def forked(clock: Clock) -> list[Series]:
+    """Workers share its memory; a list of tensors on a GPU, and its own level, are as much and more."""
+    one = Trainer(clock, "forked:7777", "ppo", "torch")
+    held = one.memory(1e9, HOST, workers=5e7)
+    shared = next(
+        series
+        for series in one.series
+        if series.name == "trainer_process_resident_memory_bytes" and series.labels["role"] == "worker"
+    )
+    one.series[one.series.index(shared)] = shared._replace(values=[4e9 for _ in shared.values])
+    one.limits()
+    one.verdicts((0, 1))
+    one.says((0, "leak"))
+    one.explained({"weights": [3e8 for _ in held]})
+    for path, kind, nbytes in (("tensors", "container", 3e9), ("memory trainer", "level", 1e9)):
+        labels = {"path": path, "type": path, "kind": kind}
+        one.add("trainer_growing_path_bytes", nbytes, **labels)
+        one.add("trainer_growing_path_leak", 1, **labels, site="", remedy="")
+        one.add("trainer_growing_path_growth_bytes_per_minute", 1e7, **labels)
+    one.cleanups([(20, 123_456_789), (40, 234_567_891)], "bodies", 3)
+    # It did not answer for ten minutes.
+    gap = range(int(60 * 60 / clock.step), int(70 * 60 / clock.step))
+    one.series = [
+        series._replace(values=[None if at in gap else value for at, value in enumerate(series.values)])
+        if series.name.startswith("trainer_cleanup")
+        else series
+        for series in one.series
+    ]
+    return one.series
+
+
+def again(clock: Clock) -> list[Series]:
+    """Another process at the address of one that leaked at the same path, and had an alert."""
+    one = _trainer(clock, "again", 1, started=clock.minutes - 20)
+    one.says((0, "leak"))
+    labels = {"path": "history", "type": "list", "kind": "container"}
+    one.add("trainer_growing_path_growth_bytes_per_minute", 1e7, **labels)
+    one.add("trainer_growing_path_leak", 1, **labels, site="", remedy="")
+    one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10, 40)
+    return one.series
+
+
+def watchdog(clock: Clock) -> list[Series]:
+    """The alert that always fires, and is no trainer's."""
+    labels = {"alertname": "Watchdog", "severity": "warning", "kind": "health", "alertstate": "firing"}
+    return [Series("ALERTS", {**labels, "resource": "stack", "component": "watchdog"}, clock.each(1))]
+
+
+SHORT = (
+    *(leaking, level, killed, young, several_lives, ended, fleet),
+    *(late, over, growing, too_large, sure, gone, forked, again, watchdog),
+)
