@@ -21,10 +21,9 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heapwatch import lost
+from heapwatch.http.addresses import LOOPBACK, REFUSAL, Sender, sender, without_port
 from heapwatch.http.client import RENEWAL_SECONDS
 from heapwatch.http.guards import Refusal, check_addressee, host_name
-from heapwatch.http.known_names import LOOPBACK, REFUSAL
-from heapwatch.http.peers import Sender, sender
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.lost import Lost
 from heapwatch.runtime.plain_text import plain
@@ -163,7 +162,7 @@ def _check_addressee(request: Request, names: Collection[str]) -> None:
     """Reject a registration that was signed for another receiver."""
     local = request.scope.get("server") or ("", 0)
     host = host_name(request.headers.get("Host", ""))
-    known = {*LOOPBACK, *(name.rpartition(":")[0] or name for name in names), local[0]}
+    known = {*LOOPBACK, *map(without_port, names), local[0]}
     try:
         if host not in known:
             raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)

@@ -13,7 +13,7 @@ import httpx
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError
 
 from heapwatch.http import signing
-from heapwatch.http.peers import ForeignListener, check_owner
+from heapwatch.http.addresses import ForeignListener, check_owner
 from heapwatch.runtime.labels import keep_largest
 from heapwatch.runtime.plain_text import plain
 from heapwatch_receiver.decide import Readings

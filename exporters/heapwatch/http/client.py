@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
-from heapwatch.http.peers import ForeignListener, check_owner
+from heapwatch.http.addresses import ForeignListener, check_owner
 from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from prometheus_client.exposition import gzip_accepted
 
 from heapwatch.http import guards
+from heapwatch.http.addresses import without_port
 from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
 from heapwatch.http.index_page import landing_page
@@ -147,8 +148,7 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def _hosts(self) -> frozenset[str]:
         # The IP address that the client reached is safe: DNS rebinding needs a name.
-        names = {name.rpartition(":")[0] or name for name in self.server.trainer.allowed_hosts}
-        return self.server.trainer.allowed_hosts | names | {self._local()[0]}
+        return frozenset({*map(without_port, self.server.trainer.allowed_hosts), self._local()[0]})
 
     def _local(self) -> tuple[str, int]:
         address, port, *_ = self.connection.getsockname()

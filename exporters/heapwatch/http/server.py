@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from heapwatch.http import known_names
+from heapwatch.http.addresses import allowed_hosts as hosts_of_environment
 from heapwatch.http.endpoints import EndpointServer, ServedTrainer
 from heapwatch.http.guards import TokenBucket
 from heapwatch.http.signing import Verifier
@@ -80,7 +80,7 @@ class Server:
             explain=explain,
             cleanup_queue=cleanup_queue,
             token=token,
-            allowed_hosts=frozenset(hosts - {""}) | known_names.allowed_hosts(),
+            allowed_hosts=frozenset(hosts - {""}) | hosts_of_environment(),
             rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
             waits=threading.Semaphore(CLEANUP_WAITS),
             verifier=Verifier(),

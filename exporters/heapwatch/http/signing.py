@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from heapwatch.http.addresses import DEFAULT_PORTS
+
 SCHEME = "Heapwatch-HMAC-SHA256"
 WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
 _MOST_NONCES = 8192
 MOST_FROM_ONE = 1024  # signatures that are remembered for one sender, where the sender is known
 _CREDENTIALS = re.compile(r"timestamp=([0-9]{1,12}), ?nonce=([0-9a-f]{32}), ?signature=([0-9a-f]{64})")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class NotSigned(Exception):
@@ -125,8 +126,7 @@ class Verifier:
                 self._nonces = {kept: entry for kept, entry in self._nonces.items() if entry[0] > now}
                 self._from = Counter(who for _, who in self._nonces.values())
             if len(self._nonces) >= _MOST_NONCES or self._from[sender] >= share:
-                most = min(share, _MOST_NONCES)
-                raise TooMany(f"more than {most} signed requests within {2 * WINDOW_SECONDS:.0f} s")
+                raise TooMany(f"more than {share} signed requests within {2 * WINDOW_SECONDS:.0f} s")
             # a request may be dated WINDOW_SECONDS ahead and is then valid for twice as long
             self._nonces[nonce] = (now + 2 * WINDOW_SECONDS + 1, sender)
             self._from[sender] += 1
@@ -142,4 +142,4 @@ def _signature(
 def _authority(netloc: str, scheme: str) -> str:
     """Host and port as a Host header has them, in lower case and without the scheme's own port."""
     host = netloc.rpartition("@")[2].strip().lower()
-    return host.removesuffix(f":{_DEFAULT_PORTS.get(scheme, '')}")
+    return host.removesuffix(f":{DEFAULT_PORTS.get(scheme, '')}")

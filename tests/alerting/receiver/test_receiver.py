@@ -10,7 +10,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from heapwatch.http.protocol import MAX_FROM_ONE
+from heapwatch.http.uvicorn_guards import MAX_FROM_ONE
 from heapwatch_receiver.__main__ import PlainFormatter, main
 from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
