@@ -52,7 +52,7 @@ from heapwatch.runtime.sources import Source
 if TYPE_CHECKING:
     from heapwatch.measure.objects.large import Large
     from heapwatch.network_registration import NetworkRegistration
-    from heapwatch.otlp.sender import Sender
+    from heapwatch.otlp import Sender
     from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")

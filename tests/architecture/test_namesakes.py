@@ -49,15 +49,15 @@ TESTED_BY = {
     "tests/exporters/entering/test_entered_process.py": (
         f"{LIBRARY}/entering: agent elf_symbols injected_code ptrace refusals"
     ),
-    "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
+    "tests/exporters/otlp/test_sender.py": f"{LIBRARY}: otlp",
     "tests/exporters/report/test_formats.py": f"{LIBRARY}/report: page",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
-    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds growing",
+    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds",
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",

@@ -22,9 +22,8 @@ from heapwatch.http import guards
 from heapwatch.http.addresses import without_port
 from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
-from heapwatch.http.index_page import landing_page
 from heapwatch.http.signing import Verifier
-from heapwatch.http.status import Status
+from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket

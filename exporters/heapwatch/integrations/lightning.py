@@ -2,7 +2,7 @@
 
 from lightning.pytorch.callbacks import Callback
 
-from heapwatch.integrations.lightning_hooks import LightningHooks
+from heapwatch.integrations.session import LightningHooks
 
 
 class HeapwatchCallback(LightningHooks, Callback):

@@ -1,4 +1,4 @@
-from heapwatch.http.index_page import landing_page
+from heapwatch.http.status import landing_page
 
 
 def test_names_from_user_data_are_escaped():

@@ -13,7 +13,7 @@ from opentelemetry.semconv._incubating.attributes import cpython_attributes
 from opentelemetry.semconv._incubating.metrics import cpython_metrics, process_metrics
 
 from heapwatch.collectors.process import StandardCollector
-from heapwatch.otlp.metrics import CONVENTIONS, GENERATION, Encoder, unit_of
+from heapwatch.otlp import CONVENTIONS, GENERATION, Encoder, unit_of
 
 
 def batch(*families):

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
 
 import heapwatch
-from heapwatch.otlp import sender as sending
+from heapwatch import otlp
 from heapwatch.runtime.environment import address
 from heapwatch.runtime.failures import Failures
 from tests.exporters.otlp.collector import collector, metrics_of
@@ -161,9 +161,9 @@ def test_the_variable_is_off_on_or_an_address(text, found):
 
 def test_the_path_is_added_once(monkeypatch):
     given = []
-    monkeypatch.setattr(sending, "OTLPMetricExporter", lambda endpoint: given.append(endpoint) or Nothing())
+    monkeypatch.setattr(otlp, "OTLPMetricExporter", lambda endpoint: given.append(endpoint) or Nothing())
     for url in ("http://otel:4318", "http://otel:4318/", "http://otel:4318/v1/metrics", ""):
-        sending.Sender("walker", list, Failures(), url).stop()
+        otlp.Sender("walker", list, Failures(), url).stop()
     assert given == ["http://otel:4318/v1/metrics"] * 3 + [None]
 
 
