@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from heapwatch_receiver.schema import SCHEMA, VERSION
 
 log = logging.getLogger("heapwatch.receiver")
 T = TypeVar("T")
-_Operation = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+_Operation = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
 
 _BATCH = 256
 _BUSY_SECONDS = 5.0
@@ -88,8 +89,7 @@ class Store:
             raise StoreUnusable(f"database {self.path}: {error}") from None
 
     def start(self) -> None:
-        """Start the writer thread, for callers on the running event loop."""
-        self._loop = asyncio.get_running_loop()
+        """Start the writer thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -105,9 +105,9 @@ class Store:
             StoreUnavailable: it was not written.
 
         """
-        future: asyncio.Future[T] = self._loop.create_future()
+        future: Future[T] = Future()
         self._queue.put((operation, future))
-        return await future
+        return await asyncio.wrap_future(future)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -128,7 +128,7 @@ class Store:
                 connection.close()
         except sqlite3.Error as error:
             if _is_corrupt(error):  # the writer may not notice while its pages are cached
-                self._queue.put((self._verify, self._loop.create_future()))
+                self._queue.put((self._verify, Future()))
             raise StoreUnavailable(str(error)) from error
 
     def _open(self) -> sqlite3.Connection:
@@ -241,13 +241,13 @@ class Store:
                 else:
                     batch.append(operation)
             if batch:
-                self._finish(self._commit(batch))
+                self._commit(batch)
             if stopping:
                 if self._connection is not None:
                     self._connection.close()
                 return
 
-    def _commit(self, batch: list[_Operation]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
+    def _commit(self, batch: list[_Operation]) -> None:
         """Run a batch in one transaction; if that fails, run each alone: one must not fail the others."""
         try:
             connection = self._open()
@@ -262,13 +262,20 @@ class Store:
         except Exception as error:
             self._recover(error)
             if len(batch) > 1:
-                return [outcome for operation in batch for outcome in self._commit([operation])]
+                for operation in batch:
+                    self._commit([operation])
+                return
+            _, future = batch[0]
             if isinstance(error, sqlite3.DatabaseError | OSError):
                 unavailable = StoreUnavailable(str(error))
                 unavailable.__cause__ = error
-                return [(batch[0][1], None, unavailable)]
-            return [(batch[0][1], None, error)]
-        return [(future, result, None) for (_, future), result in zip(batch, results, strict=True)]
+                error = unavailable
+            if _is_awaited(future):
+                future.set_exception(error)
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if _is_awaited(future):
+                future.set_result(result)
 
     def _recover(self, error: Exception) -> None:
         if self._connection is None:
@@ -293,18 +300,10 @@ class Store:
             except (sqlite3.Error, OSError) as another:
                 log.error("database %s: no fresh one could be made yet: %s", self.path, another)
 
-    def _finish(self, outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
-        def resolve() -> None:
-            for future, result, error in outcomes:
-                if future.done():
-                    continue
-                if error is None:
-                    future.set_result(result)
-                else:
-                    future.set_exception(error)
 
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
-            self._loop.call_soon_threadsafe(resolve)
+def _is_awaited(future: Future[Any]) -> bool:
+    """Whether the result can be set: no caller has been cancelled meanwhile."""
+    return future.set_running_or_notify_cancel()
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from heapwatch.http.guards import Refusal, check_addressee, host_name
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.lost import Lost
 from heapwatch.runtime.plain_text import plain
+from heapwatch_receiver.payload import explain
 
 _MAX_BODY_BYTES = 1024
 LIFETIME = 3 * RENEWAL_SECONDS
@@ -119,12 +120,8 @@ def add_routes(
         try:
             asked = RegistrationRequest.model_validate_json(body)
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
-                for problem in error.errors(include_url=False)
-            )
             allowed = '{"port": 7777, "hosts": ["10.0.0.5"], "ends": false}'
-            raise HTTPException(400, f"{problems[:500]}; allowed is {allowed}") from None
+            raise HTTPException(400, f"{explain(error.errors())}; allowed is {allowed}") from None
         if request.client is None:
             raise HTTPException(400, "the request comes from no address")
         host = who[0]

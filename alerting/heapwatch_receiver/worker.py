@@ -12,9 +12,8 @@ from functools import partial
 from heapwatch_receiver import ledger
 from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, Wait, decide
 from heapwatch_receiver.fetch import FetchError
-from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord, TrainerKey
-from heapwatch_receiver.performer import Performer
+from heapwatch_receiver.performer import Performer, failpoint
 from heapwatch_receiver.store import StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")

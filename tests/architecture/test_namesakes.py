@@ -20,7 +20,7 @@ DASHBOARDS, VIEWER = "dashboards/heapwatch_dashboards", "dashboards/heapwatch_vi
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
     "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page schema",
-    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer hooks __main__",
+    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer __main__",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus follow_up fetch",

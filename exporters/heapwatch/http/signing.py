@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from heapwatch.http.addresses import DEFAULT_PORTS
 
@@ -40,12 +42,23 @@ def authorization(
 ) -> str:
     """Return the value of the Authorization header for a request; the clock is in seconds since the epoch."""
     parts = urlsplit(url)
-    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     timestamp, nonce = str(int(clock())), secrets.token_hex(16)
     signature = _signature(
-        secret, method, _authority(parts.netloc, parts.scheme), path, timestamp, nonce, body
+        secret, method, _authority(parts.netloc, parts.scheme), target_of(parts), timestamp, nonce, body
     )
     return f"{SCHEME} timestamp={timestamp}, nonce={nonce}, signature={signature}"
+
+
+def signed_json(secret: str, url: str, document: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
+    """The body and the headers of a POST of this document that is signed with the secret."""
+    body = json.dumps(document).encode()
+    signature = authorization(secret, "POST", url, body)
+    return body, {"Content-Type": "application/json", "Authorization": signature}
+
+
+def target_of(parts: SplitResult) -> str:
+    """The path of a URL with its query, as the first line of a request has it."""
+    return f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
 
 
 def webhook_token(secret: str) -> str:

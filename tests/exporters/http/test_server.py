@@ -11,8 +11,10 @@ import time
 import pytest
 
 from heapwatch.http import connections
+from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.server import PortTaken, Server
 from heapwatch.http.status import Status
+from heapwatch.runtime.exposition import Snapshots
 from tests.exporters.http.trainer import Exposition, Trainer, can_listen, wait_until
 
 
@@ -98,8 +100,7 @@ def test_host_that_is_not_ours_is_named():
 
 
 def server_at(port, host="127.0.0.1", **options):
-    given = {"exposition": Exposition(), "cleanup_queue": None, "status": Status(), "token": None}
-    return Server(host, port, **given, **options).start()
+    return Server(host, port, ServedTrainer(Snapshots(Exposition()), Status()), **options).start()
 
 
 def test_forked_child_neither_serves_nor_holds_the_port(trainer):
