@@ -19,7 +19,7 @@ LIBRARY, RECEIVER = "exporters/heapwatch", "alerting/heapwatch_receiver"
 DASHBOARDS, VIEWER = "dashboards/heapwatch_dashboards", "dashboards/heapwatch_viewer"
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
-    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page schema",
+    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page",
     "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer __main__",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
@@ -161,9 +161,19 @@ class Session:
 
 
 class Adapter:
-    """Part of each adapter: the watch of its session."""
+    """Part of each adapter: its session, and the watch of that.
 
-    _session: Session
+    Args:
+        watch: a running watch; by default one is started with training and stopped with it.
+        options: `name=` (by default that of the framework), `record=`, `port=` and the others of `Options`.
+
+    """
+
+    _framework: ClassVar[str]
+
+    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
+        super().__init__()
+        self._session = Session(self._framework, self._framework, watch, **options)
 
     @property
     def watch(self) -> Watch | None:
@@ -174,15 +184,10 @@ class Adapter:
 class LightningHooks(Adapter):
     """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
 
-    Args:
-        watch: a running watch; by default one is started with `fit` and stopped with it.
-        options: `name=` (by default `lightning`), `record=`, `port=` and the others of
-            `heapwatch.integrations.session.Options`.
-
+    Its arguments are those of `Adapter`.
     """
 
-    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = Session("lightning", "lightning", watch, **options)
+    _framework = "lightning"
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Start watching what the module keeps."""

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchrl.trainers import Trainer, TrainerHookBase
 
-from heapwatch.integrations.session import Adapter, Options, Session, accessor
-from heapwatch.watch import Watch
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from heapwatch.integrations.session import Adapter, accessor
 
 
 class HeapwatchHook(Adapter, TrainerHookBase):
     """Watches `trainer.train()`: its replay buffer, loss module and optimizer, collected frames, both phases.
 
-    Args:
-        watch: a running watch; by default one is started with training and stopped with it.
-        options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
-
+    Its arguments are those of `session.Adapter`.
     """
 
-    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = Session("torchrl", "torchrl", watch, **options)
-        self._trainer: Any = None
+    _framework = "torchrl"
+    _trainer: Any = None
 
     def register(self, trainer: Trainer, name: str = "heapwatch") -> None:
         """Hook into `trainer`."""
