@@ -145,7 +145,8 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 
     def _answer(self) -> None:
-        guards.check_host(self.headers, self._hosts())
+        # The IP address that the client reached is safe: DNS rebinding needs a name.
+        guards.check_host(self.headers, {*map(without_port, self.server.names), self._local()[0]})
         try:
             path = urlsplit(self.path).path
         except ValueError:
@@ -157,10 +158,6 @@ class Endpoints(BaseHTTPRequestHandler):
             allowed = ", ".join(methods)
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {allowed}", {"Allow": allowed})
         getattr(self, methods[self.command])()
-
-    def _hosts(self) -> frozenset[str]:
-        # The IP address that the client reached is safe: DNS rebinding needs a name.
-        return frozenset({*map(without_port, self.server.names), self._local()[0]})
 
     def _local(self) -> tuple[str, int]:
         address, port, *_ = self.connection.getsockname()

@@ -152,7 +152,8 @@ class Status:
         }
         known = {key: value for key, value in document.items() if value != {}}
         alerts = _alerts(readings, levels, growth) + [asdict(alert) for alert in verdicts.alerts()]
-        return known | {"alerts": alerts, "last_cleanup": self._cleanup()}
+        last = self._last_cleanup()
+        return known | {"alerts": alerts, "last_cleanup": None if last is None else last.as_dict()}
 
     def health(self, families: Iterable[Metric]) -> dict[str, Any]:
         """Return whether training progresses, which a responding server does not prove."""
@@ -174,10 +175,6 @@ class Status:
             "seconds_since_progress": readings.seconds_since_progress(self._clock()),
         }
         return {key: value for key, value in known.items() if value is not None}
-
-    def _cleanup(self) -> dict[str, Any] | None:
-        last = self._last_cleanup()
-        return None if last is None else last.as_dict()
 
 
 def _entities(readings: Readings) -> dict[str, float]:
@@ -265,6 +262,7 @@ def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> st
         f'<tr><th><a href="{path}"><code>GET {path}</code></a></th><td>{what}</td></tr>'
         for path, what in _LINKS
     )
+    ages = [(name, _duration(age)) for name, age in status.get("sample_age_seconds", {}).items()]
     links += "<tr><th><code>POST /force_cleanup</code></th><td>clean up now (needs the token)</td></tr>"
     return f"""<!doctype html>
 <html lang="en">
@@ -280,7 +278,7 @@ def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> st
 <table>{links}</table>
 {_rows("Now", _now(status))}
 {_rows("Over their limits, or leaking", _alert_rows(status))}
-{_rows("Age of the samples", _ages(status))}
+{_rows("Age of the samples", ages)}
 </body>
 </html>
 """
@@ -340,10 +338,6 @@ def _measured(alert: Mapping[str, Any]) -> str:
     if alert["kind"] == "leak" and not alert["limit"]:
         return f"leaks {value} a minute"
     return f"{value} (limit {limit}{' a minute' if alert['kind'] == 'growth' else ''})"
-
-
-def _ages(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name, _duration(age)) for name, age in status.get("sample_age_seconds", {}).items()]
 
 
 def _rows(title: str, rows: list[tuple[str, str]]) -> str:

@@ -191,7 +191,11 @@ class GrowthCheck:
         found += self._unexplained(explained)
         if not found and not bounded:  # a buffer that fills leaves pieces between its items
             found += self._kept()
-        return [one for one in found if not self._is_allowed(one.name)]
+        return [
+            one
+            for one in found
+            if not any(fnmatch.fnmatchcase(one.name, allowed) for allowed in self._patterns)
+        ]
 
     def _rising(self) -> list[KnownContainer]:
         known = list(self._inventory.known.values())
@@ -264,9 +268,6 @@ class GrowthCheck:
         size = rate * known.each_bytes if known.each_bytes else None
         return Growing(known.name, "instances", size, rate, holders=known.holders or ("nothing in Python",))
 
-    def _is_allowed(self, name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)
-
     def _traced(self, unit: Callable[[], object], found: list[Growing]) -> list[Growing]:
         """The findings, with lines that were not known from one more round under `tracemalloc`."""
         if tracemalloc.is_tracing():
@@ -323,7 +324,8 @@ class ProcessLevels:
         rates = []
         for series in (self._kept, self._private):
             rate = _rate(series, since)
-            if rate is None or min(_rises(series, since), default=0.0) <= 0:
+            levels = [bucket.last for bucket in series.since(since)]
+            if rate is None or min((after - before for before, after in pairwise(levels)), default=0.0) <= 0:
                 return None
             rates.append(rate)
         return min(rates)
@@ -398,8 +400,3 @@ def _ends_higher(level: LevelSeries, since: float) -> bool:
 def _rate(series: LevelSeries, since: float) -> float | None:
     growth = series.growth(since)
     return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None
-
-
-def _rises(series: LevelSeries, since: float) -> list[float]:
-    levels = [bucket.last for bucket in series.since(since)]
-    return [after - before for before, after in pairwise(levels)]
