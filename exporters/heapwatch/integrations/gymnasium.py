@@ -39,7 +39,7 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
         # What `spec` says of this wrapper, which may be copied and printed: no watch, and no token.
         recorded: dict[str, Any] = {key: value for key, value in options.items() if key != "token"}
         RecordConstructorArgs.__init__(self, **recorded)
-        super().__init__(env)
+        gymnasium.Wrapper.__init__(self, env)
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
         self._session = Session(name, "gymnasium", watch, **options)
         self._session.begin()
@@ -82,7 +82,7 @@ class HeapwatchVectorWrapper(Adapter, VectorWrapper):
         name = env.spec.id if env.spec is not None else type(unwrapped).__name__
         # First of all: an object that was made in part is closed too.
         self._session = Session(name, "gymnasium", watch, **options)
-        super().__init__(env)
+        VectorWrapper.__init__(self, env)
         self._session.begin()
         inner = [one.unwrapped for one in getattr(unwrapped, "envs", ())]
         own = [] if isinstance(unwrapped, (SyncVectorEnv, AsyncVectorEnv)) else [unwrapped]
