@@ -53,7 +53,6 @@ TESTED_BY = {
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",
     "tests/exporters/recording/test_reader.py": f"{LIBRARY}/recording: points recorder",
-    "tests/exporters/otlp/test_sender.py": f"{LIBRARY}: otlp",
     "tests/exporters/report/test_formats.py": f"{LIBRARY}/report: page",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",

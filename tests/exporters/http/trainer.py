@@ -103,10 +103,3 @@ def can_listen(port):
 
 def status_of(answer):
     return int(answer.split(b" ", 2)[1])
-
-
-def wait_until(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.01)
