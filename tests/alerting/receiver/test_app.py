@@ -49,6 +49,7 @@ def test_wrong_requests_get_a_4xx_that_says_why(client, status, headers, body):
     answer = client.post("/alerts", content=body, headers=headers)
     assert answer.status_code == status
     assert answer.json()["error"]
+    assert ": : " not in answer.json()["error"]  # what is wrong has a name
     assert rows(client) == before
 
 
