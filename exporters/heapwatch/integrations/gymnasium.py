@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+def _has_world(env: Any) -> bool:
+    try:
+        return hasattr(env, "world")
+    except Exception:  # a property that can be read later, when the environment has been reset
+        return True
+
+
 class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Watches training from inside its environment: steps, episodes, and the bodies of a Box2D world.
 
@@ -44,7 +51,7 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
         self._session = Session(name, "gymnasium", watch, **options)
         self._session.begin()
         self._session.find_buffers(env.unwrapped)
-        if hasattr(env.unwrapped, "world"):
+        if _has_world(env.unwrapped):
             self._session.bodies(accessor(env.unwrapped, "world"))
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -88,7 +95,7 @@ class HeapwatchVectorWrapper(Adapter, VectorWrapper):
         own = [] if isinstance(unwrapped, (SyncVectorEnv, AsyncVectorEnv)) else [unwrapped]
         for owner in (*own, *inner):
             self._session.find_buffers(owner)
-        if any(hasattr(one, "world") for one in inner):
+        if any(map(_has_world, inner)):
             readers = [accessor(one, "world") for one in inner]
             self._session.bodies(lambda: [read() for read in readers])
 
