@@ -137,6 +137,12 @@ class Session:
         """Measure what `source` returns as `name`."""
         self._declare(lambda known, watch: known.declare(self, "size", name, source, watch.size))
 
+    def state_of(self, name: str, owner: Any) -> None:
+        """Measure the state dictionary of `owner` as `name.state_dict`, if it has one."""
+        state_dict = getattr(owner, "state_dict", None)
+        if state_dict is not None:
+            self.size(f"{name}.state_dict", state_dict)
+
     def buffer(self, name: str, source: Callable[[], Any]) -> None:
         """Measure the buffer that `source` returns as `name`."""
         self._declare(lambda known, watch: known.declare(self, "buffer", name, source, watch.buffer))
@@ -193,13 +199,13 @@ class LightningHooks(Adapter):
         """Start watching what the module keeps."""
         session = self._session
         session.begin()
-        session.size("module.state_dict", pl_module.state_dict)
+        session.state_of("module", pl_module)
         session.find_buffers(pl_module)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Measure the optimizers, which exist now."""
         for index, optimizer in enumerate(trainer.optimizers):
-            self._session.size(f"optimizer{index or ''}.state_dict", optimizer.state_dict)
+            self._session.state_of(f"optimizer{index or ''}", optimizer)
         self._session.start_at("step", trainer.global_step)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:

@@ -45,10 +45,8 @@ class HeapwatchCallback(Adapter, BaseCallback):
         for name in ("replay_buffer", "rollout_buffer"):
             if getattr(model, name, None) is not None:
                 session.buffer(name, accessor(model, name))
-        session.size("policy.state_dict", model.policy.state_dict)
-        optimizer = getattr(model.policy, "optimizer", None)
-        if optimizer is not None:
-            session.size("optimizer.state_dict", optimizer.state_dict)
+        session.state_of("policy", model.policy)
+        session.state_of("optimizer", getattr(model.policy, "optimizer", None))
         self._safe_point = session.watch._exporter.safe_point if session.watch is not None else None
         # What the model counted before is no progress of this run.
         episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack

@@ -42,9 +42,8 @@ class HeapwatchHook(Adapter, TrainerHookBase):
             if getattr(owner, "replay_buffer", None) is not None:
                 session.buffer("replay_buffer", accessor(owner, "replay_buffer"))
                 break
-        session.size("loss_module.state_dict", trainer.loss_module.state_dict)
-        if trainer.optimizer is not None:
-            session.size("optimizer.state_dict", trainer.optimizer.state_dict)
+        session.state_of("loss_module", trainer.loss_module)  # which may be a plain function
+        session.state_of("optimizer", trainer.optimizer)
         session.start_at("step", trainer.collected_frames)
         session.phase("collect")
 

@@ -24,8 +24,7 @@ class HeapwatchCallback(Adapter, TrainerCallback):
         session = self._session
         session.begin()
         for name in ("model", "optimizer"):
-            if kwargs.get(name) is not None:
-                session.size(f"{name}.state_dict", kwargs[name].state_dict)
+            session.state_of(name, kwargs.get(name))
         session.size("log_history", lambda: state.log_history)
         session.start_at("step", state.global_step)
 
