@@ -153,6 +153,8 @@ def test_what_the_python_client_reports_has_the_names_of_the_conventions():
     points = metrics["cpython.gc.collections"].data.data_points
     assert {str(point.attributes[GENERATION]): point.value for point in points} == counted
     assert metrics["process.memory.usage"].data.data_points[0].value > 1e6
+    assert metrics["cpython.gc.collections"].data.is_monotonic
+    assert not metrics["process.memory.usage"].data.is_monotonic
 
 
 def test_a_counter_is_a_sum_since_the_start_of_the_process_and_a_gauge_is_one():
