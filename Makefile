@@ -81,7 +81,7 @@ test-containers: dev ## Test the stack in containers: demonstration, killed serv
 	$(RUN) tests.containers
 test-collector: dev ## Send series to a real OpenTelemetry collector, Rotel
 	$(RUN) pip install --quiet --disable-pip-version-check rotel==0.0.1a15
-	$(RUN) pytest -q tests/exporters/otlp -k real_collector
+	$(RUN) pytest -q tests/exporters/test_otlp.py -k real_collector
 
 # The old names of targets, for one version.
 rivals: compared-tools

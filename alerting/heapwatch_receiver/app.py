@@ -21,15 +21,15 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from heapwatch import data
+from heapwatch.http.addresses import allowed_hosts, known_names
 from heapwatch.http.guards import token_warning
-from heapwatch.http.known_names import KnownNames, allowed_hosts, known_names
 from heapwatch.http.signing import webhook_token
+from heapwatch.http.uvicorn_guards import KnownNames
 from heapwatch_receiver import audit, fetch, ledger, page, targets
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.metrics import Metrics
-from heapwatch_receiver.payload import Notification
-from heapwatch_receiver.performer import Performer
+from heapwatch_receiver.payload import Notification, explain
+from heapwatch_receiver.performer import Performer, failpoint
 from heapwatch_receiver.prometheus import Prometheus
 from heapwatch_receiver.settings import Settings
 from heapwatch_receiver.store import Store, StoreUnavailable
@@ -178,16 +178,8 @@ def _parse(body: bytes) -> Notification:
         return Notification.model_validate_json(body)
     except ValidationError as error:
         raise HTTPException(
-            400, f"not an Alertmanager webhook of version 4: {_explain(error.errors(include_url=False))}"
+            400, f"not an Alertmanager webhook of version 4: {explain(error.errors(include_url=False))}"
         ) from None
-
-
-def _explain(errors: Any) -> str:
-    shown = [
-        f"{'.'.join(str(part)[:100] for part in error['loc'])}: {error['msg'][:300]}" for error in errors[:5]
-    ]
-    more = f" (and {len(errors) - 5} more)" if len(errors) > 5 else ""
-    return "; ".join(shown) + more
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -236,7 +228,7 @@ def _answer_errors_in_json(app: FastAPI, metrics: Metrics) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": _explain(error.errors())}, 422)
+        return JSONResponse({"error": explain(error.errors())}, 422)
 
     @app.exception_handler(StoreUnavailable)
     async def unavailable(_: Request, error: StoreUnavailable) -> JSONResponse:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from heapwatch.runtime.plain_text import plain
+from heapwatch_receiver.ledger import DamagedCell, mapping
 from heapwatch_receiver.payload import EARLIEST, LATEST
-from heapwatch_receiver.schema import DamagedCell, mapping
 
 _FILTERS = {
     "decision": "coalesce(alerts.decision, 'waiting')",

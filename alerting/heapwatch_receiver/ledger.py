@@ -6,14 +6,34 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Act, Alert, AlertHistory, Past, Refuse, is_emergency, on_sight
 from heapwatch_receiver.payload import WebhookAlert
-from heapwatch_receiver.schema import DamagedCell, mapping
 from heapwatch_receiver.settings import Settings
 
 _PAST = 50  # past actions that are read for one decision; there are three steps
+
+
+class DamagedCell(Exception):
+    """A cell does not hold what was written."""
+
+
+def mapping(cell: Any) -> dict[str, Any]:
+    """The JSON object in a cell.
+
+    Raises:
+        DamagedCell: it holds no JSON object.
+
+    """
+    try:
+        found = json.loads(cell)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedCell(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise DamagedCell(f"a JSON object was written, {type(found).__name__} is there")
+    return found
 
 
 @dataclass(frozen=True)
@@ -26,7 +46,7 @@ class TrainerKey:
 
 @dataclass
 class ActionRecord:
-    """One row of `actions`; schema.py has the states and the units."""
+    """One row of `actions`; `store.SCHEMA` has the states and the units."""
 
     request_id: str
     alert_id: int

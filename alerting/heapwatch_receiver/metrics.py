@@ -101,10 +101,6 @@ class LedgerCollector(Collector):
         self._store = store
         self._clock = clock
 
-    def describe(self) -> Iterable[Metric]:
-        """No metrics: registration must not read the database."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
         """Read the gauges from the ledger."""
         yield CounterMetricFamily(

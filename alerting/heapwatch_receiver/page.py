@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from html import escape
 from urllib.parse import urlencode
 
@@ -84,7 +83,7 @@ def _row(row: AuditRow) -> str:
         f"{name} {row.labels[name]}" for name in ("severity", "resource", "component") if name in row.labels
     )
     return (
-        f"<tr><td>{_time(row.received_at)}<small>#{row.id}</small></td>"
+        f"<tr><td>{row.received_at:%Y-%m-%d %H:%M:%S}<small>#{row.id}</small></td>"
         f"<td>{escape(row.instance) or '-'}<small>{escape(row.job)}</small></td>"
         f"<td>{escape(row.alertname)}<small>{escape(labels)}</small><small>{escape(row.summary)}</small></td>"
         f"<td>{_tag(row.decision)}<small>{escape(row.reason or '')}: {escape(row.detail or '')}</small></td>"
@@ -107,7 +106,3 @@ def _action(action: ActionRow) -> str:
 
 def _tag(word: str) -> str:
     return f'<span class="tag {_TONES.get(word, "")}">{escape(word.replace("_", " "))}</span>'
-
-
-def _time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S}"

@@ -5,8 +5,9 @@ Source: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -49,6 +50,16 @@ class Notification(BaseModel):
 
     version: Literal["4"]
     alerts: Annotated[list[WebhookAlert], Field(max_length=20_000)]
+
+
+def explain(errors: Sequence[Any]) -> str:
+    """What pydantic found wrong in a request, in one line of bounded length."""
+    shown = [
+        f"{'.'.join(str(part)[:100] for part in error['loc']) or 'body'}: {error['msg'][:300]}"
+        for error in errors[:5]
+    ]
+    more = f" (and {len(errors) - 5} more)" if len(errors) > 5 else ""
+    return "; ".join(shown) + more
 
 
 def _microseconds(time: datetime) -> int:

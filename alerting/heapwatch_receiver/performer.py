@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,7 +21,6 @@ from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import Readings, judge
 from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.follow_up import EscalationError, annotate, notify, restart
-from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.prometheus import Prometheus
@@ -28,7 +29,14 @@ from heapwatch_receiver.store import Store, StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
 _LONGEST_PAUSE = 30.0
+_failpoint = os.environ.get("HEAPWATCH_RECEIVER_TEST_FAILPOINT")
 _RESTARTED = "the trainer restarted before it answered; the new process gets no request"
+
+
+def failpoint(name: str) -> None:
+    """Kill this process with SIGKILL when the environment names this point, as the fault tests do."""
+    if _failpoint == name:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -78,10 +86,8 @@ class Performer:
     async def _step(self, record: ActionRecord, resumed: bool) -> State:
         if record.state == "decided":
             return await self._begin(record)
-        if record.action == "notify":
-            return await self._notify(record)
-        if record.action == "restart":
-            return await self._restart(record, resumed)
+        if record.action in ("notify", "restart"):
+            return await self._escalate(record, resumed)
         if record.state == "requesting":
             return await self._request(record, resumed)
         return await self._check(record)
@@ -177,24 +183,21 @@ class Performer:
         failpoint("checked")
         return Ended(effect.verdict, effect.detail + errors)
 
-    async def _notify(self, record: ActionRecord) -> State:
+    async def _escalate(self, record: ActionRecord, resumed: bool) -> State:
+        settings = self.settings
         try:
-            await notify(self.client, self.settings, record)
+            if record.action == "notify":
+                await notify(self.client, settings, record)
+                done = Ended("notified", "posted TrainerCleanupEscalated to Alertmanager")
+            elif resumed:
+                return Ended("failed", "the receiver was stopped while the command ran; it is not run twice")
+            else:
+                output = await restart(settings.restart_command, record.trainer, settings.restart_timeout)
+                done = Ended("restarted", output)
         except EscalationError as error:
             return Ended("failed", str(error))
         failpoint("answer-read")
-        return Ended("notified", "posted TrainerCleanupEscalated to Alertmanager")
-
-    async def _restart(self, record: ActionRecord, resumed: bool) -> State:
-        if resumed:
-            return Ended("failed", "the receiver was stopped while the command ran; it is not run twice")
-        command, timeout = self.settings.restart_command, self.settings.restart_timeout
-        try:
-            output = await restart(command, record.trainer, timeout)
-        except EscalationError as error:
-            return Ended("failed", str(error))
-        failpoint("answer-read")
-        return Ended("restarted", output)
+        return done
 
     async def _finish(self, record: ActionRecord, ended: Ended) -> None:
         record.state, record.result, record.detail = "done", ended.result, ended.detail

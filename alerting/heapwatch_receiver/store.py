@@ -13,16 +13,16 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.schema import SCHEMA, VERSION
 
 log = logging.getLogger("heapwatch.receiver")
 T = TypeVar("T")
-_Operation = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+_Operation = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
 
 _BATCH = 256
 _BUSY_SECONDS = 5.0
@@ -30,6 +30,71 @@ _STOP_SECONDS = 10.0
 # Of the write-ahead log.
 _HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
+
+VERSION = 1  # of the schema; a change of it adds a migration and raises this
+# alerts: each alert of each notification, with the decision on it (null while it waits).
+# actions: what follows from a decision; the state goes decided -> requesting -> answered -> done.
+# before and after: readings by source (trainer, prometheus).
+# Columns ending in _at are wall seconds; columns with `steady` are seconds of Clock.steady(), for durations.
+SCHEMA = """
+CREATE TABLE clock (wall REAL NOT NULL, steady REAL NOT NULL, recovered REAL, watchdog_at REAL NOT NULL);
+INSERT INTO clock (wall, steady, watchdog_at) VALUES (0, 0, unixepoch());
+
+CREATE TABLE alerts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    received_at REAL NOT NULL,
+    steady REAL NOT NULL,
+    fingerprint TEXT NOT NULL,
+    starts_at INTEGER NOT NULL,
+    ends_at INTEGER,
+    status TEXT NOT NULL,
+    alertname TEXT NOT NULL,
+    trainer_job TEXT NOT NULL,
+    trainer_instance TEXT NOT NULL,
+    urgent INTEGER NOT NULL,
+    labels TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    decided_at REAL,
+    decision TEXT,
+    reason TEXT,
+    detail TEXT
+);
+CREATE INDEX alerts_episode ON alerts (fingerprint, starts_at);
+CREATE INDEX alerts_waiting ON alerts (trainer_job, trainer_instance, urgent DESC, id) WHERE decision IS NULL;
+
+CREATE TABLE actions (
+    request_id TEXT PRIMARY KEY,
+    alert_id INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,
+    starts_at INTEGER NOT NULL,
+    trainer_job TEXT NOT NULL,
+    trainer_instance TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    action TEXT NOT NULL,
+    dry_run INTEGER NOT NULL,
+    received_steady REAL NOT NULL,
+    steady REAL NOT NULL,
+    decided_at REAL NOT NULL,
+    state TEXT NOT NULL,
+    url TEXT NOT NULL,
+    process_start REAL,
+    attempts INTEGER NOT NULL,
+    answered_at REAL,
+    finished_at REAL,
+    finished_steady REAL,
+    result TEXT,
+    detail TEXT NOT NULL,
+    freed_bytes REAL,
+    removed TEXT NOT NULL,
+    before TEXT NOT NULL,
+    after TEXT NOT NULL,
+    duration_seconds REAL
+);
+CREATE INDEX actions_trainer ON actions (trainer_job, trainer_instance, steady);
+CREATE INDEX actions_steady ON actions (steady);
+CREATE INDEX actions_alert ON actions (alert_id);
+CREATE INDEX actions_unfinished ON actions (trainer_job, trainer_instance) WHERE state <> 'done';
+"""
 
 
 class StoreUnavailable(Exception):
@@ -88,8 +153,7 @@ class Store:
             raise StoreUnusable(f"database {self.path}: {error}") from None
 
     def start(self) -> None:
-        """Start the writer thread, for callers on the running event loop."""
-        self._loop = asyncio.get_running_loop()
+        """Start the writer thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -105,9 +169,9 @@ class Store:
             StoreUnavailable: it was not written.
 
         """
-        future: asyncio.Future[T] = self._loop.create_future()
+        future: Future[T] = Future()
         self._queue.put((operation, future))
-        return await future
+        return await asyncio.wrap_future(future)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -128,7 +192,7 @@ class Store:
                 connection.close()
         except sqlite3.Error as error:
             if _is_corrupt(error):  # the writer may not notice while its pages are cached
-                self._queue.put((self._verify, self._loop.create_future()))
+                self._queue.put((self._verify, Future()))
             raise StoreUnavailable(str(error)) from error
 
     def _open(self) -> sqlite3.Connection:
@@ -241,13 +305,13 @@ class Store:
                 else:
                     batch.append(operation)
             if batch:
-                self._finish(self._commit(batch))
+                self._commit(batch)
             if stopping:
                 if self._connection is not None:
                     self._connection.close()
                 return
 
-    def _commit(self, batch: list[_Operation]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
+    def _commit(self, batch: list[_Operation]) -> None:
         """Run a batch in one transaction; if that fails, run each alone: one must not fail the others."""
         try:
             connection = self._open()
@@ -262,13 +326,20 @@ class Store:
         except Exception as error:
             self._recover(error)
             if len(batch) > 1:
-                return [outcome for operation in batch for outcome in self._commit([operation])]
+                for operation in batch:
+                    self._commit([operation])
+                return
+            _, future = batch[0]
             if isinstance(error, sqlite3.DatabaseError | OSError):
                 unavailable = StoreUnavailable(str(error))
                 unavailable.__cause__ = error
-                return [(batch[0][1], None, unavailable)]
-            return [(batch[0][1], None, error)]
-        return [(future, result, None) for (_, future), result in zip(batch, results, strict=True)]
+                error = unavailable
+            if _is_awaited(future):
+                future.set_exception(error)
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if _is_awaited(future):
+                future.set_result(result)
 
     def _recover(self, error: Exception) -> None:
         if self._connection is None:
@@ -293,18 +364,10 @@ class Store:
             except (sqlite3.Error, OSError) as another:
                 log.error("database %s: no fresh one could be made yet: %s", self.path, another)
 
-    def _finish(self, outcomes: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
-        def resolve() -> None:
-            for future, result, error in outcomes:
-                if future.done():
-                    continue
-                if error is None:
-                    future.set_result(result)
-                else:
-                    future.set_exception(error)
 
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
-            self._loop.call_soon_threadsafe(resolve)
+def _is_awaited(future: Future[Any]) -> bool:
+    """Whether the result can be set: no caller has been cancelled meanwhile."""
+    return future.set_running_or_notify_cancel()
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -21,13 +21,13 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heapwatch import lost
+from heapwatch.http.addresses import LOOPBACK, REFUSAL, Sender, sender, without_port
 from heapwatch.http.client import RENEWAL_SECONDS
 from heapwatch.http.guards import Refusal, check_addressee, host_name
-from heapwatch.http.known_names import LOOPBACK, REFUSAL
-from heapwatch.http.peers import Sender, sender
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.lost import Lost
 from heapwatch.runtime.plain_text import plain
+from heapwatch_receiver.payload import explain
 
 _MAX_BODY_BYTES = 1024
 LIFETIME = 3 * RENEWAL_SECONDS
@@ -120,12 +120,8 @@ def add_routes(
         try:
             asked = RegistrationRequest.model_validate_json(body)
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
-                for problem in error.errors(include_url=False)
-            )
             allowed = '{"port": 7777, "hosts": ["10.0.0.5"], "ends": false}'
-            raise HTTPException(400, f"{problems[:500]}; allowed is {allowed}") from None
+            raise HTTPException(400, f"{explain(error.errors())}; allowed is {allowed}") from None
         if request.client is None:
             raise HTTPException(400, "the request comes from no address")
         host = who[0]
@@ -163,7 +159,7 @@ def _check_addressee(request: Request, names: Collection[str]) -> None:
     """Reject a registration that was signed for another receiver."""
     local = request.scope.get("server") or ("", 0)
     host = host_name(request.headers.get("Host", ""))
-    known = {*LOOPBACK, *(name.rpartition(":")[0] or name for name in names), local[0]}
+    known = {*LOOPBACK, *map(without_port, names), local[0]}
     try:
         if host not in known:
             raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)

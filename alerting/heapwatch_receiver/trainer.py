@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import httpx
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError
 
 from heapwatch.http import signing
-from heapwatch.http.peers import ForeignListener, check_owner
+from heapwatch.http.addresses import ForeignListener, check_owner
 from heapwatch.runtime.labels import keep_largest
 from heapwatch.runtime.plain_text import plain
 from heapwatch_receiver.decide import Readings
@@ -148,19 +147,9 @@ async def force_cleanup(
 async def _post(
     client: httpx.AsyncClient, url: str, secret: str, asked: Mapping[str, object], timeout: float
 ) -> Reply:
-    body = json.dumps(asked).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Authorization": signing.authorization(secret, "POST", url, body),
-    }
+    body, headers = signing.signed_json(secret, url, asked)
     return await fetch(
-        client,
-        "POST",
-        url,
-        timeout=timeout,
-        max_bytes=_MAX_ANSWER_BYTES,
-        headers=headers,
-        content=body,
+        client, "POST", url, timeout=timeout, max_bytes=_MAX_ANSWER_BYTES, headers=headers, content=body
     )
 
 

@@ -12,9 +12,8 @@ from functools import partial
 from heapwatch_receiver import ledger
 from heapwatch_receiver.decide import Act, Alert, Ask, Facts, Refuse, Wait, decide
 from heapwatch_receiver.fetch import FetchError
-from heapwatch_receiver.hooks import failpoint
 from heapwatch_receiver.ledger import ActionRecord, TrainerKey
-from heapwatch_receiver.performer import Performer
+from heapwatch_receiver.performer import Performer, failpoint
 from heapwatch_receiver.store import StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
@@ -32,8 +31,7 @@ class _Outcome:
 
     refusals: list[Refuse] = field(default_factory=list)
     record: ActionRecord | None = None
-    ask: bool = False
-    wait: bool = False
+    undecided: Ask | Wait | None = None
     more: bool = False
 
 
@@ -119,8 +117,8 @@ class Worker:
             self._performer.metrics.refused(outcome.refusals)
             if outcome.record:
                 await self._performer.perform(outcome.record, resumed=False)
-            elif outcome.ask:
-                if outcome.wait:
+            elif outcome.undecided:
+                if isinstance(outcome.undecided, Wait):
                     await asyncio.sleep(self._settings.retry_pause)
                 try:
                     facts = await self._prometheus.facts(trainer)
@@ -144,7 +142,7 @@ class Worker:
                 ledger.refuse(connection, alert, decision, self._clock)
                 outcome.refusals.append(decision)
             elif isinstance(decision, Ask | Wait):
-                outcome.ask, outcome.wait = True, isinstance(decision, Wait)
+                outcome.undecided = decision
                 break
             else:
                 outcome.record = self._record(alert, trainer, decision, facts)

@@ -9,8 +9,8 @@ from fastapi.responses import FileResponse, RedirectResponse
 from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
-from heapwatch.http.known_names import KnownNames, known_names
-from heapwatch.http.protocol import Connections, guarded
+from heapwatch.http.addresses import known_names
+from heapwatch.http.uvicorn_guards import KnownNames, guarded
 from heapwatch_viewer import documents
 from heapwatch_viewer.address import State
 from heapwatch_viewer.model import Library
@@ -46,7 +46,7 @@ def serve(settings: Settings) -> None:
         show=False,
         reload=False,
         show_welcome_message=False,
-        http=guarded(Connections(REQUEST_SECONDS, MOST_WAITING)),
+        http=guarded(REQUEST_SECONDS, MOST_WAITING),
     )
 
 

@@ -16,12 +16,13 @@ from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.process import ProcessCollector, UniqueMemoryCollector
 from heapwatch.collectors.self_monitoring import ExporterCollector
+from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.server import DEFAULT_PORT, Server
 from heapwatch.http.status import Status
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.registration import Registration
-from heapwatch.runtime.exposition import Exposition
+from heapwatch.runtime.exposition import Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, SafePoint
 
@@ -65,15 +66,8 @@ class Attachment:
             ExporterCollector(failures, idle, lambda: exposition.collect_seconds.copy()),
         ):
             exposition.register(collector)
-        self.server = Server(
-            host,
-            port,
-            exposition=exposition,
-            cleanup_queue=None,
-            status=Status(),
-            token=None,
-            port_search=port_search,
-        )
+        trainer = ServedTrainer(Snapshots(exposition), Status())
+        self.server = Server(host, port, trainer, port_search=port_search)
         self._host = host
         self.registration: Registration | None = None
 

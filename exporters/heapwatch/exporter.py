@@ -30,6 +30,7 @@ from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterColle
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.levels import LeakingLevels, with_graphs
+from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
@@ -43,7 +44,7 @@ from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
-from heapwatch.runtime.exposition import Collector, Exposition
+from heapwatch.runtime.exposition import Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.safe_point import SafePoint, Sampler
@@ -52,7 +53,7 @@ from heapwatch.runtime.sources import Source
 if TYPE_CHECKING:
     from heapwatch.measure.objects.large import Large
     from heapwatch.network_registration import NetworkRegistration
-    from heapwatch.otlp.sender import Sender
+    from heapwatch.otlp import Sender
     from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")
@@ -253,16 +254,14 @@ class Exporter:
             ValueError: the token cannot travel in a header.
 
         """
-        server = Server(
-            host,
-            port,
-            exposition=self.exposition,
-            cleanup_queue=self.cleanup_queue,
-            status=self._status,
+        trainer = ServedTrainer(
+            Snapshots(self.exposition),
+            self._status,
             explain=(lambda: self.explanation().as_json()) if self.explainer.enabled else None,
+            cleanup_queue=self.cleanup_queue,
             token=None if token is None else checked_token(token),
-            port_search=port_search,
         )
+        server = Server(host, port, trainer, port_search=port_search)
         server.start()
         self.server = server
         if register:
@@ -272,7 +271,7 @@ class Exporter:
         else:
             self.registration = Registration(host, server.port, token=token, trainer=self.name)
         self._join_stack()
-        if warning := token_warning(server.token):
+        if warning := token_warning(trainer.token):
             log.warning("%s", warning)
         server.on_observe.append(self._refresh_registration)
 
@@ -291,14 +290,14 @@ class Exporter:
         return with_graphs(self._leaking.beside(explanation), self.buffers.sizes.holding_graphs())
 
     def _takes_cleanups(self) -> bool:
-        return self.server is not None and self.server.token is not None
+        return self.server is not None and self.server.trainer.token is not None
 
     def _join_stack(self) -> bool:
         registration, server = self.registration, self.server
         if registration is None or server is None:
             return False
         changed = registration.refresh()
-        server.token = registration.token
+        server.trainer.token = registration.token
         return changed
 
     def _refresh_registration(self) -> None:

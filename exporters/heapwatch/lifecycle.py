@@ -194,7 +194,7 @@ def _send(watch: Watch, otlp: str | None) -> None:
     if address is None:
         return
     try:
-        from heapwatch.otlp.sender import Sender  # which takes a second, and packages of its own
+        from heapwatch.otlp import Sender  # which takes a second, and packages of its own
 
         exporter = watch._exporter
         exporter.sender = Sender(watch.name, exporter.exposition.collect, exporter.failures, address)

@@ -11,9 +11,9 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from heapwatch.errors import UsageError
+from heapwatch.http.addresses import LOOPBACK, allowed_hosts, without_port
 from heapwatch.http.client import RENEWAL_SECONDS, base_url, post_json
 from heapwatch.http.guards import find_token
-from heapwatch.http.known_names import LOOPBACK, allowed_hosts
 
 log = logging.getLogger("heapwatch")
 
@@ -43,8 +43,7 @@ class NetworkRegistration:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._port = port
-        named = allowed_hosts(environ)
-        self._named = sorted({name.partition(":")[0] if name.count(":") == 1 else name for name in named})
+        self._named = sorted(set(map(without_port, allowed_hosts(environ))))
         self._url = ""
         self.token: str | None = None
         self._said = ""

@@ -31,8 +31,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from heapwatch.http.known_names import REFUSAL, is_known, known_names
-from heapwatch.http.peers import Sender, sender
+from heapwatch.http.addresses import REFUSAL, Sender, is_known, known_names, sender
 from heapwatch.runtime.own_files import make_private
 
 _MAX_HEAD_BYTES = 64 * 1024

@@ -8,21 +8,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import yaml
 
 from tests.support.ports import free_port, free_ports
+from tests.support.waiting import wait_for
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
-T = TypeVar("T")
 
 # Everything a person would wait minutes for, in tenths of seconds.
 FAST = {
@@ -38,20 +37,6 @@ FAST = {
     "actions_per_hour": 10_000,
     "escalation": "nothing",
 }
-
-
-def wait_for(condition: Callable[[], T], what: str, seconds: float = 60) -> T:
-    """The first true value of the condition; asks every 20 ms."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if value := condition():
-                return value
-        except (httpx.TransportError, OSError, KeyError, IndexError, TypeError):
-            pass  # not there yet
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(0.02)
 
 
 class Program:

@@ -19,9 +19,8 @@ LIBRARY, RECEIVER = "exporters/heapwatch", "alerting/heapwatch_receiver"
 DASHBOARDS, VIEWER = "dashboards/heapwatch_dashboards", "dashboards/heapwatch_viewer"
 # Parts of one whole, tested through what they are parts of: the test, and the modules without a namesake.
 TESTED_BY = {
-    "tests/alerting/faults/clients.py": f"{LIBRARY}/http: protocol",
-    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page schema",
-    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer hooks __main__",
+    "tests/alerting/receiver/test_ledger.py": f"{RECEIVER}: audit page",
+    "tests/alerting/receiver/test_receiver.py": f"{RECEIVER}: worker performer __main__",
     "tests/alerting/receiver/test_trainer.py": f"{RECEIVER}: metrics",
     "tests/alerting/test_alertmanager.py": "stack/heapwatch_stack: alertmanager",
     "tests/alerting/test_services.py": f"{RECEIVER}: prometheus follow_up fetch",
@@ -50,7 +49,6 @@ TESTED_BY = {
     "tests/exporters/entering/test_entered_process.py": (
         f"{LIBRARY}/entering: agent elf_symbols injected_code ptrace refusals"
     ),
-    "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",
@@ -58,7 +56,7 @@ TESTED_BY = {
     "tests/exporters/report/test_formats.py": f"{LIBRARY}/report: page",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
-    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds growing",
+    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds",
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",

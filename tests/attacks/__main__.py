@@ -5,15 +5,12 @@ All of them together are written to docs/attacks.md.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import traceback
 from pathlib import Path
 
-from heapwatch_stack.binaries import find
-from heapwatch_stack.settings import Settings
-from tests.alerting.faults.stage import stage
+from tests.alerting.faults.stage import put_programs_on_path, stage
 from tests.attacks import (
     clocks,
     containers,
@@ -53,9 +50,7 @@ def main(words: list[str]) -> int:
     if not chosen:
         print(f"no attack has one of {words} in its row; there are: {', '.join(ATTACKS)}")
         return 2
-    found = find(Settings.from_environment(), print)
-    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
-    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
+    put_programs_on_path()
     results: dict[str, str] = {}
     said: list[str] = []
     with stage() as shared:

@@ -103,7 +103,7 @@ GUARDS = {
 }
 
 
-@attack("POST /force_cleanup from a web page, without a token, with a guessed one")
+@attack("POST /force_cleanup from a web page, without a token, with a guessed one", quick=False)
 def guards(stage: Stage, exchange: Exchange) -> None:
     with real_trainer(stage.folder("trainer")) as trainer:
         for what, (headers, expected) in GUARDS.items():

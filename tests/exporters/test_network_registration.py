@@ -74,7 +74,7 @@ def test_start_registers_and_joins_no_stack_of_this_machine(
         assert receiver.came.acquire(timeout=30)
         assert watch.server is not None
         port = watch.server.port
-        assert watch.server.token == "secret"
+        assert watch.server.trainer.token == "secret"
         assert watch._exporter.registration is not None
         assert watch._exporter.registration.folder is None
     body = {"port": port, "hosts": ["127.0.0.1"]}

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from heapwatch.http.known_names import known_names
+from heapwatch.http.addresses import known_names
 from heapwatch_stack import guard as module
 from heapwatch_stack.guard import Guard, Refusal
 

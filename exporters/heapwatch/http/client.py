@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
-from heapwatch.http.peers import ForeignListener, check_owner
+from heapwatch.http.addresses import ForeignListener, check_owner
 from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 
@@ -75,11 +75,7 @@ def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float
         check_owner(url)
     except ForeignListener as foreign:
         raise Unreachable(str(foreign)) from None
-    body = json.dumps(document).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Authorization": signing.authorization(secret, "POST", url, body),
-    }
+    body, headers = signing.signed_json(secret, url, document)
     status, answer = _ask("POST", url, timeout, 2**20, body, headers)
     return status, _decoded(url, answer.decode("utf-8", "replace"))
 
@@ -125,10 +121,10 @@ def _ask(
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes]:
     parts, shown = urlsplit(url), url.partition("?")[0]
-    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     try:
         with _within(timeout, parts) as connection:
-            connection.request(method, path, body, {"Accept-Encoding": "identity", **(headers or {})})
+            sent = {"Accept-Encoding": "identity", **(headers or {})}
+            connection.request(method, signing.target_of(parts), body, sent)
             response = connection.getresponse()
             good = 200 <= response.status < 300
             answer = _read(response, max_bytes if good else _MAX_ERROR_BYTES, whole=good)

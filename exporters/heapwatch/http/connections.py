@@ -114,7 +114,9 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._closed(request)
+            with self._lock:
+                self._open.pop(request, None)
+            self._free.release()
 
     def service_actions(self) -> None:
         """Cut off overdue requests; called by the accepting thread a few times a second."""
@@ -134,11 +136,6 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 if accepted is not None and accepted < overdue:
                     with suppress(OSError):
                         connection.shutdown(socket.SHUT_RD)
-
-    def _closed(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._open.pop(connection, None)
-        self._free.release()
 
     def _reject(self, connection: socket.socket) -> None:
         with suppress(OSError):

@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 from prometheus_client.exposition import gzip_accepted
 
 from heapwatch.http import guards
+from heapwatch.http.addresses import allowed_hosts, without_port
 from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
 from heapwatch.http.guards import Refusal
-from heapwatch.http.index_page import landing_page
 from heapwatch.http.signing import Verifier
-from heapwatch.http.status import Status
+from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
@@ -35,30 +35,43 @@ COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it
 HEALTH_SECONDS = 1.0
 LINGER_SECONDS = 0.5
 LINGER_READS = 64
+CLEANUP_BURST = 10
+CLEANUPS_PER_SECOND = 1.0
+CLEANUP_WAITS = 8
 
 logger = logging.getLogger("heapwatch")
 
 
 @dataclass
 class ServedTrainer:
-    """The parts of a trainer that its endpoints use."""
+    """The parts of a trainer that its endpoints use.
+
+    Attributes:
+        snapshots: for `/metrics`.
+        status: for `/performance_status`.
+        explain: returns the response of `/explain`; None for a process attached from outside.
+        cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
+        token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
+            change while the trainer is served.
+
+    """
 
     snapshots: Snapshots
     status: Status
-    explain: Callable[[], Mapping[str, Any]] | None
-    cleanup_queue: CleanupQueue | None
-    token: str | None
-    allowed_hosts: frozenset[str]
-    rate: guards.TokenBucket
-    verifier: Verifier
-    waits: threading.Semaphore
+    explain: Callable[[], Mapping[str, Any]] | None = None
+    cleanup_queue: CleanupQueue | None = None
+    token: str | None = None
 
 
 class EndpointServer(ConnectionServer):
-    """The server of one trainer."""
+    """The server of one trainer, and what limits the requests for its cleanups."""
 
     def __init__(self, address: tuple[str, int], trainer: ServedTrainer) -> None:
         self.trainer = trainer
+        self.names = frozenset({address[0].lower(), socket.gethostname().lower(), *allowed_hosts()} - {""})
+        self.rate = guards.TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND)
+        self.verifier = Verifier()
+        self.waits = threading.Semaphore(CLEANUP_WAITS)
         super().__init__(address, Endpoints, busy_response=_BUSY)
 
 
@@ -132,7 +145,8 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 
     def _answer(self) -> None:
-        guards.check_host(self.headers, self._hosts())
+        # The IP address that the client reached is safe: DNS rebinding needs a name.
+        guards.check_host(self.headers, {*map(without_port, self.server.names), self._local()[0]})
         try:
             path = urlsplit(self.path).path
         except ValueError:
@@ -144,11 +158,6 @@ class Endpoints(BaseHTTPRequestHandler):
             allowed = ", ".join(methods)
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {allowed}", {"Allow": allowed})
         getattr(self, methods[self.command])()
-
-    def _hosts(self) -> frozenset[str]:
-        # The IP address that the client reached is safe: DNS rebinding needs a name.
-        names = {name.rpartition(":")[0] or name for name in self.server.trainer.allowed_hosts}
-        return self.server.trainer.allowed_hosts | names | {self._local()[0]}
 
     def _local(self) -> tuple[str, int]:
         address, port, *_ = self.connection.getsockname()
@@ -211,16 +220,16 @@ class Endpoints(BaseHTTPRequestHandler):
     def _force_cleanup(self) -> None:
         trainer = self.server.trainer
         guards.check_browser(self.headers)
-        guards.check_addressee(self.headers, self._local(), trainer.allowed_hosts)
+        guards.check_addressee(self.headers, self._local(), self.server.names)
         length = guards.body_length(self.headers)
         body = self.rfile.read(length)
         if len(body) < length:
             raise _CutShort
         self._request_read()
         guards.check_authority(
-            self.headers, trainer.token, trainer.verifier, method=self.command, path=self.path, body=body
+            self.headers, trainer.token, self.server.verifier, method=self.command, path=self.path, body=body
         )
-        trainer.rate.take()
+        self.server.rate.take()
         request = guards.parse_cleanup(body)
         queue = trainer.cleanup_queue
         if queue is None:
@@ -236,7 +245,7 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.ACCEPTED, _pending(ticket, queue.seconds_since_safe_point()))
 
     def _wait(self, ticket: Ticket, timeout: float) -> CleanupResult | None:
-        waits = self.server.trainer.waits
+        waits = self.server.waits
         if not waits.acquire(blocking=False):
             return ticket.result  # waiting requests must leave connections for scrapes
         try:

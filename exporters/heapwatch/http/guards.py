@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from heapwatch.http.known_names import LOOPBACK
+from heapwatch.http.addresses import DEFAULT_PORTS, LOOPBACK
 from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
@@ -30,7 +30,6 @@ DEFAULT_WAIT_SECONDS = 10.0
 
 _CLEANUP_FIELDS = ("action", "reason", "request_id", "timeout_seconds", *CleanupTarget._fields)
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_HTTP_PORT, _HTTPS_PORT = 80, 443
 
 
 class Refusal(Exception):
@@ -172,7 +171,7 @@ def check_addressee(
     authority = (headers.get("Host") or "").strip().lower()
     address, port = local
     host, asked = host_name(authority), urlsplit(f"//{authority}").port
-    forwarded = (asked,) if asked else (_HTTP_PORT, _HTTPS_PORT)
+    forwarded = (asked,) if asked else DEFAULT_PORTS.values()
     if any(f"{host}:{number}" in names for number in forwarded):
         return
     if asked == port and (host not in LOOPBACK or ipaddress.ip_address(address).is_loopback):

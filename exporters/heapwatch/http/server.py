@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import psutil
 
-from heapwatch.http import known_names
 from heapwatch.http.endpoints import EndpointServer, ServedTrainer
-from heapwatch.http.guards import TokenBucket
-from heapwatch.http.signing import Verifier
-from heapwatch.http.status import Status
-from heapwatch.runtime.cleanup import CleanupQueue
-from heapwatch.runtime.exposition import CollectionStuck, Exposition, Snapshots
+from heapwatch.runtime.exposition import CollectionStuck
 from heapwatch.runtime.plain_text import plain
 
 DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
-CLEANUP_BURST = 10
-CLEANUPS_PER_SECOND = 1.0
-CLEANUP_WAITS = 8
 _PORTS_SEARCHED = 100
 
 
@@ -44,62 +34,24 @@ class Server:
     Args:
         host: the address to listen on.
         port: 0 takes any free one.
-        exposition: makes `/metrics`.
-        cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
-        status: makes `/performance_status`.
-        explain: returns the response of `/explain`; None for a process attached from outside.
-        token: the secret that requests for a cleanup are signed with; None refuses every cleanup.
+        trainer: what is served.
         port_search: move to the next free port when the given one is taken.
-        allowed_hosts: names besides loopback and the address itself that a Host header may carry, `host` or,
-            where another port is forwarded to this one, `host:port`.
 
     """
 
-    def __init__(
-        self,
-        host: str = "127.0.0.1",
-        port: int = DEFAULT_PORT,
-        *,
-        exposition: Exposition,
-        cleanup_queue: CleanupQueue | None,
-        status: Status,
-        explain: Callable[[], Mapping[str, Any]] | None = None,
-        token: str | None,
-        port_search: bool = False,
-        allowed_hosts: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, host: str, port: int, trainer: ServedTrainer, *, port_search: bool = False) -> None:
         if not 0 <= port <= 65535:
             raise ValueError(f"port {port} is not a port; allowed: 0 (any free one) to 65535")
         self.host = host
         self.port = port
+        self.trainer = trainer
         self._port_search = port_search and port != 0
-        hosts = {name.strip().lower() for name in (host, socket.gethostname(), *allowed_hosts)}
-        self._trainer = ServedTrainer(
-            snapshots=Snapshots(exposition),
-            status=status,
-            explain=explain,
-            cleanup_queue=cleanup_queue,
-            token=token,
-            allowed_hosts=frozenset(hosts - {""}) | known_names.allowed_hosts(),
-            rate=TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND),
-            waits=threading.Semaphore(CLEANUP_WAITS),
-            verifier=Verifier(),
-        )
         self._listener: EndpointServer | None = None
         self._thread: threading.Thread | None = None
         self._observed_at = time.monotonic()
         self._observing = threading.Lock()
         self._observations = 0
         self.on_observe: list[Callable[[], object]] = []
-
-    @property
-    def token(self) -> str | None:
-        """The bearer token of `POST /force_cleanup`; None refuses every cleanup. May change while serving."""
-        return self._trainer.token
-
-    @token.setter
-    def token(self, token: str | None) -> None:
-        self._trainer.token = token
 
     @property
     def url(self) -> str:
@@ -152,7 +104,7 @@ class Server:
             ports = [*range(self.port, min(65535, self.port + _PORTS_SEARCHED) + 1), 0]
         for port in ports:
             try:
-                return EndpointServer((self.host, port), self._trainer)
+                return EndpointServer((self.host, port), self.trainer)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise OSError(
@@ -176,9 +128,9 @@ class Server:
         with self._observing, suppress(CollectionStuck):
             for function in self.on_observe:
                 function()
-            status = self._trainer.status
+            status = self.trainer.status
             if status.observations == self._observations:  # nobody scraped since
-                status.observe(self._trainer.snapshots.take(OBSERVATION_SECONDS).families)
+                status.observe(self.trainer.snapshots.take(OBSERVATION_SECONDS).families)
             self._observations = status.observations
 
 

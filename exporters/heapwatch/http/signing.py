@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from heapwatch.http.addresses import DEFAULT_PORTS
 
 SCHEME = "Heapwatch-HMAC-SHA256"
 WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
 _MOST_NONCES = 8192
 MOST_FROM_ONE = 1024  # signatures that are remembered for one sender, where the sender is known
 _CREDENTIALS = re.compile(r"timestamp=([0-9]{1,12}), ?nonce=([0-9a-f]{32}), ?signature=([0-9a-f]{64})")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class NotSigned(Exception):
@@ -39,12 +42,23 @@ def authorization(
 ) -> str:
     """Return the value of the Authorization header for a request; the clock is in seconds since the epoch."""
     parts = urlsplit(url)
-    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     timestamp, nonce = str(int(clock())), secrets.token_hex(16)
     signature = _signature(
-        secret, method, _authority(parts.netloc, parts.scheme), path, timestamp, nonce, body
+        secret, method, _authority(parts.netloc, parts.scheme), target_of(parts), timestamp, nonce, body
     )
     return f"{SCHEME} timestamp={timestamp}, nonce={nonce}, signature={signature}"
+
+
+def signed_json(secret: str, url: str, document: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
+    """The body and the headers of a POST of this document that is signed with the secret."""
+    body = json.dumps(document).encode()
+    signature = authorization(secret, "POST", url, body)
+    return body, {"Content-Type": "application/json", "Authorization": signature}
+
+
+def target_of(parts: SplitResult) -> str:
+    """The path of a URL with its query, as the first line of a request has it."""
+    return f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
 
 
 def webhook_token(secret: str) -> str:
@@ -125,8 +139,7 @@ class Verifier:
                 self._nonces = {kept: entry for kept, entry in self._nonces.items() if entry[0] > now}
                 self._from = Counter(who for _, who in self._nonces.values())
             if len(self._nonces) >= _MOST_NONCES or self._from[sender] >= share:
-                most = min(share, _MOST_NONCES)
-                raise TooMany(f"more than {most} signed requests within {2 * WINDOW_SECONDS:.0f} s")
+                raise TooMany(f"more than {share} signed requests within {2 * WINDOW_SECONDS:.0f} s")
             # a request may be dated WINDOW_SECONDS ahead and is then valid for twice as long
             self._nonces[nonce] = (now + 2 * WINDOW_SECONDS + 1, sender)
             self._from[sender] += 1
@@ -142,4 +155,4 @@ def _signature(
 def _authority(netloc: str, scheme: str) -> str:
     """Host and port as a Host header has them, in lower case and without the scheme's own port."""
     host = netloc.rpartition("@")[2].strip().lower()
-    return host.removesuffix(f":{_DEFAULT_PORTS.get(scheme, '')}")
+    return host.removesuffix(f":{DEFAULT_PORTS.get(scheme, '')}")

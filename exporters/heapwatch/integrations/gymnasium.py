@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+def _has_world(env: Any) -> bool:
+    try:
+        return hasattr(env, "world")
+    except Exception:  # a property that can be read later, when the environment has been reset
+        return True
+
+
 class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Watches training from inside its environment: steps, episodes, and the bodies of a Box2D world.
 
@@ -39,12 +46,12 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
         # What `spec` says of this wrapper, which may be copied and printed: no watch, and no token.
         recorded: dict[str, Any] = {key: value for key, value in options.items() if key != "token"}
         RecordConstructorArgs.__init__(self, **recorded)
-        super().__init__(env)
+        gymnasium.Wrapper.__init__(self, env)
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
         self._session = Session(name, "gymnasium", watch, **options)
         self._session.begin()
         self._session.find_buffers(env.unwrapped)
-        if hasattr(env.unwrapped, "world"):
+        if _has_world(env.unwrapped):
             self._session.bodies(accessor(env.unwrapped, "world"))
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -82,13 +89,13 @@ class HeapwatchVectorWrapper(Adapter, VectorWrapper):
         name = env.spec.id if env.spec is not None else type(unwrapped).__name__
         # First of all: an object that was made in part is closed too.
         self._session = Session(name, "gymnasium", watch, **options)
-        super().__init__(env)
+        VectorWrapper.__init__(self, env)
         self._session.begin()
         inner = [one.unwrapped for one in getattr(unwrapped, "envs", ())]
         own = [] if isinstance(unwrapped, (SyncVectorEnv, AsyncVectorEnv)) else [unwrapped]
         for owner in (*own, *inner):
             self._session.find_buffers(owner)
-        if any(hasattr(one, "world") for one in inner):
+        if any(map(_has_world, inner)):
             readers = [accessor(one, "world") for one in inner]
             self._session.bodies(lambda: [read() for read in readers])
 

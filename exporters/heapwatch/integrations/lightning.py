@@ -2,8 +2,8 @@
 
 from lightning.pytorch.callbacks import Callback
 
-from heapwatch.integrations.lightning_hooks import LightningHooks
+from heapwatch.integrations.session import LightningHooks
 
 
 class HeapwatchCallback(LightningHooks, Callback):
-    """Watches `fit`; its arguments are those of `LightningHooks`."""
+    """Watches `fit`; its arguments are those of `session.Adapter`."""

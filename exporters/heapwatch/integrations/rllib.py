@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from heapwatch.integrations.session import Adapter, Options, Session, accessor
+from heapwatch.integrations.session import Adapter, Options, accessor
 
 
 class HeapwatchCallback(Adapter, RLlibCallback):
@@ -18,11 +18,11 @@ class HeapwatchCallback(Adapter, RLlibCallback):
     `heapwatch.integrations.session.Options`.
     """
 
+    _framework = "rllib"
     options: Options = {}  # noqa: RUF012 - a subclass replaces it, as RLlib's configuration classes do
 
     def __init__(self) -> None:
-        super().__init__()
-        self._session = Session("rllib", "rllib", None, **self.options)
+        super().__init__(**self.options)
         self._iterations = 0
 
     def on_algorithm_init(self, *, algorithm: Any, metrics_logger: Any = None, **kwargs: Any) -> None:

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
@@ -137,6 +137,12 @@ class Session:
         """Measure what `source` returns as `name`."""
         self._declare(lambda known, watch: known.declare(self, "size", name, source, watch.size))
 
+    def state_of(self, name: str, owner: Any) -> None:
+        """Measure the state dictionary of `owner` as `name.state_dict`, if it has one."""
+        state_dict = getattr(owner, "state_dict", None)
+        if state_dict is not None:
+            self.size(f"{name}.state_dict", state_dict)
+
     def buffer(self, name: str, source: Callable[[], Any]) -> None:
         """Measure the buffer that `source` returns as `name`."""
         self._declare(lambda known, watch: known.declare(self, "buffer", name, source, watch.buffer))
@@ -161,14 +167,77 @@ class Session:
 
 
 class Adapter:
-    """Part of each adapter: the watch of its session."""
+    """Part of each adapter: its session, and the watch of that.
 
-    _session: Session
+    Args:
+        watch: a running watch; by default one is started with training and stopped with it.
+        options: `name=` (by default that of the framework), `record=`, `port=` and the others of `Options`.
+
+    """
+
+    _framework: ClassVar[str]
+
+    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
+        super().__init__()
+        self._session = Session(self._framework, self._framework, watch, **options)
 
     @property
     def watch(self) -> Watch | None:
         """The watch; None before training begins and after it has ended."""
         return self._session.watch
+
+
+class LightningHooks(Adapter):
+    """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
+
+    Its arguments are those of `Adapter`.
+    """
+
+    _framework = "lightning"
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start watching what the module keeps."""
+        session = self._session
+        session.begin()
+        session.state_of("module", pl_module)
+        session.find_buffers(pl_module)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Measure the optimizers, which exist now."""
+        for index, optimizer in enumerate(trainer.optimizers):
+            self._session.state_of(f"optimizer{index or ''}", optimizer)
+        self._session.start_at("step", trainer.global_step)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """The phase `train` begins."""
+        self._session.phase("train")
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Count a step."""
+        self._session.count("step", trainer.global_step)
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """The phase `validate` begins."""
+        self._session.phase("validate")
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """The phase `train` continues."""
+        self._session.phase("train")
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Count an epoch."""
+        self._session.phase(None)
+        self._session.count("epoch", trainer.current_epoch + 1)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """Stop watching."""
+        self._session.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Stop watching a run that failed."""
+        self._session.end()
 
 
 def _log_once(logged: set[str], error: Exception) -> None:

@@ -9,7 +9,7 @@ from numpy import count_nonzero, ndarray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from heapwatch.integrations.session import Adapter, Options, Session, accessor
+from heapwatch.integrations.session import Adapter, Options, accessor
 from heapwatch.runtime.safe_point import SafePoint
 from heapwatch.watch import Watch
 
@@ -25,16 +25,13 @@ class HeapwatchCallback(Adapter, BaseCallback):
     """Watches a model while it learns: its replay or rollout buffer, its policy, its phases and episodes.
 
     Of phases that are shorter than a second, one is measured each second.
-
-    Args:
-        watch: a running watch; by default one is started with training and stopped with it.
-        options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
-
+    Its arguments are those of `session.Adapter`.
     """
 
+    _framework = "stable-baselines3"
+
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        super().__init__()
-        self._session = Session("stable-baselines3", "stable-baselines3", watch, **options)
+        super().__init__(watch, **options)
         self._safe_point: SafePoint | None = None
         self._counted_steps = self._counted_episodes = 0
         self._model_counts_episodes = False
@@ -48,10 +45,8 @@ class HeapwatchCallback(Adapter, BaseCallback):
         for name in ("replay_buffer", "rollout_buffer"):
             if getattr(model, name, None) is not None:
                 session.buffer(name, accessor(model, name))
-        session.size("policy.state_dict", model.policy.state_dict)
-        optimizer = getattr(model.policy, "optimizer", None)
-        if optimizer is not None:
-            session.size("optimizer.state_dict", optimizer.state_dict)
+        session.state_of("policy", model.policy)
+        session.state_of("optimizer", getattr(model.policy, "optimizer", None))
         self._safe_point = session.watch._exporter.safe_point if session.watch is not None else None
         # What the model counted before is no progress of this run.
         episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack

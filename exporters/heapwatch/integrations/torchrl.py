@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchrl.trainers import Trainer, TrainerHookBase
 
-from heapwatch.integrations.session import Adapter, Options, Session, accessor
-from heapwatch.watch import Watch
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from heapwatch.integrations.session import Adapter, accessor
 
 
 class HeapwatchHook(Adapter, TrainerHookBase):
     """Watches `trainer.train()`: its replay buffer, loss module and optimizer, collected frames, both phases.
 
-    Args:
-        watch: a running watch; by default one is started with training and stopped with it.
-        options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
-
+    Its arguments are those of `session.Adapter`.
     """
 
-    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = Session("torchrl", "torchrl", watch, **options)
-        self._trainer: Any = None
+    _framework = "torchrl"
+    _trainer: Any = None
 
     def register(self, trainer: Trainer, name: str = "heapwatch") -> None:
         """Hook into `trainer`."""
@@ -50,9 +42,8 @@ class HeapwatchHook(Adapter, TrainerHookBase):
             if getattr(owner, "replay_buffer", None) is not None:
                 session.buffer("replay_buffer", accessor(owner, "replay_buffer"))
                 break
-        session.size("loss_module.state_dict", trainer.loss_module.state_dict)
-        if trainer.optimizer is not None:
-            session.size("optimizer.state_dict", trainer.optimizer.state_dict)
+        session.state_of("loss_module", trainer.loss_module)  # which may be a plain function
+        session.state_of("optimizer", trainer.optimizer)
         session.start_at("step", trainer.collected_frames)
         session.phase("collect")
 

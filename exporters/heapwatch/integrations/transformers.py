@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from heapwatch.integrations.session import Adapter, Options, Session
-from heapwatch.watch import Watch
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from heapwatch.integrations.session import Adapter
 
 
 class HeapwatchCallback(Adapter, TrainerCallback):
     """Watches a `Trainer`: model, optimizer, logged history, steps and epochs, evaluation and saving.
 
-    Args:
-        watch: a running watch; by default one is started with training and stopped with it.
-        options: `name=`, `record=`, `port=` and the others of `heapwatch.integrations.session.Options`.
-
+    Its arguments are those of `session.Adapter`.
     """
 
-    def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
-        self._session = Session("transformers", "transformers", watch, **options)
+    _framework = "transformers"
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -32,8 +24,7 @@ class HeapwatchCallback(Adapter, TrainerCallback):
         session = self._session
         session.begin()
         for name in ("model", "optimizer"):
-            if kwargs.get(name) is not None:
-                session.size(f"{name}.state_dict", kwargs[name].state_dict)
+            session.state_of(name, kwargs.get(name))
         session.size("log_history", lambda: state.log_history)
         session.start_at("step", state.global_step)
 

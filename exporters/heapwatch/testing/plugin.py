@@ -76,7 +76,9 @@ def _check(
         return names
 
     check = GrowthCheck(
-        rounds=rounds or ROUNDS, allow=allow, roots=lambda: [Root("", "fixtures", read, namespace=True)]
+        rounds=ROUNDS if rounds is None else rounds,
+        allow=allow,
+        roots=lambda: [Root("", "fixtures", read, namespace=True)],
     )
     found = check.run(unit)
     if found:

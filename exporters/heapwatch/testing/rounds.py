@@ -12,24 +12,26 @@ import os
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
 
+from heapwatch.analysis.verdict import Word
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Candidate
+from heapwatch.explain.findings import OUTSIDE, size_text
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
+from heapwatch.explain.source.sites import Site
 from heapwatch.explain.tracing.python import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
-from heapwatch.measure.process.memory import malloc_bytes
+from heapwatch.measure.process.memory import malloc_bytes, memory_limit
 from heapwatch.measure.process.process_tree import descendants, private_bytes
-from heapwatch.testing.growing import Growing, growing_container, too_large, unreached_container
 
 T = TypeVar("T")
 
@@ -46,6 +48,42 @@ _READ_SECONDS = 10.0
 _MOST_WEIGHED = 20
 _WEIGH_SECONDS = 1.0  # for each; the test stands still meanwhile
 _EXPLAINS = 0.5  # least share of malloc's growth that a container has to hold to be its cause
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Something that grows with every round.
+
+    Attributes:
+        name: its path, or in words what it is.
+        about: what it holds, in words.
+        bytes: growth in a round; None if it cannot be measured.
+        items: growth in a round; None if items are not counted.
+        site: the line where it grows.
+        holders: what holds it, the nearest first.
+        remedy: what to do.
+        verdict: `leak`, or `will not fit` for a buffer that needs more memory than there is.
+
+    """
+
+    name: str
+    about: str
+    bytes: float | None
+    items: float | None = None
+    site: Site | None = None
+    holders: tuple[str, ...] = ()
+    remedy: str | None = None
+    verdict: Word = "leak"
+
+    def __str__(self) -> str:
+        facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
+        facts += [] if self.items is None else [f"{self.items:+,.3g} items"]
+        text = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} a round"
+        if self.site is not None:
+            text += f", filled at {self.site.file}:{self.site.line} in {self.site.function or '<module>'}"
+        elif self.holders:
+            text += f", held by {' < '.join(self.holders)}"
+        return f"{text}. Suggested: {self.remedy}." if self.remedy else f"{text}."
 
 
 class GrowthCheck:
@@ -153,7 +191,11 @@ class GrowthCheck:
         found += self._unexplained(explained)
         if not found and not bounded:  # a buffer that fills leaves pieces between its items
             found += self._kept()
-        return [one for one in found if not self._is_allowed(one.name)]
+        return [
+            one
+            for one in found
+            if not any(fnmatch.fnmatchcase(one.name, allowed) for allowed in self._patterns)
+        ]
 
     def _rising(self) -> list[KnownContainer]:
         known = list(self._inventory.known.values())
@@ -226,9 +268,6 @@ class GrowthCheck:
         size = rate * known.each_bytes if known.each_bytes else None
         return Growing(known.name, "instances", size, rate, holders=known.holders or ("nothing in Python",))
 
-    def _is_allowed(self, name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)
-
     def _traced(self, unit: Callable[[], object], found: list[Growing]) -> list[Growing]:
         """The findings, with lines that were not known from one more round under `tracemalloc`."""
         if tracemalloc.is_tracing():
@@ -285,7 +324,8 @@ class ProcessLevels:
         rates = []
         for series in (self._kept, self._private):
             rate = _rate(series, since)
-            if rate is None or min(_rises(series, since), default=0.0) <= 0:
+            levels = [bucket.last for bucket in series.since(since)]
+            if rate is None or min((after - before for before, after in pairwise(levels)), default=0.0) <= 0:
                 return None
             rates.append(rate)
         return min(rates)
@@ -302,6 +342,45 @@ class ProcessLevels:
         levels = [bucket.last for bucket in self._children.since(since)]
         added = bool(levels) and levels[-1] > min(levels)
         return added or self.native(since) is not None or self.kept(since) is not None
+
+
+def growing_container(candidate: Candidate) -> Growing:
+    """A container that grows, with its growth per round: the candidate's seconds are rounds."""
+    known = candidate.known
+    about = " of ".join(filter(None, (known.type_name, candidate.traits.item_type)))
+    size = candidate.bytes_per_minute / 60
+    return Growing(
+        known.path,
+        about,
+        size if size > 0 else None,
+        None if known.in_bytes else candidate.growth.per_second * known.multiplicity,
+        candidate.site,
+        candidate.holders,
+        candidate.remedy,
+    )
+
+
+def unreached_container(known: LongContainer) -> Growing:
+    """A container without a path; its holders are named instead."""
+    rate = known.items_per_minute / 60
+    size = None if known.bytes is None else rate * known.bytes / known.items
+    name = " < ".join(known.holders) or OUTSIDE
+    return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
+
+
+def too_large(candidate: Candidate) -> list[Growing]:
+    """A buffer that needs more memory than there is when it is full."""
+    limit = memory_limit()
+    full = _when_full(candidate)
+    if full is None or not 0 < limit < full:
+        return []
+    remedy = f"a smaller bound: full it needs {size_text(full)} of {size_text(limit)} of memory"
+    return [replace(growing_container(candidate), remedy=remedy, verdict="will not fit")]
+
+
+def _when_full(candidate: Candidate) -> float | None:
+    held, items = candidate.bytes, candidate.known.items.last
+    return held / items * candidate.capacity if held and items and candidate.capacity else None
 
 
 def _in_a_thread(work: Callable[[], T]) -> T:
@@ -321,8 +400,3 @@ def _ends_higher(level: LevelSeries, since: float) -> bool:
 def _rate(series: LevelSeries, since: float) -> float | None:
     growth = series.growth(since)
     return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None
-
-
-def _rises(series: LevelSeries, since: float) -> list[float]:
-    levels = [bucket.last for bucket in series.since(since)]
-    return [after - before for before, after in pairwise(levels)]

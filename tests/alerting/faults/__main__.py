@@ -5,14 +5,11 @@ All of them together are written to docs/faults.md.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import traceback
 from pathlib import Path
 
-from heapwatch_stack.binaries import find
-from heapwatch_stack.settings import Settings
 from tests.alerting.faults import (
     alertmanagers,
     clients,
@@ -24,7 +21,7 @@ from tests.alerting.faults import (
     prometheuses,
     trainers,
 )
-from tests.alerting.faults.stage import FAULTS, Outcome, stage
+from tests.alerting.faults.stage import FAULTS, Outcome, put_programs_on_path, stage
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "faults.md"
 SUITE = (crashes, trainers, alertmanagers, prometheuses, databases, clocks, clients, floods, out_of_memory)
@@ -53,9 +50,7 @@ def main(words: list[str]) -> int:
     if not chosen:
         print(f"no fault has one of {words} in its name; there are: {', '.join(FAULTS)}")
         return 2
-    found = find(Settings.from_environment(), print)
-    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
-    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
+    put_programs_on_path()
     failed = 0
     rows: list[str] = []
     begin = time.monotonic()

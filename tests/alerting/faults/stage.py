@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections import Counter
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from heapwatch_stack.binaries import find
+from heapwatch_stack.settings import Settings
 from tests.alerting.harness import Alertmanager, Prometheus, Receiver, Trainer
 
 
@@ -125,6 +128,13 @@ def fault(name: str, tries: int = 1) -> Callable[[Fault], Fault]:
         return function
 
     return add
+
+
+def put_programs_on_path() -> None:
+    """Prometheus and Alertmanager of the stack, which are downloaded where they are missing."""
+    found = find(Settings.from_environment(), print)
+    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 
 
 @contextmanager

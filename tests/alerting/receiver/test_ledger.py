@@ -9,9 +9,8 @@ from heapwatch_receiver.decide import Refuse
 from heapwatch_receiver.ledger import ActionRecord, TrainerKey
 from heapwatch_receiver.page import render
 from heapwatch_receiver.payload import Notification
-from heapwatch_receiver.schema import SCHEMA
 from heapwatch_receiver.settings import Settings
-from heapwatch_receiver.store import Store
+from heapwatch_receiver.store import SCHEMA, Store
 from tests.alerting.harness import alert, notification
 
 TRAINER = TrainerKey("trainer", "a:1")

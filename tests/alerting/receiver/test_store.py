@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,26 @@ def test_one_that_fails_does_not_fail_the_others(tmp_path):
     outcomes, written = with_store(tmp_path / "db", write)
     assert [type(outcome) for outcome in outcomes if outcome] == [ValueError]
     assert written == 99
+
+
+def test_what_a_cancelled_caller_asked_for_is_written_and_delays_nobody(tmp_path):
+    released = threading.Event()
+
+    def held(connection: sqlite3.Connection) -> None:
+        released.wait(10)
+        insert(1)(connection)
+
+    async def write(store: Store) -> int:
+        await store.run(table)
+        caller = asyncio.create_task(store.run(held))
+        await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        released.set()
+        await store.run(insert(2))
+        return await store.run(count)
+
+    assert with_store(tmp_path / "db", write) == 2
 
 
 def test_a_locked_database_is_unavailable_then_available(tmp_path, monkeypatch):

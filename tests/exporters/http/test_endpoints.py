@@ -12,7 +12,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from tests.exporters.http.trainer import GET_PATHS, TOKEN, status_of, wait_until
+from tests.exporters.http.trainer import GET_PATHS, TOKEN, status_of
+from tests.support.waiting import wait_for
 
 
 def test_metrics_as_text_and_as_openmetrics(shared):
@@ -128,7 +129,7 @@ def test_source_that_hangs_is_named_and_health_still_answers(impatient, trainer)
     trainer.exposition.hold.clear()
     with ThreadPoolExecutor() as pool:
         stuck = pool.submit(trainer.request, "GET", "/metrics")
-        wait_until(lambda: trainer.exposition.collections == 1)
+        wait_for(lambda: trainer.exposition.collections == 1)
         response, body = trainer.request("GET", "/metrics")
         assert response.status == 503
         assert "a collector has been running" in json.loads(body)["error"]

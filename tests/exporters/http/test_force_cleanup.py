@@ -9,14 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from heapwatch.http import signing
-from tests.exporters.http.trainer import TOKEN, Trainer, status_of, wait_until
+from tests.exporters.http.trainer import TOKEN, Trainer
+from tests.support.waiting import wait_for
 
 
 def test_cleanup_runs_at_the_safe_point_and_answers_what_it_did(trainer):
     trainer.queue.register(lambda action: {"bodies": 3})
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(trainer.cleanup, {"action": "regular", "reason": "a test", "request_id": "one"})
-        wait_until(trainer.queue.pending)
+        wait_for(trainer.queue.pending)
         trainer.queue.run_pending()
         response, document = answer.result()
     assert response.status == 200
@@ -39,13 +40,12 @@ def test_cleanup_without_a_safe_point_is_pending(trainer):
 
 
 def test_cleanup_needs_no_body(trainer):
-    answer = trainer.raw(
-        f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-        "Content-Length: 27\r\nContent-Type: application/json\r\n\r\n".encode()
-        + b'{"timeout_seconds": 0.0001}'
-    )
-    assert status_of(answer) == 202
-    trainer.queue.run_pending()
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(trainer.request, "POST", "/force_cleanup", Authorization=f"Bearer {TOKEN}")
+        wait_for(trainer.queue.pending)
+        trainer.queue.run_pending()
+        response, body = answer.result()
+    assert (response.status, json.loads(body)["action"]) == (200, "emergency")
 
 
 def test_cleanup_guards(trainer):
@@ -134,7 +134,7 @@ def test_waiting_cleanups_leave_connections_to_the_scrapes(trainer):
             pool.submit(trainer.cleanup, {"request_id": "one", "timeout_seconds": 30}) for _ in range(10)
         ]
         # Eight may wait. The other two are answered at once: it is pending.
-        wait_until(lambda: sum(answer.done() for answer in waiting) == 2)
+        wait_for(lambda: sum(answer.done() for answer in waiting) == 2)
         assert {answer.result()[0].status for answer in waiting if answer.done()} == {202}
         trainer.queue.run_pending()
         assert sorted(answer.result()[0].status for answer in waiting) == [200] * 8 + [202] * 2

@@ -30,33 +30,25 @@ def refused(status: HTTPStatus, call, *arguments) -> Refusal:
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:7777", "127.0.0.1:7777", "[::1]:7777", "trainer-3", "trainer-3:80"]
 )
-def test_host_of_loopback_or_an_allowed_name_passes(host):
+def test_host_of_loopback_or_an_allowed_name_passes_and_none_does(host):
     guards.check_host(headers(Host=host), {"trainer-3"})
-
-
-def test_host_may_be_missing():
     guards.check_host(headers(), ())
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:7777", "10.0.0.1", "127.0.0.2"])
 def test_host_of_anybody_else_is_refused(host):
-    assert (
-        "HEAPWATCH_ALLOWED_HOSTS"
-        in refused(HTTPStatus.FORBIDDEN, guards.check_host, headers(Host=host), ()).detail
-    )
+    refusal = refused(HTTPStatus.FORBIDDEN, guards.check_host, headers(Host=host), ())
+    assert "HEAPWATCH_ALLOWED_HOSTS" in refusal.detail
 
 
 @pytest.mark.parametrize(
     "host", ["", "user@localhost", "localhost:port", "localhost/x", "[::1", "a b:c:d", ":80"]
 )
-def test_host_that_is_none_is_a_bad_request(host):
+def test_host_that_is_none_or_one_of_two_is_a_bad_request(host):
     refused(HTTPStatus.BAD_REQUEST, guards.check_host, headers(Host=host), {"trainer-3"})
-
-
-def test_two_hosts_are_a_bad_request():
-    message = headers(Host="localhost")
-    message["Host"] = "evil.example"
-    refused(HTTPStatus.BAD_REQUEST, guards.check_host, message, ())
+    two = headers(Host="localhost")
+    two["Host"] = host
+    refused(HTTPStatus.BAD_REQUEST, guards.check_host, two, ())
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site", "nonsense", ""])
@@ -190,20 +182,14 @@ def test_bucket_allows_a_burst_then_its_rate():
     ],
 )
 def test_body_that_cannot_be_read_is_refused(fields, status):
-    message = Message()
-    for name, value in fields.items():
-        message[name] = value
-    refused(HTTPStatus(status), guards.body_length, message)
+    refused(HTTPStatus(status), guards.body_length, headers(**fields))
 
 
 def test_body_length():
     assert guards.body_length(headers()) == 0
-    assert guards.body_length(headers(Content_Length="007", Content_Type=f"{JSON}; charset=utf-8")) == 7
+    message = headers(Content_Length="007", Content_Type=f"{JSON}; charset=utf-8")
+    assert guards.body_length(message) == 7
     assert guards.body_length(headers(Content_Length="0")) == 0
-
-
-def test_two_different_lengths_are_refused():
-    message = headers(Content_Length="2", Content_Type=JSON)
     message["Content-Length"] = "3"
     refused(HTTPStatus.BAD_REQUEST, guards.body_length, message)
 

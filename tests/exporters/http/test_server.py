@@ -11,9 +11,12 @@ import time
 import pytest
 
 from heapwatch.http import connections
+from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.server import PortTaken, Server
 from heapwatch.http.status import Status
-from tests.exporters.http.trainer import Exposition, Trainer, can_listen, wait_until
+from heapwatch.runtime.exposition import Snapshots
+from tests.exporters.http.trainer import Exposition, Trainer, can_listen
+from tests.support.waiting import wait_for
 
 
 def test_stop_frees_the_port_and_start_serves_again(trainer):
@@ -32,10 +35,10 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
     monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.05)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.05)
     trainer.request("GET", "/healthz")  # the thread that sleeps for longer wakes up
-    wait_until(lambda: trainer.exposition.collections >= 3)
+    wait_for(lambda: trainer.exposition.collections >= 3)
     trainer.exposition.hold.clear()  # a source that hangs keeps the observer, not the server
     collections = trainer.exposition.collections
-    wait_until(lambda: trainer.exposition.collections > collections)
+    wait_for(lambda: trainer.exposition.collections > collections)
     assert trainer.request("GET", "/nothing")[0].status == 404
 
 
@@ -53,7 +56,7 @@ def test_a_scrape_is_an_observation(trainer):
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
     visits = []
     trainer.server._listener.service_actions = lambda: visits.append(time.monotonic())
-    time.sleep(2)
+    time.sleep(1.2)  # while a connection is open, it wakes up twice a second
     assert len(visits) <= 1
     began = time.monotonic()
     trainer.server.stop()
@@ -65,7 +68,7 @@ def test_no_thread_outlives_stop():
     running = Trainer()
     running.request("GET", "/metrics")
     running.server.stop()
-    wait_until(lambda: set(threading.enumerate()) <= before)
+    wait_for(lambda: set(threading.enumerate()) <= before)
 
 
 def test_taken_port_names_its_owner(trainer):
@@ -98,8 +101,7 @@ def test_host_that_is_not_ours_is_named():
 
 
 def server_at(port, host="127.0.0.1", **options):
-    given = {"exposition": Exposition(), "cleanup_queue": None, "status": Status(), "token": None}
-    return Server(host, port, **given, **options).start()
+    return Server(host, port, ServedTrainer(Snapshots(Exposition()), Status()), **options).start()
 
 
 def test_forked_child_neither_serves_nor_holds_the_port(trainer):

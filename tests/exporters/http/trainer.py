@@ -10,9 +10,11 @@ import time
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.exposition import Snapshots
 
 TOKEN = "correct-horse"
 GET_PATHS = ["/", "/metrics", "/performance_status", "/explain", "/healthz", "/readyz"]
@@ -44,21 +46,21 @@ class Exposition:
 class Trainer:
     """A server with its exposition and a real cleanup queue that a test may run."""
 
-    def __init__(self, **options):
+    def __init__(self, token=TOKEN):
         self.exposition = Exposition()
         self.queue = CleanupQueue(
             measure=lambda: {"resident_memory_bytes": 7},
             wake=lambda: None,
             seconds_since_safe_point=lambda: 12.5,
         )
-        settings = {
-            "exposition": self.exposition,
-            "cleanup_queue": self.queue,
-            "status": Status(last_cleanup=lambda: self.queue.last),
-            "explain": lambda: {"verdict": "healthy"},
-            "token": TOKEN,
-        }
-        self.server = Server("127.0.0.1", 0, **settings | options).start()
+        served = ServedTrainer(
+            Snapshots(self.exposition),
+            Status(last_cleanup=lambda: self.queue.last),
+            lambda: {"verdict": "healthy"},
+            self.queue,
+            token,
+        )
+        self.server = Server("127.0.0.1", 0, served).start()
 
     def request(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
@@ -101,10 +103,3 @@ def can_listen(port):
 
 def status_of(answer):
     return int(answer.split(b" ", 2)[1])
-
-
-def wait_until(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.01)

@@ -9,7 +9,7 @@ WRAPPED = partial(HeapwatchWrapper, port=0)
 
 
 def test_the_bodies_of_a_box2d_world_that_is_remade_at_every_reset(exposed):
-    env = HeapwatchWrapper(gymnasium.make("BipedalWalker-v3"), port=0)
+    env = HeapwatchWrapper(gymnasium.make("BipedalWalker-v3", max_episode_steps=20), port=0)
     env.reset(seed=0)
     for _ in range(2):
         ended = False
@@ -35,6 +35,30 @@ def test_an_environment_without_a_world_is_watched_too(exposed):
     env.close()
     assert exposed[-1].value("trainer_progress_total", unit="step") == 1
     assert exposed[-1].by("trainer_bodies", "type") == {}
+
+
+def test_a_world_that_cannot_be_read_before_the_first_reset_does_not_stop_training(exposed):
+    class Simulation(gymnasium.Env):
+        observation_space = action_space = gymnasium.spaces.Discrete(1)
+        begun = False
+
+        @property
+        def world(self):
+            if not self.begun:
+                raise RuntimeError("reset() comes first")
+
+        def reset(self, **options):
+            self.begun = True
+            return 0, {}
+
+        def step(self, action):
+            return 0, 0.0, False, False, {}
+
+    env = HeapwatchWrapper(Simulation(), port=0)
+    env.reset()
+    env.step(0)
+    env.close()
+    assert exposed[-1].value("trainer_progress_total", unit="step") == 1
 
 
 def test_environments_of_one_process_share_a_watch(exposed):

@@ -7,17 +7,15 @@ import json
 import os
 import re
 import threading
-import time
 import urllib.request
 
 import numpy as np
 import pytest
 
 from heapwatch.integrations import ray as actors
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
-
-PATIENCE_SECONDS = 60
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,14 +53,6 @@ def series_of_actors(folder):
         except OSError:
             continue
     return found
-
-
-def wait_for(found):
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not (result := found()):
-        assert time.monotonic() < until, "nothing came"
-        time.sleep(0.2)
-    return result
 
 
 def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):

@@ -48,6 +48,15 @@ def test_a_session_counts_from_where_the_run_started(exposed):
     assert session.watch is None
 
 
+def test_what_has_no_state_dictionary_is_not_measured_and_does_not_stop_training(exposed):
+    session = Session("t", "test", None, port=0)
+    session.begin()
+    session.state_of("loss_module", lambda batch: batch)
+    session.state_of("optimizer", None)
+    session.end()
+    assert exposed[-1].by("trainer_object_size_bytes", "object") == {}
+
+
 def test_a_given_watch_is_used_and_left_running():
     with heapwatch.start("given", port=0) as watch:
         session = Session("t", "test", watch)

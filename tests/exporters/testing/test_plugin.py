@@ -48,6 +48,10 @@ def test_failing_by_itself():
 @pytest.mark.no_leak(rounds=3)
 def test_too_short():
     pass
+
+@pytest.mark.no_leak(rounds=0)
+def test_of_no_rounds():
+    pass
 """
 MARKED = """
 import pytest
@@ -74,7 +78,7 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     done = ran(project, TRAINER + USES)
-    done.assert_outcomes(failed=4, passed=3)  # what is allowed passes: a path, several paths, bytes a round
+    done.assert_outcomes(failed=5, passed=3)  # what is allowed passes: a path, several paths, bytes a round
     done.stdout.fnmatch_lines(
         [
             "*leak: something grows with every one of 24 rounds:*",
@@ -83,6 +87,7 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
             "*trainer.history *",
             "*assert 1 == 2*",
             "*cannot be judged in 3 rounds*",
+            "*cannot be judged in 0 rounds*",
         ]
     )
     file = f"{project.path.name.rstrip('0123456789')}.py"

@@ -1,13 +1,16 @@
-"""An HTTP protocol for uvicorn with limits on slow, idle and many clients, which uvicorn lacks."""
+"""What uvicorn lacks: limits on slow, idle and many clients, and a check of the host that they ask for."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from heapwatch.http.addresses import REFUSAL, is_known
 
 _MAX_HEAD_BYTES = 64 << 10
 _ANSWER_SECONDS = 60.0  # for a client to read its answer
@@ -15,17 +18,21 @@ _ANSWER_SECONDS = 60.0  # for a client to read its answer
 # browsers behind it.
 MAX_CONNECTIONS = 512
 MAX_FROM_ONE = 128
+_FOREIGN = "requests of another origin are refused (Origin)"
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+_App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 
 @dataclass
-class Connections:
-    """What all connections of one server may do together.
+class _Connections:
+    """All connections of one server.
 
     Attributes:
         request_timeout: seconds in which a request must be complete.
         max_waiting: number of connections with an incomplete request.
-        max_connections: number of connections.
-        max_from_one: number of connections from one address.
         waiting: those with an incomplete request, longest first.
         idle: those without a request, longest first, by address.
         counts: number of connections by address.
@@ -34,8 +41,6 @@ class Connections:
 
     request_timeout: float
     max_waiting: int
-    max_connections: int = MAX_CONNECTIONS
-    max_from_one: int = MAX_FROM_ONE
     waiting: dict[_GuardedProtocol, None] = field(default_factory=dict)
     idle: defaultdict[str, dict[_GuardedProtocol, None]] = field(default_factory=lambda: defaultdict(dict))
     counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -43,9 +48,9 @@ class Connections:
     def admit(self, new: _GuardedProtocol, peer: str) -> None:
         """Count a new connection; the one that has been idle for longest makes room for it, else it ends."""
         self.counts[peer] += 1
-        if self.counts[peer] > self.max_from_one:
+        if self.counts[peer] > MAX_FROM_ONE:
             next(iter(self.idle[peer]), new).abort()
-        elif sum(self.counts.values()) > self.max_connections:
+        elif sum(self.counts.values()) > MAX_CONNECTIONS:
             longest: dict[_GuardedProtocol, None] = max(self.idle.values(), key=len, default={})
             next(iter(longest), new).abort()
 
@@ -66,7 +71,7 @@ class Connections:
 class _GuardedProtocol(HttpToolsProtocol):
     """One connection. `guarded` makes the class that knows the others."""
 
-    shared: Connections
+    shared: _Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -145,15 +150,56 @@ class _GuardedProtocol(HttpToolsProtocol):
             self.shared.forget(self, self._peer)
 
 
-def guarded(connections: Connections) -> type[asyncio.Protocol]:
+def guarded(request_timeout: float, max_waiting: int) -> type[asyncio.Protocol]:
     """A protocol class for one server that closes slow, idle and surplus connections.
 
     A connection is closed if
-    - its request is not complete in time, counted from the connection for the first;
+    - its request is not complete in `request_timeout` seconds, counted from the connection for the first;
     - the head of its request is over 64 KiB;
     - its answer is not read within a minute;
-    - too many connections have an incomplete request: the one that has waited longest;
+    - over `max_waiting` connections have an incomplete request: the one that has waited longest;
     - there are too many connections, in all or from one address: the one that has been idle for longest, or
       the new one if none is idle.
     """
-    return type("GuardedProtocol", (_GuardedProtocol,), {"shared": connections})
+    shared = _Connections(request_timeout, max_waiting)
+    return type("GuardedProtocol", (_GuardedProtocol,), {"shared": shared})
+
+
+class KnownNames:
+    """ASGI middleware: answers 421 to requests for another host, and closes such web sockets.
+
+    With `same_origin` also 403 to requests that a page of another origin makes.
+    """
+
+    def __init__(self, app: _App, names: frozenset[str], *, same_origin: bool = False) -> None:
+        self._app = app
+        self._names = names
+        self._same_origin = same_origin
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Pass on requests for this machine."""
+        refused = self._refused(scope) if scope["type"] in ("http", "websocket") else None
+        if refused is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            status, reason = refused
+            body = b'{"error":"' + reason.encode() + b'"}'
+            length = str(len(body)).encode()
+            headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+    def _refused(self, scope: _Message) -> tuple[int, str] | None:
+        hosts, origins = (_values(scope, name) for name in (b"host", b"origin"))
+        if len(hosts) != 1 or not is_known(hosts[0], self._names):
+            return 421, REFUSAL
+        if self._same_origin and any(origin.partition("://")[2] != hosts[0] for origin in origins):
+            return 403, _FOREIGN
+        return None
+
+
+def _values(scope: _Message, header: bytes) -> list[str]:
+    return [value.decode("latin-1").strip().lower() for name, value in scope["headers"] if name == header]

@@ -1,4 +1,4 @@
-"""Which user of this machine is at the other end of a connection, listening or sending."""
+"""The names of this machine, and which of its users is at the other end of a connection."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+REFUSAL = "not a name of this machine; if it should be, name it in HEAPWATCH_ALLOWED_HOSTS"
+_ANY_ADDRESS = "*"
 _LISTEN = "0A"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _ROOT = 0
 
 # Kernel interface: sock_diag(7).
@@ -37,6 +41,42 @@ class ForeignListener(Exception):
     """Another user's process listens on the port of a trainer of this user."""
 
 
+def allowed_hosts(environ: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """The hosts in HEAPWATCH_ALLOWED_HOSTS, some with a port."""
+    given = environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
+    return frozenset(name.strip() for name in given) - {""}
+
+
+def without_port(authority: str) -> str:
+    """The host of `host[:port]`, of `[v6][:port]` or of an IPv6 address alone."""
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0]
+    return authority if authority.count(":") > 1 else authority.partition(":")[0]
+
+
+def known_names(bind: str, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Host names that a service which listens on `bind` accepts, with those of HEAPWATCH_ALLOWED_HOSTS.
+
+    This is against DNS rebinding: the owner of a web page can make its name resolve to this machine; the
+    browser then treats the service as part of the page. IP addresses cannot be misused so, and are accepted
+    if the service listens on more than loopback.
+    """
+    names = {*LOOPBACK, *map(without_port, allowed_hosts(environ))} - {_ANY_ADDRESS}
+    if bind not in LOOPBACK:
+        names |= {bind.lower(), socket.gethostname().lower(), _ANY_ADDRESS}
+    return frozenset(names - {""})
+
+
+def is_known(authority: str, names: frozenset[str]) -> bool:
+    """Whether a Host header, `host[:port]`, names this machine."""
+    host = without_port(authority.strip().lower())
+    if host in names - {_ANY_ADDRESS}:
+        return True
+    with suppress(ValueError):
+        return _ANY_ADDRESS in names and bool(ipaddress.ip_address(host))
+    return False
+
+
 def check_owner(url: str, *, tables: Path = Path("/proc/net")) -> None:
     """Return unless another user listens on the port of this machine that `url` names.
 
@@ -53,7 +93,7 @@ def check_owner(url: str, *, tables: Path = Path("/proc/net")) -> None:
     """
     me = os.geteuid() if hasattr(os, "geteuid") else _ROOT
     parts = urlsplit(url)
-    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme)
     if me == _ROOT or port is None:
         return
     for address in _own_addresses(parts.hostname or ""):
