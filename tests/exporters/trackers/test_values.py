@@ -1,7 +1,7 @@
 import pytest
 
 from heapwatch.recording.points import Buffer, Point
-from heapwatch.trackers.values import CycleLogger
+from heapwatch.trackers import CycleLogger
 
 
 @pytest.fixture
