@@ -9,7 +9,7 @@ import re
 import pytest
 
 import heapwatch
-from heapwatch.cli.top_source import (
+from heapwatch.cli.top import (
     Entered,
     Path,
     Served,
@@ -243,7 +243,7 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         assert seen.memory["in use"] > 1e6
         assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
         monkeypatch.setattr(
-            "heapwatch.cli.top_source.explanation_of", lambda _: (_ for _ in ()).throw(ValueError("no"))
+            "heapwatch.cli.top.explanation_of", lambda _: (_ for _ in ()).throw(ValueError("no"))
         )
         assert snapshot_of(watch.server.url.rstrip("/")).problem == "no"
     assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
