@@ -30,7 +30,7 @@ from heapwatch.explain.schedule import LogLimit
 from heapwatch.explain.source.sites import Site
 from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.points import Point
-from heapwatch.recording.recorder import Recorder
+from heapwatch.recording.file import Recorder
 from heapwatch.runtime.plain_text import say
 from heapwatch_dashboards.colors import CODES
 from tests.exporters.explain.test_attribution import candidate, curve, judged

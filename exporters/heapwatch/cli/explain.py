@@ -26,7 +26,7 @@ from heapwatch.explain.findings import Explanation, foremost, headline, narrativ
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
-from heapwatch.recording.reader import NoRecording, read_explanation
+from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
 _DEFAULT_SECONDS = 300.0

@@ -15,7 +15,7 @@ from heapwatch.analysis.verdict import exit_code
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
 from heapwatch.recording.points import Run
-from heapwatch.recording.reader import NoRecording, read_recording
+from heapwatch.recording.file import NoRecording, read_recording
 from heapwatch.report.document import as_markdown, as_text, headline, sections, title
 from heapwatch.report.findings import Report, analyse
 from heapwatch.report.page import as_html

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch.cli.main import main
-from heapwatch.recording.recorder import Recorder
+from heapwatch.recording.file import Recorder
 from tests.exporters.report.runs import generations
 
 

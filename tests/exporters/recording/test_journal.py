@@ -13,7 +13,7 @@ import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.journal import Journal
-from heapwatch.recording.reader import read_recording
+from heapwatch.recording.file import read_recording
 from heapwatch.runtime.failures import Failures
 
 

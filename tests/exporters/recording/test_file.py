@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heapwatch.recording.points import Point, from_json, to_json
-from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
-from heapwatch.recording.recorder import EARLIER_RUNS, Recorder, Thinning
+from heapwatch.recording.file import NoRecording, read_explanation, read_recording
+from heapwatch.recording.file import EARLIER_RUNS, Recorder, Thinning
 from tests.exporters.report.runs import filled, generations
 
 RUN = generations(
@@ -204,7 +204,7 @@ def test_a_killed_trainer_leaves_what_it_had_recorded(path):
         import os, signal, sys, time
         from pathlib import Path
         import heapwatch
-        from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
+        from heapwatch.recording.file import NoRecording, read_explanation, read_recording
         watch = heapwatch.start("erl", port=0, record=sys.argv[1])
         for generation in range(3):
             with watch.phase("evaluate"):
@@ -299,7 +299,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_file_of_very_many_samples_is_thinned_or_cut(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("heapwatch.recording.reader._MOST_POINTS", 1000)
+    monkeypatch.setattr("heapwatch.recording.file._MOST_POINTS", 1000)
     line, note = BOMBS[name]
     run = read_recording(packed(tmp_path / "bomb.gz", line, 20_000))
     assert 100 < len(run.points) <= 1001
@@ -307,14 +307,14 @@ def test_a_file_of_very_many_samples_is_thinned_or_cut(tmp_path, monkeypatch, na
 
 
 def test_a_file_of_long_samples_is_thinned_by_its_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("heapwatch.recording.reader._MOST_KEPT_BYTES", 100_000)
+    monkeypatch.setattr("heapwatch.recording.file._MOST_KEPT_BYTES", 100_000)
     run = read_recording(packed(tmp_path / "bomb.gz", SAMPLE, 20_000))
     assert 500 < len(run.points) <= 100_000 / len(SAMPLE) + 1
 
 
 @pytest.mark.parametrize("line", [b"0" * 1000, SAMPLE, b"\0" * 1000])
 def test_a_file_that_unpacks_to_very_much_is_read_in_part(tmp_path, monkeypatch, line):
-    monkeypatch.setattr("heapwatch.recording.reader._MOST_BYTES", 100_000)
+    monkeypatch.setattr("heapwatch.recording.file._MOST_BYTES", 100_000)
     path = packed(tmp_path / "bomb.gz", line, 20_000)
     try:
         notes = "; ".join(read_recording(path).notes)
