@@ -54,7 +54,6 @@ TESTED_BY = {
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",
     "tests/exporters/recording/test_file.py": f"{LIBRARY}/recording: points",
-    "tests/exporters/report/test_formats.py": f"{LIBRARY}/report: page",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
     "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds growing",

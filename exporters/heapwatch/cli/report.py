@@ -14,11 +14,10 @@ from typing import Any
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url
-from heapwatch.recording.points import Run
 from heapwatch.recording.file import NoRecording, read_recording
-from heapwatch.report.document import as_markdown, as_text, headline, sections, title
+from heapwatch.recording.points import Run
+from heapwatch.report.document import as_html, as_markdown, as_text, headline, sections, title
 from heapwatch.report.findings import Report, analyse
-from heapwatch.report.page import as_html
 from heapwatch.report.prometheus import read_prometheus
 from heapwatch.runtime.own_files import UnusableFile, open_own
 from heapwatch.runtime.plain_text import json_text, plain, say

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.recording.file import Thinning
+from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.plain_text import Block

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from heapwatch.cli.main import main
 from heapwatch.cli.explain import Child, with_workers
+from heapwatch.cli.main import main
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, Finding

@@ -12,9 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heapwatch.recording.file import (
+    EARLIER_RUNS,
+    NoRecording,
+    Recorder,
+    Thinning,
+    read_explanation,
+    read_recording,
+)
 from heapwatch.recording.points import Point, from_json, to_json
-from heapwatch.recording.file import NoRecording, read_explanation, read_recording
-from heapwatch.recording.file import EARLIER_RUNS, Recorder, Thinning
 from tests.exporters.report.runs import filled, generations
 
 RUN = generations(

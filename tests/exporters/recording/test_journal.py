@@ -12,8 +12,8 @@ import pytest
 import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.measure.objects.instances import Census
-from heapwatch.recording.journal import Journal
 from heapwatch.recording.file import read_recording
+from heapwatch.recording.journal import Journal
 from heapwatch.runtime.failures import Failures
 
 

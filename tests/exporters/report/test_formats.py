@@ -3,9 +3,8 @@ from html.parser import HTMLParser
 
 from heapwatch.cli.report import print_in_colours
 from heapwatch.recording.points import Point, Run
-from heapwatch.report.document import as_markdown, as_text
+from heapwatch.report.document import as_html, as_markdown, as_text, line_plot, ticks
 from heapwatch.report.findings import analyse
-from heapwatch.report.page import as_html, line_plot, ticks
 from tests.exporters.report.runs import filled, generations
 
 REPORT = analyse(
