@@ -38,7 +38,6 @@ TESTED_BY = {
     "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process timeline",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
-    "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: ps",
     "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen",

@@ -1,6 +1,24 @@
 """The `heapwatch` command."""
 
+import argparse
+import math
 import sys
+from collections.abc import Callable
 
 if sys.platform == "win32":
     raise SystemExit("heapwatch runs on Linux and macOS; on Windows it runs in WSL 2")
+
+
+def above_zero(what: str = "a number", most: float = math.inf) -> Callable[[str], float]:
+    """The type of an option: a number above 0 and below `most`; `what` is its name in an error."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what} above 0")
+        return value
+
+    return read

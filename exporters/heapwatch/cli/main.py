@@ -17,8 +17,9 @@ USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 _MODULES = {
     **{
         verb: f"heapwatch.cli.{verb}"
-        for verb in ("run", "explain", "top", "ps", "monitor", "cleanup", "report", "doctor")
+        for verb in ("run", "explain", "top", "monitor", "cleanup", "report", "doctor")
     },
+    "ps": "heapwatch.cli.sources",
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(
         ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from heapwatch.analysis.limits import BODIES, MEMORY
+from heapwatch.cli import above_zero
 from heapwatch.cli.cleanup import Cleaner, find_token_of_user
 from heapwatch.cli.reporter import Message, Reporter, Thresholds
 from heapwatch.cli.sources import (
@@ -84,17 +84,21 @@ def add_parser(commands: Any) -> None:
     )
     how = parser.add_argument_group("sampling")
     how.add_argument(
-        "--interval", type=positive, default=20.0, metavar="S", help="seconds between samples (%(default)g)"
+        "--interval",
+        type=above_zero(),
+        default=20.0,
+        metavar="S",
+        help="seconds between samples (%(default)g)",
     )
     how.add_argument("--count", type=_count, metavar="N", help="end after N samples")
     how.add_argument(
         "--auto-cleanup", action="store_true", help="request an emergency cleanup when a level is critical"
     )
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--memory-warning", type=positive, metavar="MB", help="of the trainer's process")
-    limits.add_argument("--memory-critical", type=positive, metavar="MB")
-    limits.add_argument("--bodies-warning", type=positive, metavar="N", help="of all types together")
-    limits.add_argument("--bodies-critical", type=positive, metavar="N")
+    limits.add_argument("--memory-warning", type=above_zero(), metavar="MB", help="of the trainer's process")
+    limits.add_argument("--memory-critical", type=above_zero(), metavar="MB")
+    limits.add_argument("--bodies-warning", type=above_zero(), metavar="N", help="of all types together")
+    limits.add_argument("--bodies-critical", type=above_zero(), metavar="N")
     limits.add_argument(
         "--aggressive-thresholds",
         action="store_true",
@@ -118,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def print_lines(urls: Sequence[str], interval: float) -> int:
     """Watch these trainers by their own limits until interrupted; return the exit code of the last sample."""
-    return _watch(Monitor(TrainerSource(urls), Thresholds(None, {}), interval=interval), interval, None)
+    return _watch(Monitor(TrainerSource(urls), Thresholds(), interval=interval), interval, None)
 
 
 def _watch(monitor: Monitor, interval: float, count: int | None) -> int:
@@ -237,22 +241,6 @@ def _thresholds(arguments: argparse.Namespace) -> Thresholds:
         if None not in limits.values() and limits["warning"] >= limits["critical"]:
             raise UsageError(f"--{name}-warning must be below --{name}-critical")
     return Thresholds("walker-aggressive" if arguments.aggressive_thresholds else None, given)
-
-
-def positive(text: str) -> float:
-    """A number of a command line.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not above 0.
-
-    """
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value
 
 
 def _count(text: str) -> int:

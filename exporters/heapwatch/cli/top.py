@@ -17,10 +17,11 @@ import psutil
 
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach, name_of, process_of
-from heapwatch.cli import monitor
+from heapwatch.cli import above_zero, monitor
 from heapwatch.cli.explain import begin_explaining
 from heapwatch.cli.sources import (
     AT_ONCE,
+    aligned,
     mapping,
     none_registered,
     number,
@@ -85,7 +86,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--interval",
-        type=monitor.positive,
+        type=above_zero(),
         default=2.0,
         metavar="S",
         help="seconds between updates (%(default)g)",
@@ -378,9 +379,8 @@ def printed(found: Iterable[Snapshot]) -> list[str]:
         if one.problem:
             continue
         lines += [f"  memory: {memory_text(one)}"] if one.memory else []
-        table = [COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])] if one.paths else []
-        widths = [max(len(row[at]) for row in table) for at in range(len(COLUMNS))] if table else []
-        lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+        if one.paths:
+            lines += [f"  {row}" for row in aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
     return lines
 
 

@@ -143,7 +143,7 @@ def test_an_unknown_verb_is_one_line_with_the_nearest(verb, said, run):
 def test_ps_says_what_a_trainer_does_and_what_leaks_most(monkeypatch, run):
     sample = Sample("127.0.0.1:7777", 0.0, Readings(text_string_to_metric_families(GROWING)))
     down = Sample("127.0.0.1:7778", 0.0, problem="it does not answer")
-    monkeypatch.setattr("heapwatch.cli.ps.TrainerSource.samples", lambda _: [sample, down])
+    monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: [sample, down])
     code, printed, _ = run("ps")
     assert code == 0
     _, ppo, other = printed.splitlines()
@@ -168,7 +168,9 @@ trainer_process_resident_memory_bytes{role="worker"} 4.5e9
 trainer_process_unique_memory_bytes{role="worker"} 2e7
 """
     readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
-    monkeypatch.setattr("heapwatch.cli.ps.TrainerSource.samples", lambda _: [Sample("a:1", 0.0, readings)])
+    monkeypatch.setattr(
+        "heapwatch.cli.sources.TrainerSource.samples", lambda _: [Sample("a:1", 0.0, readings)]
+    )
     assert json.loads(run("ps", "--json")[1])[0]["memory_bytes"] == 5.2e8
     point = point_of(readings, time=0.0, event="sample")
     assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)

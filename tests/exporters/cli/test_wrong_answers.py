@@ -6,12 +6,12 @@ import time
 import pytest
 
 from heapwatch.cli.monitor import Monitor
+from heapwatch.cli.report import read_prometheus
 from heapwatch.cli.reporter import Thresholds
 from heapwatch.cli.sources import PrometheusSource, TrainerSource
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.source.sites import Site
-from heapwatch.report.prometheus import read_prometheus
 from tests.exporters.cli.wrong_answers import answering
 
 HEALTHY = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
@@ -59,7 +59,7 @@ def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeyp
             assert reported == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
             assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in server.seen)
-        monkeypatch.setattr("heapwatch.cli.ps.registered_trainers", lambda: [server.url, healthy.url])
+        monkeypatch.setattr("heapwatch.cli.sources.registered_trainers", lambda: [server.url, healthy.url])
         code, printed, _ = run("ps")
         _, document, _ = run("ps", "--json")
     lines = printed.splitlines()

@@ -7,10 +7,10 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.cli.report import read_prometheus, run_points
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.report.document import finding_lines, headline
 from heapwatch.report.findings import analyse
-from heapwatch.report.prometheus import read_prometheus, run_points
 from tests.dashboards.server import prometheus
 
 PHASES = ("evaluate", "train", "evolve")
