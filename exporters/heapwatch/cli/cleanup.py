@@ -52,12 +52,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Request a cleanup and print what it did.
-
-    Raises:
-        UsageError: there is no token, or the address is not valid.
-
-    """
+    """Request a cleanup and print what it did."""
     token = find_token_of_user()
     document = {
         "action": arguments.action,
@@ -75,12 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def find_token_of_user() -> str:
-    """The token that the environment names, else that of the running stack.
-
-    Raises:
-        UsageError: there is none, or it cannot be read.
-
-    """
+    """The token that the environment names, else that of the running stack; UsageError without one."""
     try:
         stack = choose().stack
         token = find_token() or (token_of(stack) if stack is not None else None)

@@ -123,12 +123,7 @@ def _visit(pid: int, seconds: float, *, quiet: bool) -> Explanation:
 
 
 def begin_explaining(entered: EnteredProcess, name: str) -> None:
-    """Make the process compute its explanation until it is left.
-
-    Raises:
-        CannotEnter: it cannot be entered, or its explainer is off.
-
-    """
+    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
     if not entered.ask("explain", name=name).get("enabled", True):
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
@@ -207,14 +202,9 @@ def _children_of(pid: int) -> dict[Child, int]:
 def with_workers(
     found: Explanation, before: dict[Child, int], after: dict[Child, int], visit: Callable[[int], Explanation]
 ) -> Explanation:
-    """The explanation with the name of what grows in the workers, if their memory grows.
+    """The explanation of the parent with the name of what grows in its workers, if their memory grows.
 
-    Args:
-        found: of the parent.
-        before: bytes of its child processes at first.
-        after: the same later.
-        visit: explains a process; raises CannotAttach and CannotEnter.
-
+    `before` and `after` are the bytes of its child processes; `visit` explains one of them.
     """
     first = grown_most(before, after)
     if first is None or grows_in_workers(found) is None:

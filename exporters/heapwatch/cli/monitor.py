@@ -108,12 +108,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Watch until interrupted, and return the exit code of the last sample.
-
-    Raises:
-        UsageError: the arguments contradict each other, or something they need is missing.
-
-    """
+    """Watch until interrupted, and return the exit code of the last sample."""
     source, thresholds = _source(arguments), _thresholds(arguments)
     token = find_token_of_user() if arguments.auto_cleanup else None
     monitor = Monitor(source, thresholds, interval=arguments.interval, token=token)
@@ -129,20 +124,16 @@ def _watch(monitor: Monitor, interval: float, count: int | None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         for sampled in itertools.count(1):
-            _show(monitor.sample(), several=len(monitor.samples) > 1)
+            for message in monitor.sample():
+                several = len(monitor.samples) > 1 and message.instance
+                name = f"[{message.instance}] " if several else ""
+                line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
+                say(line, most=_LONGEST_LINE)
             if sampled == count:
                 break
             time.sleep(interval)
     sys.stdout.flush()
     return EXIT_CODES[monitor.severity]
-
-
-def _show(messages: Iterable[Message], *, several: bool) -> None:
-    """Print plain lines, each at once."""
-    for message in messages:
-        name = f"[{message.instance}] " if several and message.instance else ""
-        line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
-        say(line, most=_LONGEST_LINE)
 
 
 class Monitor:

@@ -122,12 +122,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report, and return the exit code of its verdict.
-
-    Raises:
-        UsageError: the arguments contradict each other, or a file cannot be written.
-
-    """
+    """Write the report, and return the exit code of its verdict."""
     try:
         found = _read(arguments)
     except (Unreachable, NoRecording) as error:
@@ -197,12 +192,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
 
 
 def print_in_colours(report: Report, most_rows: int) -> None:
-    """Print the report to a terminal, with colours for verdicts.
-
-    Raises:
-        ImportError: rich is not installed.
-
-    """
+    """Print the report to a terminal, with colours for verdicts; ImportError without rich."""
     from rich.table import Table
 
     from heapwatch.runtime.plain_text import console, literal
@@ -253,16 +243,10 @@ class _PhaseEnd(NamedTuple):
 
 
 def read_prometheus(url: str, *, job: str, instance: str | None, since_seconds: float) -> Run:
-    """The run of one trainer, from its last start on.
-
-    Args:
-        url: of Prometheus.
-        job: the scrape job.
-        instance: `host:port`; may be omitted if only one trainer was scraped.
-        since_seconds: how far to look back.
+    """The run of one trainer of a job, from its last start on.
 
     Raises:
-        UsageError: there is no such trainer, or several and none was chosen.
+        UsageError: there is no such trainer, or several and no instance (`host:port`) was given.
         Unreachable: Prometheus does not answer.
 
     """

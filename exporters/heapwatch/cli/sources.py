@@ -81,11 +81,9 @@ class PrometheusSource:
         self._instances = frozenset(instances)
 
     def samples(self) -> list[Sample]:
-        """Read every trainer of the job; the sample of one that is down or missing has a `problem`.
+        """Read every trainer of the job; Unreachable if Prometheus does not answer.
 
-        Raises:
-            Unreachable: Prometheus does not answer.
-
+        The sample of a trainer that is down or missing has a `problem`.
         """
         selector = f'job="{escaped(self._job)}"'
         names = "trainer_.+|up|process_start_time_seconds|ALERTS|job:trainer:lost"
@@ -150,12 +148,7 @@ def _lost(family: Metric) -> str:
 
 
 def read_metrics(trainer: str) -> Readings:
-    """Return the readings of a trainer's `/metrics`.
-
-    Raises:
-        Unreachable: it does not answer, or not with metrics.
-
-    """
+    """Return the readings of a trainer's `/metrics`; Unreachable if it does not answer with metrics."""
     text = get_text(f"{trainer}/metrics", MAX_METRICS_BYTES)
     try:
         return Readings(text_string_to_metric_families(text))
@@ -202,12 +195,7 @@ def url_of_trainer(text: str) -> str:
 
 
 def url_of_process(pid: int) -> str | None:
-    """The URL at which a process of this user serves; None if it does not.
-
-    Raises:
-        Unreachable: there is no such process.
-
-    """
+    """The URL at which a process of this user serves; None if it does not, Unreachable if there is none."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -99,12 +99,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the screen until it is left, or print once; return the exit code.
-
-    Raises:
-        UsageError: there is no terminal, or no trainer.
-
-    """
+    """Show the screen until it is left, or print once; return the exit code."""
     once = arguments.once or arguments.json
     if not (once or arguments.plain or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")

@@ -92,12 +92,13 @@ class Extension:
         watched = [
             f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
         ]
+        kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
         self._show(
             Shown(
                 f"{about}, {change / 1e6:+,.1f} MB since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
-                _kept(now),
+                kept,
                 [*_unmeasured(now), *watched],
             )
         )
@@ -105,7 +106,7 @@ class Extension:
     def before_cell(self, info: Any) -> None:
         """Snapshot before a cell that begins with the magic."""
         self._before = None
-        if has_magic(info.raw_cell):
+        if info.raw_cell.split(maxsplit=1)[:1] == [_MAGIC]:
             self._before = self._tried(self._notebook.snapshot)
 
     def after_cell(self, result: Any) -> None:
@@ -157,15 +158,6 @@ def without_magic(lines: list[str]) -> list[str]:
     if lines and lines[0].split()[:1] == [_MAGIC]:
         return ["# heapwatch\n", *lines[1:]]
     return lines
-
-
-def has_magic(cell: str) -> bool:
-    """Whether a cell begins with the magic."""
-    return cell.split(maxsplit=1)[:1] == [_MAGIC]
-
-
-def _kept(snapshot: Snapshot) -> Sequence[Holder]:
-    return [one for one in snapshot.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
 
 
 def _unmeasured(snapshot: Snapshot) -> Sequence[str]:

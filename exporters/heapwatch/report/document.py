@@ -74,20 +74,14 @@ def title(report: Report) -> str:
 
 def headline(report: Report) -> str:
     """The result in one line, in the trainer's own words if they are recorded."""
-    return plain(_headline(report))
-
-
-def _headline(report: Report) -> str:
-    if report.quoted:
-        return report.quoted
-    if report.finding is not None:
-        return leak_line(report)
+    if report.quoted or report.finding is not None:
+        return plain(report.quoted or leak_line(report))
     about = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
         about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
     if report.waits:
         about += f" (watched for {report.waits})"
-    return labelled(report.verdict, f"{about}.")
+    return plain(labelled(report.verdict, f"{about}."))
 
 
 def leak_line(report: Report) -> str:
@@ -184,7 +178,13 @@ def _snapshot(title: str, point: Point) -> Section:
 
 def _trend(report: Report, most_rows: int) -> Section:
     rows = [
-        (row.label, f"{row.resident_bytes / 1e9:.3f}", _change(row)) if row else ("...", "", "")
+        (
+            row.label,
+            f"{row.resident_bytes / 1e9:.3f}",
+            "baseline" if row.change_bytes is None else f"{row.change_bytes / 1e9:+.3f} GB",
+        )
+        if row
+        else ("...", "", "")
         for row in elided(report.trend, most_rows)
     ]
     return Section(f"MEMORY TREND ACROSS {report.unit.upper()}S", ("Label", "RAM (GB)", "Change"), rows)
@@ -196,10 +196,6 @@ def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
         return [*rows]
     head = most_rows // 2
     return [*rows[:head], None, *rows[head - most_rows :]]
-
-
-def _change(row: TrendRow) -> str:
-    return "baseline" if row.change_bytes is None else f"{row.change_bytes / 1e9:+.3f} GB"
 
 
 def _growth(report: Report) -> Section:
@@ -269,7 +265,7 @@ def as_markdown(report: Report, most_rows: int) -> str:
             parts += [_row([_escaped(cell) for cell in cells]) for cells in section.rows]
             parts.append("")
         for line in section.lines:
-            marker = "" if line.startswith("- ") else ("" if line.endswith(":") else "- ")
+            marker = "" if line.startswith("- ") or line.endswith(":") else "- "
             parts.append(marker + line[: len(line) - len(line.lstrip("- "))] + _escaped(line.lstrip("- ")))
             parts += [""] if line.endswith(":") else []
         parts += [""] if section.lines else []
@@ -392,7 +388,8 @@ def line_plot(lines: Mapping[str, Points], x_label: str) -> str:
     parts.append(f'<text x="{_RIGHT}" y="{_BOTTOM + 32}" text-anchor="end">{escape(x_label)}</text>')
     for position, (name, line) in enumerate(shown.items()):
         colour, x = _COLOURS[position], _LEFT + position * 160
-        path = " ".join(f"{x_scale(px):.1f},{y_scale(py):.1f}" for px, py in _thinned(line))
+        every = math.ceil(len(line) / _MOST_POINTS)
+        path = " ".join(f"{x_scale(px):.1f},{y_scale(py):.1f}" for px, py in line[::every])
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<rect x="{x}" y="{_HEIGHT - 14}" width="10" height="10" fill="{colour}"/>')
         name = plain(name)
@@ -415,8 +412,3 @@ def ticks(low: float, high: float) -> list[float]:
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     span = high - low or 1.0
     return lambda value: start + (value - low) / span * (end - start)
-
-
-def _thinned(line: Points) -> Points:
-    step = -(-len(line) // _MOST_POINTS)
-    return line[::step]

@@ -21,14 +21,9 @@ _WIDTH = 60
 class MemoryReport:
     """Keeps the points of a run (of every second cycle once there are many), and logs reports on them.
 
-    Args:
-        name: the trainer's.
-        interval: cycles between two reports.
-        unit: what a cycle is: `generation`, `epoch` or `episode`.
-        explain: returns the trainer's explanation as a JSON object.
-
-    Attributes:
-        leak: the leak of the newest report in one line, with the cycle of the report; empty if it has none.
+    There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`. `explain`
+    returns the trainer's explanation as a JSON object. `leak` is the leak of the newest report in one line,
+    with the cycle of the report; empty if it has none.
 
     Raises:
         ValueError: an invalid interval or unit.
