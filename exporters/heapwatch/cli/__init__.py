@@ -18,7 +18,8 @@ def above_zero(what: str = "a number", most: float = math.inf) -> Callable[[str]
         except ValueError:
             value = 0.0
         if not 0 < value < most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what} above 0")
+            bound = f" and below {most:g}" if most < math.inf else ""
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what} above 0{bound}")
         return value
 
     return read

@@ -85,7 +85,7 @@ def add_parser(commands: Any) -> None:
     how = parser.add_argument_group("sampling")
     how.add_argument(
         "--interval",
-        type=above_zero(),
+        type=above_zero(most=1e9),
         default=20.0,
         metavar="S",
         help="seconds between samples (%(default)g)",

@@ -86,7 +86,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--interval",
-        type=above_zero(),
+        type=above_zero(most=1e9),
         default=2.0,
         metavar="S",
         help="seconds between updates (%(default)g)",

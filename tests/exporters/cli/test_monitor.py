@@ -82,6 +82,7 @@ def test_several_trainers_are_distinguished(trainer, run):
     [
         (["--interval", "0"], "above 0"),
         (["--interval", "soon"], "'soon' is not a number above 0"),
+        (["--interval", "1e12"], "'1e12' is not a number above 0 and below 1e+09"),
         (["--count", "0"], "1 or more"),
         (["not a trainer:x"], "allowed: host:port"),
         (["--auto-cleanup"], "HEAPWATCH_TOKEN"),
