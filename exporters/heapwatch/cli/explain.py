@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from heapwatch.attach import CannotAttach, name_of, process_of
-from heapwatch.cli import results
+from heapwatch.cli import above_zero, results
 from heapwatch.cli.sources import url_of_process, url_of_trainer
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import EnteredProcess
@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=above_zero("a number of seconds", 1e9),
         default=_DEFAULT_SECONDS,
         metavar="N",
         help="longest stay in a process, in seconds (%(default)g)",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -107,6 +108,13 @@ def test_attach_says_why_it_stays_outside() -> None:
         assert errors.startswith("heapwatch: cannot find what grows in the process: ")
         assert errors.endswith("(sleep) does not run Python\n")
         other.kill()
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
+def test_a_stay_without_an_end_is_refused(seconds: str, run: Any) -> None:
+    code, _, errors = run("explain", "99999999", "--seconds", seconds)
+    assert code == 64
+    assert f"'{seconds}' is not a number of seconds above 0" in errors
 
 
 WHOLE = Finding("worker", None, "memory of the child processes", 4, 10**8, 0.0, 12e6, 1.0)
