@@ -6,6 +6,7 @@ A process without Heapwatch is entered and left; if its workers grow, one of the
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> Explanation:
     source: str = arguments.source
-    if Path(source).is_file():
+    if os.path.isfile(source):  # false for a name that is too long, where `Path.is_file` raises
         try:
             return explanation_of(read_explanation(Path(source)))
         except ValueError as error:

@@ -228,7 +228,7 @@ def _duration(text: str) -> float:
 
 
 def _rows(text: str) -> int:
-    if not text.isdigit() or int(text) == 1:
+    if not text.isdecimal() or int(text) == 1:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a number of lines; allowed: 0 for all, or 2 and more"
         )

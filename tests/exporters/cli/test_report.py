@@ -121,6 +121,7 @@ def test_lines_left_out_are_named(leaking, capsys):
         (["run", "--growth-limit", "-5"], "not a number of megabytes above 0"),
         (["run", "--large", "nan"], "not a number of megabytes above 0"),
         (["run", "--rows", "1"], "0 for all, or 2 and more"),
+        (["run", "--rows", "²"], "0 for all, or 2 and more"),
         (["run", "--format", "pdf"], "invalid choice"),
     ],
 )
