@@ -160,12 +160,12 @@ def cleanup_lines(answer: Any) -> list[str]:
     """Return what a cleanup did: bytes freed, then each level before and after; bounded in length."""
     answer = mapping(answer)
     if answer.get("status") != "done":
-        return [f"Cleanup pending: {_short(answer.get('detail', 'no safe point yet'))}"]
+        return [f"Cleanup pending: {plain(answer.get('detail', 'no safe point yet'), _LONGEST)}"]
     freed = number(mapping(answer.get("freed")).get("resident_memory_bytes"))
     result = f"{freed / 1e6:.1f}MB freed" if freed is not None else "freed memory not known"
     took = number(answer.get("duration_seconds"))
     duration = "" if took is None else f" in {took:.1f} s"
-    lines = [f"{_short(answer.get('action')).capitalize()} cleanup completed{duration}: {result}"]
+    lines = [f"{plain(answer.get('action'), _LONGEST).capitalize()} cleanup completed{duration}: {result}"]
     before, after = _flat(mapping(answer.get("before"))), _flat(mapping(answer.get("after")))
     for name in before.keys() & after.keys() - {"resident_memory_bytes"}:
         if before[name] != after[name]:
@@ -174,7 +174,7 @@ def cleanup_lines(answer: Any) -> list[str]:
     lines[1:] = sorted(lines[1:])[:_MOST_LINES]
     errors = answer.get("errors")
     shown = errors[:_MOST_LINES] if isinstance(errors, list) else []
-    return [*lines, *(f"   error: {_short(error)}" for error in shown)]
+    return [*lines, *(f"   error: {plain(error, _LONGEST)}" for error in shown)]
 
 
 def _flat(levels: dict[str, Any]) -> dict[str, float]:
@@ -185,7 +185,3 @@ def _flat(levels: dict[str, Any]) -> dict[str, float]:
             if (known := number(level)) is not None:
                 flat[plain(key, _LONGEST)] = known
     return flat
-
-
-def _short(text: object) -> str:
-    return plain(text, _LONGEST)

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -329,19 +329,16 @@ def _in_order(ended: list[_PhaseEnd], resident_bytes: float) -> list[_PhaseEnd]:
 
 
 def _at_phase_end(point: Point, end: _PhaseEnd) -> Point:
+    progress = point.progress
+    unit = next((unit for unit in CYCLES if unit in progress), None)
+    if unit is not None and abs(progress[unit] - end.run) <= 1:
+        # A phase that runs once a cycle belongs to the cycle of its own number.
+        progress = {**progress, unit: end.run - 1}
     return replace(
         point,
         event="phase",
         phase=end.phase,
         resident_bytes=end.resident_bytes,
         delta_bytes=end.delta_bytes,
-        progress=_progress_at(point.progress, end.run),
+        progress=progress,
     )
-
-
-def _progress_at(progress: Mapping[str, float], run: float) -> Mapping[str, float]:
-    """The progress when a phase ended. One that runs once a cycle belongs to the cycle of its own number."""
-    unit = next((unit for unit in CYCLES if unit in progress), None)
-    if unit is None or abs(progress[unit] - run) > 1:
-        return progress
-    return {**progress, unit: run - 1}

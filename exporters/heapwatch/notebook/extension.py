@@ -15,7 +15,6 @@ from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.explain.findings import headline, size_text
-from heapwatch.explain.source.sites import Site
 from heapwatch.explain.source.statements import statements_in
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
@@ -133,7 +132,13 @@ class Extension:
         return Shown(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
 
     def _function_line(self, one: Grown) -> str | None:
-        return None if one.site is None else _place(self._shell, one.site)
+        """The line of a function as a person finds it: of a cell by its number, of a file by its name."""
+        if one.site is None:
+            return None
+        named = getattr(self._shell.compile, "format_code_name", None)
+        cell = named(one.site.file) if named is not None else None
+        file = cell[1] if cell else one.site.file.replace("\\", "/").rpartition("/")[2]
+        return f"{file}:{one.site.line}"
 
     def _cell_line(self, one: Grown, source: str, cell: str) -> str | None:
         variable = self._shell.user_ns.get(one.path.partition(".")[0].partition("[")[0])
@@ -233,11 +238,3 @@ def _line_in(source: str, path: str) -> int | None:
         if lines:
             return lines.pop() if len(lines) == 1 else None
     return None
-
-
-def _place(shell: Any, site: Site) -> str:
-    """A line of a function as a person finds it: of a cell by its number, of a file by its name."""
-    named = getattr(shell.compile, "format_code_name", None)
-    cell = named(site.file) if named is not None else None
-    file = cell[1] if cell else site.file.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{site.line}"

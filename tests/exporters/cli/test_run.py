@@ -212,7 +212,7 @@ def test_the_explanation_is_printed_where_the_output_began(tmp_path: Path) -> No
         ("http://127.0.0.1:1", ""),
         ("99999999", "there is no process"),
         ("nothing.jsonl.gz", "there is no file nothing.jsonl.gz"),
-        ("a" * 5000, "no trainer is registered as aaa"),
+        pytest.param("a" * 5000, "no trainer is registered as aaa", id="a long name"),
         ("1", ""),
     ],
 )
