@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,6 @@ import psutil
 import pytest
 
 from heapwatch.cli.explain import Child, with_workers
-from heapwatch.cli.main import main
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, Finding
@@ -36,12 +36,11 @@ def leaking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.slow
 @enters
 def test_a_visit_ends_when_the_time_is_up_with_what_is_known(
-    leaking: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
+    leaking: subprocess.Popen[str], run: Any
 ) -> None:
-    assert main(["explain", str(leaking.pid), "--seconds", "3", "--json"]) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["verdict"] == "too early"
-    assert printed.err.splitlines() == [
+    code, printed, errors = run("explain", leaking.pid, "--seconds", "3", "--json")
+    assert (code, json.loads(printed)["verdict"]) == (0, "too early")
+    assert errors.splitlines() == [
         f"process {leaking.pid} (train) is entered, for 3 s at most",
         f"process {leaking.pid} is left",
     ]
@@ -64,30 +63,26 @@ def test_control_c_leaves_with_what_is_known(leaking: subprocess.Popen[str]) -> 
 
 @pytest.mark.slow
 @enters
-def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(tmp_path: Path, run: Any) -> None:
     ending = LEAKING.replace("while True", "until = time.monotonic() + 4\n    while time.monotonic() < until")
     with program(ending, tmp_path) as process:
-        assert main(["explain", str(process.pid)]) == 0
-        assert capsys.readouterr().out.startswith("too early")
-        assert main(["explain", str(process.pid)]) == 3
-        printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", f"heapwatch: process {process.pid} has ended already\n")
+        code, printed, _ = run("explain", process.pid)
+        assert code == 0
+        assert printed.startswith("too early")
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it may take a while to end
+        ended = f"heapwatch: process {process.pid} has ended already\n"
+        assert run("explain", process.pid) == (3, "", ended)
 
 
 @enters
-def test_attach_returns_and_detach_takes_it_out(
-    leaking: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    pid = str(leaking.pid)
-    assert main(["attach", pid, "--port", "0"]) == 0
-    assert f"process {pid} (train) at http://127.0.0.1:" in capsys.readouterr().out
-    assert main(["attach", pid]) == 0
-    assert f"process {pid} runs Heapwatch already, at http://127.0.0.1:" in capsys.readouterr().out
-    assert (main(["detach", pid]), psutil.Process(leaking.pid).num_threads()) == (0, 1)
-    assert main(["detach", pid]) == 1
-    assert capsys.readouterr().err == f"heapwatch: process {pid} does not run Heapwatch\n"
+def test_attach_returns_and_detach_takes_it_out(leaking: subprocess.Popen[str], run: Any) -> None:
+    pid = leaking.pid
+    for words in ("(train) at http://127.0.0.1:", "runs Heapwatch already, at http://127.0.0.1:"):
+        code, printed, _ = run("attach", pid, "--port", "0")
+        assert code == 0
+        assert f"process {pid} {words}" in printed
+    assert (run("detach", pid)[0], psutil.Process(pid).num_threads()) == (0, 1)
+    assert run("detach", pid) == (1, "", f"heapwatch: process {pid} does not run Heapwatch\n")
 
 
 @enters

@@ -70,7 +70,10 @@ def test_port_that_is_no_trainers(run):
     assert "does not answer" in printed
 
 
-def test_several_trainers_are_distinguished(trainer, run):
+def test_several_trainers_are_distinguished_and_one_is_no_prometheus(trainer, run):
+    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
+    assert code == 3
+    assert "404" in printed
     code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
     assert code == 3
     assert f"[{trainer.address}] Memory=" in printed
@@ -120,15 +123,13 @@ scrape_configs:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with (tmp_path / "prometheus.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                binary,
-                f"--config.file={tmp_path}/prometheus.yml",
-                f"--storage.tsdb.path={tmp_path}/data",
-                f"--web.listen-address={address}",
-            ],
-            stderr=log,
-        )
+        options = {
+            "config.file": tmp_path / "prometheus.yml",
+            "storage.tsdb.path": tmp_path / "data",
+            "web.listen-address": address,
+        }
+        command = [binary, *(f"--{option}={value}" for option, value in options.items())]
+        process = subprocess.Popen(command, stderr=log)
     yield address
     process.terminate()
     process.wait()
@@ -156,9 +157,3 @@ def test_trainers_of_prometheus(trainer, heapwatch, run, wait_until, prometheus)
     trainer.kill()
     cleaning.until("is down, as Prometheus reports|is not watched any more|no trainer to watch")
     assert cleaning.end() == 3
-
-
-def test_prometheus_that_is_none(trainer, run):
-    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
-    assert code == 3
-    assert "404" in printed

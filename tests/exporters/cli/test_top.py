@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,18 +26,11 @@ from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.memory import malloc_bytes
 from tests.exporters.entering.programs import LEAKING, program
 
+enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 HISTORY = Path(
-    "ppo",
-    "agent.history",
-    "list of dict",
-    3924,
-    115e6,
-    173.8e6,
-    "train.py:16",
-    "`deque`",
-    True,
+    "ppo", "agent.history", "list of dict", 3924, 115e6, 173.8e6, "train.py:16", "`deque`", True,
     ("All of it.",),
-)
+)  # fmt: skip
 REPLAY = Path("ppo", "agent.replay", "deque of dict", 9_000, 220e6, 12e6)
 WEIGHTS = Path("walker", "\x1b[2Jweights", "dict", 12, 9e6)
 PPO = Snapshot(
@@ -49,12 +43,7 @@ PPO = Snapshot(
     (HISTORY, REPLAY),
 )
 WALKER = Snapshot(
-    "walker",
-    "127.0.0.1:7778",
-    "healthy",
-    "healthy: Nothing leaks.",
-    memory={"resident": 1e6},
-    paths=(WEIGHTS,),
+    "walker", "127.0.0.1:7778", "healthy", "healthy: Nothing leaks.", "", {"resident": 1e6}, (WEIGHTS,)
 )
 LOST = Snapshot("127.0.0.1:7779", "127.0.0.1:7779", problem="does not answer")
 
@@ -172,10 +161,17 @@ def test_what_is_printed():
     ]
 
 
-def test_measured_objects_are_a_part_of_memory_and_each_byte_counts_once():
-    def found(kind, held, **more):
-        return Finding(kind, "a.b", "list", 1, held, 1.0, 1e6, 0.1, **more)
+def found(kind, held, **more):
+    return Finding(kind, "a.b", "list", 1, held, 1.0, 1e6, 0.1, **more)
 
+
+def memory_with(memory, *findings):
+    """Memory by part of a process in which these grow."""
+    explanation = Explanation("growing" if findings else "healthy", 60.0, 1e6, 1.0, findings)
+    return _explained("ppo", "pid 1", explanation, memory, ()).memory
+
+
+def test_measured_objects_are_a_part_of_memory_and_each_byte_counts_once():
     findings = (
         found("container", 100),
         found("type", 20),
@@ -184,47 +180,31 @@ def test_measured_objects_are_a_part_of_memory_and_each_byte_counts_once():
         found("container", None),
         found("native", 5),
     )
-    explanation = Explanation("growing", 60.0, 1e6, 1.0, findings)
     memory = {"resident": 1000.0}
-    assert _explained("ppo", "pid 1", explanation, memory, ()).memory == {
-        **memory,
-        "in objects that grow": 120,
-    }
-    nothing_grows = Explanation("healthy", 60.0, 0.0, 1.0)
-    assert _explained("ppo", "pid 1", nothing_grows, memory, ()).memory == memory
-
-
-def served(memory):
-    """Memory by part, of what a trainer answers."""
-    return _memory({"memory": memory})
+    assert memory_with(memory, *findings) == {**memory, "in objects that grow": 120}
+    assert memory_with(memory) == memory
 
 
 def test_the_parts_of_memory_are_no_more_than_the_whole():
     # Half of its blocks are not touched, and its workers share all but 8 MB with each other.
-    parts = served(
-        {
-            "resident_bytes": {"trainer": 336e6, "worker": 1450e6},
-            "unique_bytes": {"trainer": 164e6, "worker": 8e6},
-            "allocator_bytes": {"used": 400e6, "retained": 130e6},
-            "limit_bytes": 25e9,
-        }
-    )
+    told = {
+        "resident_bytes": {"trainer": 336e6, "worker": 1450e6},
+        "unique_bytes": {"trainer": 164e6, "worker": 8e6},
+        "allocator_bytes": {"used": 400e6, "retained": 130e6},
+        "limit_bytes": 25e9,
+    }
+    parts = _memory({"memory": told})
     assert parts["in use"] + parts["freed but kept"] <= parts["resident"]
-    assert parts["in workers"] == 8e6
     text = memory_text(Snapshot("ppo", "pid 1", memory=parts))
     assert text == (
         "336 MB of 25 GB: 206 MB in use, 130 MB freed but kept (172 MB shared); beside it 8 MB in workers"
     )
-    assert served({"resident_bytes": {"trainer": 1e6}, "allocator_bytes": {"retained": 2e6}}) == {
-        "resident": 1e6,
-        "freed but kept": 1e6,
-    }
-    grows = Finding("container", "a.b", "list", 1, 5e9, 1.0, 1e6, 0.1)
-    found = Explanation("growing", 60.0, 1e6, 1.0, (grows,))  # a list of tensors on a GPU
-    assert _explained("ppo", "pid 1", found, parts, ()).memory["in objects that grow"] == 336e6
-    assert (
-        memory_text(Snapshot("ppo", "pid 1", memory={"on GPU 0": 2e9})) == "unknown; beside it 2 GB on GPU 0"
-    )
+    kept = {"resident_bytes": {"trainer": 1e6}, "allocator_bytes": {"retained": 2e6}}
+    assert _memory({"memory": kept}) == {"resident": 1e6, "freed but kept": 1e6}
+    tensors_on_a_gpu = found("container", 5e9)
+    assert memory_with(parts, tensors_on_a_gpu)["in objects that grow"] == 336e6
+    on_a_gpu = Snapshot("ppo", "pid 1", memory={"on GPU 0": 2e9})
+    assert memory_text(on_a_gpu) == "unknown; beside it 2 GB on GPU 0"
 
 
 def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
@@ -232,20 +212,19 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
     with heapwatch.start("seen", port=0, interval=0.01, budget=0.5) as watch:
         watch.buffer("replay", replay)
 
+        url = watch.server.url.rstrip("/")
+
         def has_paths():
             watch.step()
-            return snapshot_of(watch.server.url.rstrip("/")).paths
+            return snapshot_of(url).paths
 
         wait_until(has_paths)
-        seen = snapshot_of(watch.server.url.rstrip("/"))
+        seen = snapshot_of(url)
         assert (seen.trainer, seen.verdict, seen.problem) == ("seen", "too early", "")
-        assert seen.memory["resident"] > 1e6
-        assert seen.memory["in use"] > 1e6
+        assert min(seen.memory["resident"], seen.memory["in use"]) > 1e6
         assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
-        monkeypatch.setattr(
-            "heapwatch.cli.top.explanation_of", lambda _: (_ for _ in ()).throw(ValueError("no"))
-        )
-        assert snapshot_of(watch.server.url.rstrip("/")).problem == "no"
+        monkeypatch.setattr("heapwatch.cli.top.explanation_of", Mock(side_effect=ValueError("no")))
+        assert snapshot_of(url).problem == "no"
     assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
 
 
@@ -265,7 +244,7 @@ def test_what_cannot_be_shown_is_said(words, code, says, run):
     assert says in printed + errors
 
 
-@pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+@enters
 def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
     with program(LEAKING, tmp_path) as process:
         code, printed, _ = run("top", "--json", process.pid)
@@ -276,15 +255,12 @@ def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
         assert process.poll() is None
 
 
-@pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
+@enters
+@pytest.mark.skipif(malloc_bytes() == (None, None), reason="this C library has no mallinfo2")
 def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path, wait_until):
-    if malloc_bytes() == (None, None):
-        pytest.skip("this C library has no mallinfo2")
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
-        wait_until(lambda: "in use" in source.read()[0].memory)
-        (seen,) = source.read()
-        assert seen.memory["in use"] > 0
-        assert "freed but kept" in seen.memory
+        wait_until(lambda: source.read()[0].memory.keys() >= {"in use", "freed but kept"})
+        assert source.read()[0].memory["in use"] > 0
 
 
 def test_plain_prints_the_lines_of_the_monitor(trainer, heapwatch):
