@@ -115,10 +115,12 @@ def _ask(url: str) -> Explanation:
 def _visit(pid: int, seconds: float, *, quiet: bool) -> Explanation:
     """Enter a process, explain it and leave it; if its workers grow, do the same with one of them."""
     children, until = _children_of(pid), time.monotonic() + seconds
-    found = _visit_one(pid, seconds, quiet=quiet)
+    found, is_interrupted = _visit_one(pid, seconds, quiet=quiet)
+    if is_interrupted:
+        return found
 
     def visit_worker(worker: int) -> Explanation:
-        return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
+        return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)[0]
 
     return with_workers(found, children, _children_of(pid), visit_worker)
 
@@ -129,8 +131,9 @@ def begin_explaining(entered: EnteredProcess, name: str) -> None:
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
-def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
-    name = name_of(process_of(pid))
+def _visit_one(pid: int, seconds: float, *, quiet: bool) -> tuple[Explanation, bool]:
+    """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
+    name, is_interrupted = name_of(process_of(pid)), False
     with EnteredProcess(pid) as entered:
         began = time.monotonic()
         try:
@@ -140,13 +143,13 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> Explanation:
                 say(f"process {pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
             found = _watch(entered, began + seconds, quiet=quiet)
         except KeyboardInterrupt:
-            found = _latest(entered)
+            found, is_interrupted = _latest(entered), True
         if found is None:
             ended = "" if entered.is_alive() else ": it has ended"
             raise CannotEnter(f"process {pid} has sent no explanation{ended}")
     if not quiet:
         say(f"process {pid} is left", error=True)
-    return found
+    return found, is_interrupted
 
 
 def _watch(entered: EnteredProcess, until: float, *, quiet: bool) -> Explanation | None:

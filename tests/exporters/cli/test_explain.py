@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import psutil
 import pytest
@@ -145,3 +146,24 @@ def test_a_worker_that_cannot_be_entered_leaves_the_explanation(capsys: pytest.C
 
     assert with_workers(PARENT, BEFORE, AFTER, visit) is PARENT
     assert capsys.readouterr().err == "heapwatch: cannot find what grows in the workers: no\n"
+
+
+def test_control_c_enters_no_worker_after_the_process(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+    entered = MagicMock()
+    entered.return_value.__enter__.return_value.latest.return_value = PARENT.as_json()
+    entered.return_value.__exit__.return_value = None
+    replaced = {
+        "EnteredProcess": entered,
+        "_children_of": Mock(side_effect=[BEFORE, AFTER]),
+        "_watch": Mock(side_effect=KeyboardInterrupt),
+        "begin_explaining": Mock(),
+        "name_of": Mock(),
+        "process_of": Mock(),
+        "url_of_process": Mock(return_value=None),
+    }
+    for name, value in replaced.items():
+        monkeypatch.setattr(f"heapwatch.cli.explain.{name}", value)
+    code, printed, _ = run("explain", "1")
+    assert code == 2
+    assert "child processes" in printed
+    assert [call.args for call in entered.call_args_list] == [(1,)]
