@@ -12,7 +12,7 @@ TOKEN = {"HEAPWATCH_TOKEN": "correct-horse"}
 SOON = ("--interval", "0.3")
 
 
-def test_one_sample_of_a_healthy_trainer_by_its_address_or_its_target(trainer, run):
+def test_one_sample_of_a_healthy_trainer_by_its_address_its_target_or_among_others(trainer, run):
     code, printed, _ = run("monitor", "--count", 1, trainer.address)
     assert code == 0
     line, types, leaks = printed.splitlines()
@@ -22,6 +22,13 @@ def test_one_sample_of_a_healthy_trainer_by_its_address_or_its_target(trainer, r
     code, printed, _ = run("monitor", "--all", "--count", 1)
     assert code == 0
     assert "Bodies=186" in printed
+    code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
+    assert code == 3
+    assert f"[{trainer.address}] Memory=" in printed
+    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in printed
+    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
+    assert code == 3
+    assert "404" in printed  # it is no Prometheus
 
 
 def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
@@ -38,13 +45,13 @@ def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
     assert "correct-horse" not in command.text
 
 
-@pytest.mark.parametrize(("options", "code"), [([], 2), (["--bodies-critical", "2000"], 1)])
-def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch, options, code):
+def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch):
     trainer.leak()
-    command = heapwatch("monitor", *SOON, *options, trainer.address)
-    command.until("Bodies=1247")
-    command.until("Bodies=1247")
-    assert command.end(signal.SIGTERM) == code
+    for options, code in (((), 2), (("--bodies-critical", "2000"), 1)):
+        command = heapwatch("monitor", *SOON, *options, trainer.address)
+        command.until("Bodies=1247")
+        command.until("Bodies=1247")
+        assert command.end(signal.SIGTERM) == code
 
 
 @pytest.mark.slow
@@ -68,16 +75,6 @@ def test_port_that_is_no_trainers(run):
         code, printed, _ = run("monitor", "--count", 1, f"127.0.0.1:{silent.getsockname()[1]}")
     assert code == 3
     assert "does not answer" in printed
-
-
-def test_several_trainers_are_distinguished_and_one_is_no_prometheus(trainer, run):
-    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
-    assert code == 3
-    assert "404" in printed
-    code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
-    assert code == 3
-    assert f"[{trainer.address}] Memory=" in printed
-    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in printed
 
 
 @pytest.mark.parametrize(
