@@ -54,15 +54,6 @@ def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch):
         assert command.end(signal.SIGTERM) == code
 
 
-@pytest.mark.slow
-def test_trainer_that_dies_is_said_once_and_ends_unknown(trainer, heapwatch):
-    command = heapwatch("monitor", *SOON, "--count", 8, trainer.address)
-    command.until("Memory=")
-    trainer.kill()
-    assert command.wait() == 3
-    assert command.text.count("does not answer") == 1
-
-
 def test_port_that_is_no_trainers(run):
     with socket.create_server(("127.0.0.1", 0)) as silent:
 

@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.cli.sources import PrometheusSource, TrainerSource, read_metrics
+from heapwatch.cli.sources import PrometheusSource, read_metrics
 from heapwatch.errors import Unreachable
 from heapwatch.http import client
 from tests.exporters.cli.wrong_answers import answering
@@ -13,13 +13,6 @@ def test_something_else_than_metrics_is_said_to_be_that(body):
         pytest.raises(Unreachable, match="respond with metrics"),
     ):
         read_metrics(server.url)
-
-
-def test_one_trainers_problem_is_not_anothers():
-    with answering({"/metrics": b'trainer_bodies{type="static"} 1\n'}) as server:
-        good, bad = TrainerSource([server.url, "http://127.0.0.1:1"]).samples()
-    assert good.readings.value("trainer_bodies") == 1
-    assert "does not answer" in bad.problem
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])

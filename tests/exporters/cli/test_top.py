@@ -58,38 +58,34 @@ class Source:
         return self.snapshots
 
 
-def screen_of(source, act, size=(80, 24)):
-    """What is on the screen after `act`, as lines."""
+def screens_of(source, *steps, size=(80, 24)):
+    """What is on the screen after each step, as lines: keys that are pressed, or a function of the app."""
     pytest.importorskip("textual", reason="textual is not installed")
     from heapwatch.cli.top_screen import TopScreen
 
     async def run():
-        app = TopScreen(source, 3600.0)
+        app, seen = TopScreen(source, 3600.0), []
         async with app.run_test(size=size) as pilot:
             await app.workers.wait_for_complete()
-            await pilot.pause()
-            await act(pilot, app)
-            await pilot.pause()
-            return [strip.text for strip in app.screen._compositor.render_strips()]
+            for step in steps:
+                if callable(step):
+                    step(app)
+                for key in () if callable(step) else step:
+                    await pilot.press(key)
+                    await pilot.pause()
+                await pilot.pause()
+                seen.append([strip.text for strip in app.screen._compositor.render_strips()])
+        return seen
 
     return asyncio.run(asyncio.wait_for(run(), 60))
-
-
-def keys(*pressed):
-    async def press(pilot, app):
-        for one in pressed:
-            await pilot.press(one)
-            await pilot.pause()
-
-    return press
 
 
 def paths_on(lines):
     return [name for line in lines for name in re.findall(r"agent\.\w+|weights", line)]
 
 
-def test_one_trainer_in_80_columns():
-    lines = screen_of(Source(PPO), keys())
+def test_one_trainer_in_80_columns_and_all_about_a_path():
+    lines, opened, closed = screens_of(Source(PPO), (), ("enter",), ("escape",))
     text = "\n".join(lines)
     assert "leak: Memory grows by 180 MB/min." in text
     assert "memory 169 MB of 25 GB: 148 MB in use (17.7 MB shared)" in text
@@ -97,49 +93,40 @@ def test_one_trainer_in_80_columns():
     assert not any("\u2501" in line or "\u2581" in line for line in lines)  # a bar to scroll with
     assert re.search(r"list of dict +3,924 +115 MB +\+173\.8 MB +train\.py:16", row)
     assert max(len(line.rstrip()) for line in lines) <= 80
+    assert "All of it." in "\n".join(opened)
+    assert "All of it." not in "\n".join(closed)
 
 
 def test_all_trainers_have_one_line_each_the_worst_first_and_draw_nothing_themselves():
-    lines = screen_of(Source(WALKER, PPO, LOST), keys(), size=(120, 30))
+    (lines,) = screens_of(Source(WALKER, PPO, LOST), (), size=(120, 30))
     text = "\n".join(lines)
     assert text.index("ppo (1 to 3 h left) leak:") < text.index("walker healthy:")
     assert "127.0.0.1:7779 does not answer" in text
     assert "walker \\x1b[2Jweights" in text
 
 
-@pytest.mark.parametrize(
-    ("pressed", "shown"),
-    [
-        ((), ["agent.history", "agent.replay", "weights"]),
-        (("s",), ["agent.replay", "agent.history", "weights"]),
-        (("slash", "r", "e", "p", "l"), ["agent.replay"]),
-        (("slash", "r", "e", "p", "l", "escape"), ["agent.history", "agent.replay", "weights"]),
-        (("t", "t"), ["agent.history", "agent.replay"]),
-    ],
-)
-def test_keys_sort_filter_and_choose_a_trainer(pressed, shown):
-    assert paths_on(screen_of(Source(WALKER, PPO), keys(*pressed))) == shown
+def test_keys_sort_filter_and_choose_a_trainer_and_a_held_screen_stays_as_it_is():
+    source = Source(WALKER, PPO)
 
-
-def test_enter_shows_all_about_a_path():
-    text = "\n".join(screen_of(Source(PPO), keys("enter")))
-    assert "All of it." in text
-    assert "All of it." not in "\n".join(screen_of(Source(PPO), keys("enter", "escape")))
-
-
-def test_a_held_screen_stays_as_it_is():
-    source = Source(PPO)
-
-    async def act(pilot, app):
-        await pilot.press("space")
+    def read_again(app):
         source.snapshots = [WALKER]
         app._read_soon()
         app._show(source.read())
-        await pilot.pause()
 
-    lines = screen_of(source, act)
-    assert paths_on(lines) == ["agent.history", "agent.replay"]
-    assert any(", paused" in line for line in lines)
+    by_growth = ["agent.history", "agent.replay", "weights"]
+    expected = {
+        (): by_growth,
+        ("s",): ["agent.replay", "agent.history", "weights"],
+        ("s", "s", "s"): by_growth,
+        ("slash", "r", "e", "p", "l"): ["agent.replay"],
+        ("escape",): by_growth,
+        ("t", "t"): ["agent.history", "agent.replay"],
+        ("space",): ["agent.history", "agent.replay"],
+        read_again: ["agent.history", "agent.replay"],
+    }
+    screens = screens_of(source, *expected)
+    assert list(map(paths_on, screens)) == list(expected.values())
+    assert any(", paused" in line for line in screens[-1])
 
 
 @pytest.mark.parametrize(
