@@ -165,7 +165,7 @@ def test_an_unfinished_generation_is_not_compared_with_whole_ones():
     training = Point(9e4, "phase", 9e9, "train_population", progress={"generation": 8}, objects={"Tensor": 9})
     whole = with_objects(run, lambda _: {"Tensor": 2})
     report = analyse(replace(whole, points=(*whole.points, training)))
-    assert report.objects["Tensor"].verdict == "healthy"
+    assert (report.objects["Tensor"].verdict, report.objects["Tensor"].current) == ("healthy", 2)
     assert report.finding is None
 
 
@@ -195,7 +195,7 @@ def test_large_objects_are_those_from_the_given_size_on():
     [
         (lambda generation: 59.0 * generation, 1),  # as the buffer fills
         (lambda generation: 177.0 if generation > 3 else 0.0, 4),  # full, of tensors as wide as ever
-        (lambda generation: (0.0, 120.0, 60.0, 5.0)[generation % 4], None),  # emptied again and again
+        (lambda generation: (4.0, 120.0, 60.0, 5.0)[generation % 4], None),  # emptied again and again
         (lambda generation: 177.0 if generation > 8 else 0.0, None),  # too early to say
     ],
 )
