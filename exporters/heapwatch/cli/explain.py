@@ -18,7 +18,7 @@ import psutil
 
 from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.cli import above_zero, results
-from heapwatch.cli.sources import url_of_process, url_of_trainer
+from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
@@ -97,12 +97,10 @@ def _read(arguments: argparse.Namespace) -> Explanation:
             return explanation_of(read_explanation(Path(source)))
         except ValueError as error:
             raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
-    if source.isascii() and source.isdigit():
-        url = url_of_process(int(source))
-        return _ask(url) if url else _visit(int(source), arguments.seconds, quiet=arguments.quiet)
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
-    return _ask(url_of_trainer(source))
+    url = url_of(source)
+    return _ask(url) if url else _visit(int(source), arguments.seconds, quiet=arguments.quiet)
 
 
 def _ask(url: str) -> Explanation:

@@ -183,6 +183,18 @@ def none_registered() -> str:
     return f"no trainer is registered in {' or '.join(map(str, searched_folders()))}"
 
 
+def url_of(source: str) -> str | None:
+    """The URL of a process by its id, or of a trainer; None of a process that does not serve.
+
+    Raises:
+        Unreachable: there is no such process; else as `url_of_trainer`.
+
+    """
+    if source.isascii() and source.isdigit():
+        return _url_of_process(int(source))
+    return url_of_trainer(source)
+
+
 def url_of_trainer(text: str) -> str:
     """The URL of a trainer that is given by its host and port, its URL or its registered name.
 
@@ -194,8 +206,7 @@ def url_of_trainer(text: str) -> str:
     return base_url(text if any(mark in text for mark in ":./") or text == "localhost" else _address_of(text))
 
 
-def url_of_process(pid: int) -> str | None:
-    """The URL at which a process of this user serves; None if it does not, Unreachable if there is none."""
+def _url_of_process(pid: int) -> str | None:
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

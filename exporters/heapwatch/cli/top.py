@@ -26,8 +26,7 @@ from heapwatch.cli.sources import (
     none_registered,
     number,
     registered_trainers,
-    url_of_process,
-    url_of_trainer,
+    url_of,
 )
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import EnteredProcess
@@ -135,10 +134,8 @@ def _urls(source: str | None) -> list[str]:
         if not (found := registered_trainers()):
             raise UsageError(f"{none_registered()}; give a PID or an address")
         return found
-    if source.isascii() and source.isdigit():
-        url = url_of_process(int(source))
-        return [] if url is None else [url]
-    return [url_of_trainer(source)]
+    url = url_of(source)
+    return [] if url is None else [url]
 
 
 def _exit_code(found: Sequence[Snapshot]) -> int:

@@ -159,7 +159,7 @@ def test_control_c_enters_no_worker_after_the_process(monkeypatch: pytest.Monkey
         "begin_explaining": Mock(),
         "name_of": Mock(),
         "process_of": Mock(),
-        "url_of_process": Mock(return_value=None),
+        "url_of": Mock(return_value=None),
     }
     for name, value in replaced.items():
         monkeypatch.setattr(f"heapwatch.cli.explain.{name}", value)
