@@ -40,7 +40,7 @@ TESTED_BY = {
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
     "tests/exporters/cli/test_results.py": f"{LIBRARY}/runtime: github",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
-    "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen",
+    "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
     "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",

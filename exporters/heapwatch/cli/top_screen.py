@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from heapwatch.analysis.verdict import SERIOUS, WORDS
-from heapwatch.cli.top import COLUMNS, Path, Snapshot, Source, cells, memory_text
+from heapwatch.cli.top_source import COLUMNS, Path, Snapshot, Source, cells, memory_text
 from heapwatch.explain.findings import size_text
 from heapwatch.runtime.plain_text import literal, plain
 

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 import heapwatch
-from heapwatch.cli.top import (
+from heapwatch.cli.top_source import (
     Entered,
     Path,
     Served,
@@ -210,7 +210,7 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         assert (seen.trainer, seen.verdict, seen.problem) == ("seen", "too early", "")
         assert min(seen.memory["resident"], seen.memory["in use"]) > 1e6
         assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
-        monkeypatch.setattr("heapwatch.cli.top.explanation_of", Mock(side_effect=ValueError("no")))
+        monkeypatch.setattr("heapwatch.cli.top_source.explanation_of", Mock(side_effect=ValueError("no")))
         assert snapshot_of(url).problem == "no"
     assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
 
