@@ -2,7 +2,7 @@ import pytest
 
 import heapwatch
 from heapwatch.analysis.readings import ExceededLimit
-from heapwatch.cli.cleanup import COOLDOWN_SECONDS, Cleaner, cleanup_lines
+from heapwatch.cli.monitor import COOLDOWN_SECONDS, Cleaner, cleanup_lines
 from heapwatch.errors import Unreachable
 
 TOKEN = "correct-horse-battery-staple"
@@ -23,7 +23,7 @@ def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, run):
             asked.append((url, token))
             return 200, watch._exporter.cleanup_queue.run(document["action"], "", "http").as_dict()
 
-        monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
+        monkeypatch.setattr("heapwatch.cli.monitor.post_json", post)
         for words in ((f"127.0.0.1:{watch.port}", "--action", "regular"), ("walker",)):
             code, said, _ = run("cleanup", *words)
             assert code == 0
@@ -33,7 +33,7 @@ def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, run):
 
 
 def test_without_a_token_or_a_trainer_it_says_so(monkeypatch, run):
-    monkeypatch.setattr("heapwatch.cli.cleanup.token_of", lambda _: None)
+    monkeypatch.setattr("heapwatch.cli.monitor.token_of", lambda _: None)
     code, _, errors = run("cleanup", "walker")
     assert code == 64
     assert "needs the trainer's token" in errors
@@ -95,7 +95,7 @@ def cleaning(monkeypatch, clock):
                 raise answer
             return answer
 
-        monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
+        monkeypatch.setattr("heapwatch.cli.monitor.post_json", post)
         cleaner = Cleaner("s3cret", clock)
         return requests, lambda *alerts: cleaner.clean(alerts, lambda: "http://trainer")
 
