@@ -1,4 +1,4 @@
-"""`heapwatch monitor` and `cleanup`: lines about trainers, and cleanups, by hand or when a level is critical."""
+"""`heapwatch monitor` and `cleanup`: lines about trainers; cleanups by hand, or when a level is critical."""
 
 from __future__ import annotations
 
