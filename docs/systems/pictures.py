@@ -16,9 +16,9 @@ from playwright.sync_api import FloatRect
 
 from benchmarks.leaks.scenario import LABEL, Scenario, load
 from docs.screenshots import IMAGES, save
-from heapwatch.recording.reader import read_recording
+from heapwatch.recording.file import read_recording
+from heapwatch.report.document import as_html
 from heapwatch.report.findings import analyse
-from heapwatch.report.page import as_html
 from tests.dashboards.backfill import create_blocks
 from tests.dashboards.browser import chromium, opened, stretch
 from tests.dashboards.server import prometheus

@@ -21,7 +21,7 @@ from heapwatch.analysis.readings import Readings
 from heapwatch.cli.reporter import Reporter, Thresholds
 from heapwatch.cli.sources import Sample
 from heapwatch.http.client import get_text
-from heapwatch.recording.reader import read_recording
+from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
 

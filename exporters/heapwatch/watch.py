@@ -387,7 +387,7 @@ class Watch:
             OSError: the file cannot be written.
 
         """
-        from heapwatch.recording.recorder import Recorder
+        from heapwatch.recording.file import Recorder
 
         explanation = self._exporter.explanation
         recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explanation().as_json())

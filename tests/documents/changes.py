@@ -140,7 +140,7 @@ CHANGES = (
         ("walker: MLflow",),
     ),
     Change(
-        "exporters/heapwatch/cli/cleanup.py",
+        MONITOR,
         '"action": arguments.action,',
         '"action": "regular",',
         ("walker: a cleanup by hand",),

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.analysis.readings import GROWN
 from heapwatch.http.status import Status
 from heapwatch.measure.objects.instances import InstanceCounter
-from heapwatch.recording.reader import read_recording
+from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text, finding_lines, sections
 from heapwatch.report.findings import analyse
 from heapwatch.watch import Watch

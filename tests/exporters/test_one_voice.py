@@ -29,8 +29,8 @@ from heapwatch.explain.received import exposed_explanation
 from heapwatch.explain.schedule import LogLimit
 from heapwatch.explain.source.sites import Site
 from heapwatch.http.client import get_json, get_text
+from heapwatch.recording.file import Recorder
 from heapwatch.recording.points import Point
-from heapwatch.recording.recorder import Recorder
 from heapwatch.runtime.plain_text import say
 from heapwatch_dashboards.colors import CODES
 from tests.exporters.explain.test_attribution import candidate, curve, judged

@@ -12,7 +12,7 @@ import Box2D
 import pytest
 
 import heapwatch
-from heapwatch.recording.reader import read_recording
+from heapwatch.recording.file import read_recording
 from tests.exporters.exposed import value, values
 
 

@@ -72,15 +72,12 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Start an exporter in the process, or serve from outside until it ends or a signal arrives."""
-    if not arguments.outside:
-        try:
-            return _start_inside(arguments)
-        except CannotAttach as error:
-            say(f"heapwatch: {error}", error=True)
-            return 1
-        except CannotEnter as error:
-            say(f"heapwatch: cannot find what grows in the process: {error}", error=True)
     try:
+        if not arguments.outside:
+            try:
+                return _start_inside(arguments)
+            except CannotEnter as error:
+                say(f"heapwatch: cannot find what grows in the process: {error}", error=True)
         port = environment.trainer_port() if arguments.port is None else arguments.port
         attachment = Attachment(
             arguments.pid,
@@ -90,16 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
             port_search=port is None,
         )
         attachment.start()
-    except CannotAttach as error:
-        say(f"heapwatch: {error}", error=True)
-        return 1
-    except (OSError, ValueError) as error:
+    except (CannotAttach, OSError, ValueError) as error:
         say(f"heapwatch: {reason(error)}", error=True)
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        where = f"{attachment.server.url}metrics"
-        say(f"process {arguments.pid} ({attachment.name}) at {where}")
+        say(f"process {arguments.pid} ({attachment.name}) at {attachment.server.url}metrics")
         wait_until_ended(attachment)
         say(f"process {arguments.pid} has ended")
     except KeyboardInterrupt:

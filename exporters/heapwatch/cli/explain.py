@@ -1,23 +1,43 @@
-"""`heapwatch explain`: what grows in a running trainer, or in a recorded run."""
+"""`heapwatch explain`: what grows in a running trainer, in a recorded run, or in any Python process.
+
+A process without Heapwatch is entered and left; if its workers grow, one of them as well.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from heapwatch.attach import CannotAttach
-from heapwatch.cli import results
-from heapwatch.cli.sources import url_of_process, url_of_trainer
-from heapwatch.cli.visit import DEFAULT_SECONDS, visit
+import psutil
+
+from heapwatch.attach import CannotAttach, name_of, process_of
+from heapwatch.cli import above_zero, results
+from heapwatch.cli.sources import url_of
+from heapwatch.entering.agent import EXPLANATION
+from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable
-from heapwatch.explain.findings import Explanation, narrative
+from heapwatch.explain.findings import Explanation, foremost, headline, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
+from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
-from heapwatch.recording.reader import NoRecording, read_explanation
+from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
+_DEFAULT_SECONDS = 300.0
+_UNCERTAIN = ("too early", "growing")
+_EVERY_SECONDS = 1.0
+_PRINTED_SECONDS = 10.0
+_WORKERS_SECONDS = 60.0
+_LEAST_SECONDS = 60.0  # for a worker: a verdict takes less
+_SILENT_SECONDS = 30.0  # a program may hold the interpreter's lock for long
+_FILE_ENDINGS = (".jsonl", ".json", ".gz")
 _EPILOG = """
 A process without Heapwatch is entered, and left when the verdict is certain or the time is up. Its program
 continues. Ctrl-C leaves at once and prints what is known.
@@ -28,8 +48,6 @@ exit codes:
   3   no explanation: the trainer does not answer, the process cannot be entered, or the file has none
   64  the command line is wrong
 """
-
-_FILE_ENDINGS = (".jsonl", ".json", ".gz")
 
 
 def add_parser(commands: Any) -> None:
@@ -47,8 +65,8 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=float,
-        default=DEFAULT_SECONDS,
+        type=above_zero("a number of seconds", 1e9),
+        default=_DEFAULT_SECONDS,
         metavar="N",
         help="longest stay in a process, in seconds (%(default)g)",
     )
@@ -74,17 +92,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> Explanation:
     source: str = arguments.source
-    if Path(source).is_file():
+    if os.path.isfile(source):  # false for a name that is too long, where `Path.is_file` raises
         try:
             return explanation_of(read_explanation(Path(source)))
         except ValueError as error:
             raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
-    if source.isascii() and source.isdigit():
-        url = url_of_process(int(source))
-        return _ask(url) if url else visit(int(source), arguments.seconds, quiet=arguments.quiet)
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
-    return _ask(url_of_trainer(source))
+    url = url_of(source)
+    return _ask(url) if url else _visit(int(source), arguments.seconds, quiet=arguments.quiet)
 
 
 def _ask(url: str) -> Explanation:
@@ -92,3 +108,113 @@ def _ask(url: str) -> Explanation:
         return explanation_of(get_json(f"{url}/explain", max_bytes=MOST_BYTES))
     except ValueError as error:
         raise Unreachable(f"{url}/explain does not send an explanation: {error}") from None
+
+
+def _visit(pid: int, seconds: float, *, quiet: bool) -> Explanation:
+    """Enter a process, explain it and leave it; if its workers grow, do the same with one of them."""
+    children, until = _children_of(pid), time.monotonic() + seconds
+    found, is_interrupted = _visit_one(pid, seconds, quiet=quiet)
+    if is_interrupted:
+        return found
+
+    def visit_worker(worker: int) -> Explanation:
+        return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)[0]
+
+    return with_workers(found, children, _children_of(pid), visit_worker)
+
+
+def begin_explaining(entered: EnteredProcess, name: str) -> None:
+    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
+    if not entered.ask("explain", name=name).get("enabled", True):
+        raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
+
+
+def _visit_one(pid: int, seconds: float, *, quiet: bool) -> tuple[Explanation, bool]:
+    """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
+    name, is_interrupted = name_of(process_of(pid)), False
+    with EnteredProcess(pid) as entered:
+        began = time.monotonic()
+        try:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            begin_explaining(entered, name)
+            if not quiet:
+                say(f"process {pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
+            found = _watch(entered, began + seconds, quiet=quiet)
+        except KeyboardInterrupt:
+            found, is_interrupted = _latest(entered), True
+        if found is None:
+            ended = "" if entered.is_alive() else ": it has ended"
+            raise CannotEnter(f"process {pid} has sent no explanation{ended}")
+    if not quiet:
+        say(f"process {pid} is left", error=True)
+    return found, is_interrupted
+
+
+def _watch(entered: EnteredProcess, until: float, *, quiet: bool) -> Explanation | None:
+    """The first certain explanation, else the last one before the process ends or the time is up."""
+    found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
+    while True:
+        latest, now = _latest(entered), time.monotonic()
+        if latest is not None and latest != found:
+            found, seen_at = latest, now
+            if found.verdict not in _UNCERTAIN or _is_of_workers(found):
+                return found
+            line = headline(found)
+            if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
+                say(line, error=True)
+                printed, printed_at = line, now
+        if now >= until or now - seen_at > _SILENT_SECONDS or not entered.is_alive():
+            return found
+        time.sleep(_EVERY_SECONDS)
+
+
+def _is_of_workers(found: Explanation) -> bool:
+    """Whether the growth is that of its workers: entering one of them gives an earlier and better result."""
+    first = foremost(found)
+    return first is not None and first.kind == "worker" and found.seconds >= _WORKERS_SECONDS
+
+
+def _latest(entered: EnteredProcess) -> Explanation | None:
+    document = entered.latest(EXPLANATION)
+    if document is None:
+        return None
+    try:
+        return explanation_of(document)
+    except ValueError as error:
+        raise CannotEnter(f"process {entered.pid} sends no explanation: {error}") from None
+
+
+class Child(NamedTuple):
+    """A child process: its id, and when it began in seconds since the epoch."""
+
+    pid: int
+    began: float
+
+
+def _children_of(pid: int) -> dict[Child, int]:
+    """Resident bytes of the descendant processes that this user may access."""
+    found = {}
+    with suppress(psutil.Error):
+        for child in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error):
+                found[Child(child.pid, child.create_time())] = child.memory_info().rss
+    return found
+
+
+def with_workers(
+    found: Explanation, before: dict[Child, int], after: dict[Child, int], visit: Callable[[int], Explanation]
+) -> Explanation:
+    """The explanation of the parent with the name of what grows in its workers, if their memory grows.
+
+    `before` and `after` are the bytes of its child processes; `visit` explains one of them.
+    """
+    first = grown_most(before, after)
+    if first is None or grows_in_workers(found) is None:
+        return found
+    child, alike = first
+    try:
+        inside = visit(child.pid)
+    except (CannotAttach, CannotEnter) as error:
+        say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
+        return found
+    return with_names(found, inside, Worker(child.pid, alike, len(after)))

@@ -15,10 +15,9 @@ from heapwatch.runtime.plain_text import plain, say
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.
 _MODULES = {
-    **{
-        verb: f"heapwatch.cli.{verb}"
-        for verb in ("run", "explain", "top", "ps", "monitor", "cleanup", "report", "doctor")
-    },
+    **{verb: f"heapwatch.cli.{verb}" for verb in ("run", "explain", "top", "report", "doctor")},
+    "ps": "heapwatch.cli.sources",
+    **dict.fromkeys(("monitor", "cleanup"), "heapwatch.cli.monitor"),
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(
         ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"

@@ -49,7 +49,7 @@ def _add_rules(commands: Any) -> None:
         help="print or write the alerting rules, for your own Prometheus",
         description="Print the rules as one file, or write them into a folder.",
     )
-    _add_output(rules)
+    rules.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
     trainers = rules.add_mutually_exclusive_group()
     trainers.add_argument("--job", metavar="NAME", help="job label of the trainers (trainer)")
     trainers.add_argument(
@@ -79,7 +79,7 @@ def _add_dashboards(commands: Any) -> None:
         description="List the dashboards, print one, or write them into a folder.",
     )
     dashboards.add_argument("name", nargs="?", metavar="NAME", help="print this one, such as heapwatch-fleet")
-    _add_output(dashboards)
+    dashboards.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
     dashboards.add_argument("--job", metavar="NAME", help="job that is selected at first (all)")
     dashboards.add_argument(
         "--datasource", metavar="UID", help="uid of your Prometheus data source (prometheus)"
@@ -90,10 +90,6 @@ def _add_dashboards(commands: Any) -> None:
         help="add the keys for Grafana's manual import and its gallery: plugins and the data source",
     )
     dashboards.set_defaults(run=print_dashboards)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
 
 
 def print_rules(arguments: argparse.Namespace) -> int:
@@ -112,12 +108,7 @@ def print_rules(arguments: argparse.Namespace) -> int:
 
 
 def _rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Iterator[tuple[str, str]]:
-    """File name and text of each rule file, with the user's own selector and addresses.
-
-    Raises:
-        UsageError: one of them is malformed.
-
-    """
+    """File name and text of each rule file, with the user's own selector and addresses."""
     if selector is not None and not _MATCHERS.fullmatch(selector):
         raise UsageError(f'--selector {selector!r}: write matchers such as job="trainer",team="rl"')
     for file in sorted(data.path("prometheus", "rules").glob("*.yml")):
@@ -148,7 +139,7 @@ def print_dashboards(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _dashboard(file: Path, job: str | None, datasource: str | None, for_import: bool = False) -> str:
+def _dashboard(file: Path, job: str | None, datasource: str | None, for_import: bool) -> str:
     """The dashboard's JSON, its variables set to the user's own job and data source."""
     board = json.loads(file.read_text(encoding="utf-8"))
     if for_import:

@@ -11,13 +11,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
 import psutil
 
-from heapwatch.analysis.verdict import SERIOUS, Word
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
@@ -56,34 +55,20 @@ def begin() -> None:
         except (OSError, ValueError) as error:
             say(f"heapwatch: {reason(error)}", error=True)
             os._exit(USAGE_ERROR)  # nothing else has begun, and `site` reports other ends as a crash
-    run = Run(
-        watch, as_json=asked["json"], quiet=asked["quiet"], output=asked["output"], fail_on=asked["fail_on"]
-    )
-    run.begin(asked["seconds"])
+    Run(watch, asked).begin()
 
 
 class Run:
     """Prints the explanation once at the end of a program under watch, whatever ends it.
 
-    Args:
-        watch: the watch of the program.
-        as_json: whether the explanation is printed as JSON on stdout, else in words on stderr.
-        quiet: whether words are printed only for warnings and leaks.
-        output: files to write the explanation to.
-        fail_on: the mildest verdict with exit code 2; None leaves the exit code to the program.
-
+    `asked` are the options of `heapwatch run`: `output` and `fail_on` may be empty, `seconds` None.
     """
 
-    def __init__(
-        self, watch: Watch, *, as_json: bool, quiet: bool, output: Sequence[str], fail_on: Word | None
-    ) -> None:
+    def __init__(self, watch: Watch, asked: dict[str, Any]) -> None:
         self._exporter = watch._exporter
+        self._asked = asked
         # The program may replace or close its own.
-        self._stream: TextIO | None = sys.stdout if as_json else sys.stderr
-        self._as_json = as_json
-        self._quiet = quiet
-        self._output = output
-        self._fail_on = fail_on
+        self._stream: TextIO | None = sys.stdout if asked["json"] else sys.stderr
         self._code = 0
         self._explanation: Explanation | None = None
         self._time_is_up = False
@@ -91,15 +76,13 @@ class Run:
         self._ended = threading.Event()
         self._process = os.getpid()
 
-    def begin(self, seconds: float | None) -> None:
+    def begin(self) -> None:
         """Wait for the end of the program in the background, and end it when its time is up."""
         atexit.register(self._at_exit)
         termination.before_end.insert(0, lambda: self._finish(_LAST_SECONDS, TERMINATED))
-        if seconds is not None:
+        if self._asked["seconds"] is not None:
             signal.signal(signal.SIGALRM, _raise_time_is_up)
-            threading.Thread(
-                target=self._end_after, args=(seconds,), name=f"{OWN_THREADS}timer", daemon=True
-            ).start()
+            threading.Thread(target=self._end_after, name=f"{OWN_THREADS}timer", daemon=True).start()
 
     def _at_exit(self) -> None:
         if os.getpid() != self._process:
@@ -114,15 +97,16 @@ class Run:
 
     def _conclude(self, explanation: Explanation) -> None:
         """Write what was asked for, and decide on the exit code."""
-        if not (self._output or self._fail_on):
+        output, fail_on = self._asked["output"], self._asked["fail_on"]
+        if not (output or fail_on):
             return
         from heapwatch.cli.results import FAILED, conclude, fails  # nothing that the program loads by itself
 
-        if self._fail_on and fails(explanation.verdict, self._fail_on):
+        if fail_on and fails(explanation.verdict, fail_on):
             self._code = FAILED
         with suppress(OSError, ValueError, AttributeError):
             try:
-                conclude(explanation, self._output, self._fail_on, self._stream)
+                conclude(explanation, output, fail_on, self._stream)
             except UsageError as error:
                 self._code = USAGE_ERROR
                 say(f"heapwatch: {error}", stream=self._stream)
@@ -137,11 +121,11 @@ class Run:
         self._exporter.stop(log_findings=False, failure=failure, at_exit=at_exit)
 
     def _print(self, explanation: Explanation) -> None:
-        if self._as_json:
+        if self._asked["json"]:
             lines = json_text(explanation.as_json()).split("\n")
         elif not self._exporter.explainer.enabled:
             lines = [f"heapwatch: {environment.EXPLAIN} is off: what grows is not known"]
-        elif self._quiet and explanation.verdict not in _TO_BE_TOLD:
+        elif self._asked["quiet"] and explanation.verdict not in _TO_BE_TOLD:
             return
         else:
             lines = f"heapwatch: {narrative(explanation)}".split("\n")
@@ -150,8 +134,8 @@ class Run:
         with suppress(OSError, ValueError, AttributeError):
             say(*lines, stream=self._stream)
 
-    def _end_after(self, seconds: float) -> None:
-        if self._ended.wait(seconds):
+    def _end_after(self) -> None:
+        if self._ended.wait(self._asked["seconds"]):
             return
         self._explanation = self._exporter.explainer.explain_now()
         self._time_is_up = True

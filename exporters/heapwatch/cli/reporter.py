@@ -28,6 +28,11 @@ REPEAT_SECONDS = 600.0
 HYSTERESIS = 0.95  # an alert ends below this share of its limit, so that a level at its limit does not flap
 BYTES = ("memory", "gpu_memory", "object_size")
 
+_ENDED = {
+    "growth": "grows no faster than its limit",
+    "leak": "no longer leaks",
+    "graphs": "lets go of autograd graphs again",
+}
 _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
 
@@ -68,12 +73,6 @@ class Message:
             return "--:--:--"
 
 
-@dataclass
-class _Printed:
-    severity: str
-    time: float
-
-
 class Reporter:
     """Judges the samples of one trainer, and remembers the active alerts.
 
@@ -85,7 +84,7 @@ class Reporter:
         self._thresholds = thresholds
         self._history: GrowthRates[Component] = GrowthRates(window_seconds=max(600.0, 20 * interval))
         self._live = LiveVerdicts()
-        self._printed: dict[tuple[str, Component], _Printed] = {}
+        self._printed: dict[tuple[str, Component], tuple[str, float]] = {}  # severity, and when
         self._firing: frozenset[str] = frozenset()
         self._sampled_at: float | None = None
         self._started: float | None = None
@@ -183,30 +182,27 @@ class Reporter:
     def _eased(self, key: tuple[str, Component], limits: Mapping[str, float]) -> dict[str, float]:
         printed = self._printed.get(key)
         return {
-            severity: limit * HYSTERESIS if printed and severity == printed.severity else limit
+            severity: limit * HYSTERESIS if printed and severity == printed[0] else limit
             for severity, limit in limits.items()
         }
 
     def _news(self, now: float, levels: dict[Component, float]) -> Iterator[str]:
         standing = {(alert.kind, Component(alert.resource, alert.component)): alert for alert in self.alerts}
         for key, alert in standing.items():
-            printed = self._printed.get(key)
-            if printed is None or printed.severity != alert.severity or now - printed.time >= REPEAT_SECONDS:
-                self._printed[key] = _Printed(alert.severity, now)
+            severity, printed_at = self._printed.get(key, ("", 0.0))
+            if severity != alert.severity or now - printed_at >= REPEAT_SECONDS:
+                self._printed[key] = alert.severity, now
                 yield described(alert, self._history.rise(key[1]))
         for key in [key for key in self._printed if key not in standing]:
             del self._printed[key]
             kind, component = key
             if component not in levels:
-                yield f"ENDED: {named(component)} is not reported any more"
-            elif kind == "growth":
-                yield f"ENDED: {named(component)} grows no faster than its limit"
-            elif kind == "leak":
-                yield f"ENDED: {named(component)} no longer leaks"
-            elif kind == "graphs":
-                yield f"ENDED: {named(component)} lets go of autograd graphs again"
+                ended = "is not reported any more"
+            elif kind == "threshold":
+                ended = f"is back at {_amount(component.resource, levels[component])}"
             else:
-                yield f"ENDED: {named(component)} is back at {_amount(component.resource, levels[component])}"
+                ended = _ENDED[kind]
+            yield f"ENDED: {named(component)} {ended}"
 
     def _prometheus_news(self, sample: Sample) -> Iterator[str]:
         firing = frozenset(sample.firing or ())

@@ -61,11 +61,7 @@ def conclude(
 ) -> int:
     """Write the files and the output for GitHub Actions, and return the exit code.
 
-    Args:
-        explanation: what was found.
-        files: of `--output`.
-        fail_on: of `--fail-on`.
-        stream: for annotations, by default stdout.
+    Annotations go to `stream`, by default stdout.
 
     Raises:
         UsageError: a file cannot be written.

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from heapwatch.cli import results
+from heapwatch.cli import above_zero, results
 from heapwatch.errors import UsageError
 from heapwatch.runtime import environment
 
@@ -44,7 +44,12 @@ def add_parser(commands: Any) -> None:
         " (SCRIPT | FOLDER | - | -m MODULE | -c CODE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
-    parser.add_argument("--seconds", type=_seconds, metavar="N", help="stop the program after N seconds")
+    parser.add_argument(
+        "--seconds",
+        type=above_zero("a number of seconds", 1e9),
+        metavar="N",
+        help="stop the program after N seconds",
+    )
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON, last on stdout")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only warnings and leaks")
     parser.add_argument(
@@ -128,13 +133,3 @@ def _name(arguments: argparse.Namespace) -> str:
     if not arguments.kind:
         name = os.path.splitext(os.path.basename(os.path.normpath(name)))[0]
     return re.sub(r"[^\w.-]", "_", name)[:64] or "trainer"
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return value

@@ -11,8 +11,8 @@ from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
-from heapwatch.cli import monitor
-from heapwatch.cli.sources import none_registered, registered_trainers, url_of_process, url_of_trainer
+from heapwatch.cli import above_zero, monitor
+from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, printed
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--interval",
-        type=monitor.positive,
+        type=above_zero(most=1e9),
         default=2.0,
         metavar="S",
         help="seconds between updates (%(default)g)",
@@ -61,12 +61,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the screen until it is left, or print once; return the exit code.
-
-    Raises:
-        UsageError: there is no terminal, or no trainer.
-
-    """
+    """Show the screen until it is left, or print once; return the exit code."""
     once = arguments.once or arguments.json
     if not (once or arguments.plain or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")
@@ -102,10 +97,8 @@ def _urls(source: str | None) -> list[str]:
         if not (found := registered_trainers()):
             raise UsageError(f"{none_registered()}; give a PID or an address")
         return found
-    if source.isascii() and source.isdigit():
-        url = url_of_process(int(source))
-        return [] if url is None else [url]
-    return [url_of_trainer(source)]
+    url = url_of(source)
+    return [] if url is None else [url]
 
 
 def _exit_code(found: Sequence[Snapshot]) -> int:

@@ -27,13 +27,7 @@ _NUMBERS = 32  # columns that items, bytes and growth take
 class TopScreen(App[None]):
     """The screen: verdicts and memory on top, a table of paths below.
 
-    Args:
-        source: what is read, in a thread.
-        interval: seconds between two readings.
-
-    Attributes:
-        snapshots: what was read last.
-
+    The source is read in a thread, every `interval` seconds; `snapshots` is what was read last.
     """
 
     CSS = """

@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 
 from heapwatch.attach import name_of, process_of
-from heapwatch.cli.sources import AT_ONCE, mapping, number
-from heapwatch.cli.visit import begin_explaining
+from heapwatch.cli.explain import begin_explaining
+from heapwatch.cli.sources import AT_ONCE, aligned, mapping, number
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import EnteredProcess
 from heapwatch.entering.refusals import CannotEnter
@@ -271,9 +271,8 @@ def printed(found: Iterable[Snapshot]) -> list[str]:
         if one.problem:
             continue
         lines += [f"  memory: {memory_text(one)}"] if one.memory else []
-        table = [COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])] if one.paths else []
-        widths = [max(len(row[at]) for row in table) for at in range(len(COLUMNS))] if table else []
-        lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+        if one.paths:
+            lines += [f"  {row}" for row in aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
     return lines
 
 

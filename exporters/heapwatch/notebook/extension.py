@@ -15,7 +15,6 @@ from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.explain.findings import headline, size_text
-from heapwatch.explain.source.sites import Site
 from heapwatch.explain.source.statements import statements_in
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
@@ -92,12 +91,13 @@ class Extension:
         watched = [
             f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
         ]
+        kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
         self._show(
             Shown(
                 f"{about}, {change / 1e6:+,.1f} MB since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
-                _kept(now),
+                kept,
                 [*_unmeasured(now), *watched],
             )
         )
@@ -105,7 +105,7 @@ class Extension:
     def before_cell(self, info: Any) -> None:
         """Snapshot before a cell that begins with the magic."""
         self._before = None
-        if has_magic(info.raw_cell):
+        if info.raw_cell.split(maxsplit=1)[:1] == [_MAGIC]:
             self._before = self._tried(self._notebook.snapshot)
 
     def after_cell(self, result: Any) -> None:
@@ -132,7 +132,13 @@ class Extension:
         return Shown(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
 
     def _function_line(self, one: Grown) -> str | None:
-        return None if one.site is None else _place(self._shell, one.site)
+        """The line of a function as a person finds it: of a cell by its number, of a file by its name."""
+        if one.site is None:
+            return None
+        named = getattr(self._shell.compile, "format_code_name", None)
+        cell = named(one.site.file) if named is not None else None
+        file = cell[1] if cell else one.site.file.replace("\\", "/").rpartition("/")[2]
+        return f"{file}:{one.site.line}"
 
     def _cell_line(self, one: Grown, source: str, cell: str) -> str | None:
         variable = self._shell.user_ns.get(one.path.partition(".")[0].partition("[")[0])
@@ -157,15 +163,6 @@ def without_magic(lines: list[str]) -> list[str]:
     if lines and lines[0].split()[:1] == [_MAGIC]:
         return ["# heapwatch\n", *lines[1:]]
     return lines
-
-
-def has_magic(cell: str) -> bool:
-    """Whether a cell begins with the magic."""
-    return cell.split(maxsplit=1)[:1] == [_MAGIC]
-
-
-def _kept(snapshot: Snapshot) -> Sequence[Holder]:
-    return [one for one in snapshot.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
 
 
 def _unmeasured(snapshot: Snapshot) -> Sequence[str]:
@@ -241,11 +238,3 @@ def _line_in(source: str, path: str) -> int | None:
         if lines:
             return lines.pop() if len(lines) == 1 else None
     return None
-
-
-def _place(shell: Any, site: Site) -> str:
-    """A line of a function as a person finds it: of a cell by its number, of a file by its name."""
-    named = getattr(shell.compile, "format_code_name", None)
-    cell = named(site.file) if named is not None else None
-    file = cell[1] if cell else site.file.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{site.line}"

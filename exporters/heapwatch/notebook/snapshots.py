@@ -46,15 +46,10 @@ _DROP_ERROR = "run `1/0`: the next error takes its place"
 
 
 class Holder(NamedTuple):
-    """A name and the bytes that it holds, without those of the names before it.
+    """A name, as `agent` or `Out[12]`, and the bytes that it holds, without those of the names before it.
 
-    Attributes:
-        name: as in a cell, such as `agent` or `Out[12]`.
-        type: in words.
-        bytes: on the heap, on a GPU and in shared memory.
-        error: standard error of the bytes, which are an estimate for long containers.
-        remedy: how to drop it in IPython; None for a variable.
-
+    `bytes` are on the heap, on a GPU and in shared memory; `error` is their standard error, as they are an
+    estimate for long containers. `remedy` is how to drop it in IPython; None for a variable.
     """
 
     name: str
@@ -259,7 +254,7 @@ def largest(snapshot: Snapshot, count: int) -> Sequence[Holder]:
 def _holders(shell: Any) -> tuple[list[Holder], list[str]]:
     """What each variable and each of IPython's own holders holds, and the names that took too long."""
     namespace = shell.user_ns
-    variables = dict(_user_variables(shell))
+    variables = {name: obj for name, obj in list(namespace.items()) if name not in shell.user_ns_hidden}
     apart = [*map(id, (shell, namespace, shell.user_ns_hidden, namespace.get("_oh"), namespace.get("_ih")))]
     walk = Walk(_SAMPLES, _HOLDERS_SECONDS, [*apart, *map(id, variables.values())])
     found: list[Holder] = []
@@ -273,14 +268,6 @@ def _holders(shell: Any) -> tuple[list[Holder], list[str]]:
         if not walk.has_counted(obj):
             _measure(walk, name, obj, remedy, found, unmeasured)
     return found, unmeasured
-
-
-def _user_variables(shell: Any) -> Iterator[tuple[str, Any]]:
-    """The variables that cells have set, without IPython's own names."""
-    hidden = shell.user_ns_hidden
-    for name, obj in list(shell.user_ns.items()):
-        if name not in hidden:
-            yield name, obj
 
 
 def _kept_by_ipython(shell: Any) -> Iterator[tuple[str, Any, str]]:

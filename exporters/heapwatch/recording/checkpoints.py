@@ -77,14 +77,7 @@ class CheckpointGrowth:
 
 
 class Checkpoints:
-    """The first checkpoint of a run and the newest thousand.
-
-    Args:
-        memory: reads the memory of the process.
-        objects: the live objects by class, as last counted.
-        clock: seconds since 1970.
-
-    """
+    """The first checkpoint of a run and the newest thousand."""
 
     def __init__(
         self,
@@ -103,7 +96,7 @@ class Checkpoints:
         label = plain(label, _LONGEST_LABEL)
         now = Checkpoint(label, self._clock(), self._memory(), dict(self._objects()))
         before = self._newest[-1] if self._newest else None
-        same = self._last(label)
+        same = next((point for point in reversed(self._newest) if point.label == label), None)
         first = self._first = self._first or now
         self._newest.append(now)
         if same is None or now.time - same.time >= _QUIET_SECONDS:
@@ -128,9 +121,6 @@ class Checkpoints:
             known = ", ".join(dict.fromkeys(repr(point.label) for point in kept)) or "none yet"
             raise ValueError(f"no checkpoint is called {label!r}; there are: {known}")
         return CheckpointGrowth(named[0], kept[-1])
-
-    def _last(self, label: str) -> Checkpoint | None:
-        return next((point for point in reversed(self._newest) if point.label == label), None)
 
 
 def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, first: Checkpoint) -> str:

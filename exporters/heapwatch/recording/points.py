@@ -113,15 +113,9 @@ def point_of(
     resident_bytes: float | None = None,
     **about: Any,
 ) -> Point | None:
-    """The point of an exposition; None if its resident memory is not known.
+    """The point of an exposition, or of a part of it; None if its resident memory is not known.
 
-    Args:
-        readings: one exposition, or a part of it.
-        time: Unix time, in seconds.
-        event: see `Point`.
-        resident_bytes: replaces the exposition's value.
-        about: further fields of the point.
-
+    `about` are fields of the point that replace those of the exposition, as `resident_bytes` does.
     """
     by_role = readings.by("trainer_process_resident_memory_bytes", "role")
     resident = by_role.get("trainer") if resident_bytes is None else resident_bytes

@@ -232,10 +232,7 @@ class Cycles:
     def series(self, read: Callable[[Point], float | None], *, counted: bool = False) -> Points:
         """The level at the end of each cycle: temporary memory is freed by then.
 
-        Args:
-            read: returns the level of a point; None if it is not known.
-            counted: leave out cycles in which objects were not counted; the first is a baseline.
-
+        With `counted`, cycles in which objects were not counted are left out; the first is a baseline.
         """
         series: list[tuple[float, float]] = []
         began = float("-inf")

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from heapwatch.recording.file import Thinning
 from heapwatch.recording.points import CYCLES, Point, Run
-from heapwatch.recording.recorder import Thinning
 from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.plain_text import Block
@@ -21,14 +21,9 @@ _WIDTH = 60
 class MemoryReport:
     """Keeps the points of a run (of every second cycle once there are many), and logs reports on them.
 
-    Args:
-        name: the trainer's.
-        interval: cycles between two reports.
-        unit: what a cycle is: `generation`, `epoch` or `episode`.
-        explain: returns the trainer's explanation as a JSON object.
-
-    Attributes:
-        leak: the leak of the newest report in one line, with the cycle of the report; empty if it has none.
+    There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`. `explain`
+    returns the trainer's explanation as a JSON object. `leak` is the leak of the newest report in one line,
+    with the cycle of the report; empty if it has none.
 
     Raises:
         ValueError: an invalid interval or unit.

@@ -87,7 +87,9 @@ class Terms:
 
 def judged(series: Points, terms: Terms) -> Judgement:
     """Judge a level."""
-    level = _as_level(series)
+    level = LevelSeries()
+    for cycle, value in series:
+        level.add(cycle, value)
     began = level.rise_began()
     growth = level.growth(began)
     baseline, current = series[0][1], series[-1][1]
@@ -130,7 +132,9 @@ def judged(series: Points, terms: Terms) -> Judgement:
         return verdict("growing", f"within its limit of {terms.limit / 1e6:g} MB/{terms.unit}")
     if terms.decided and terms.by_rules is False and terms.limit is None:
         return verdict("growing", "rises, but not as steadily as a leak")
-    return verdict("leak", _reason(rate, terms))
+    if terms.limit is not None:
+        return verdict("leak", f"over its limit of {terms.limit / 1e6:g} MB/{terms.unit}")
+    return verdict("leak", each(rate, terms.unit))
 
 
 def _bend(series: Points) -> tuple[float, float]:
@@ -164,23 +168,10 @@ def _hinge(floor: Points, bend: float) -> tuple[float, float]:
     return sum((level - slope * passed) ** 2 for passed, level in off), bend
 
 
-def _reason(rate: float, terms: Terms) -> str:
-    if terms.limit is not None:
-        return f"over its limit of {terms.limit / 1e6:g} MB/{terms.unit}"
-    return each(rate, terms.unit)
-
-
 def each(rate: float, unit: str) -> str:
     """Such as `increasing by 16 each generation`."""
     count = f"{rate:.0f}" if rate >= 10 or rate == int(rate) else f"{rate:.1f}"
     return f"increasing by {count} each {unit}"
-
-
-def _as_level(series: Points) -> LevelSeries:
-    level = LevelSeries()
-    for cycle, value in series:
-        level.add(cycle, value)
-    return level
 
 
 def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 
-from heapwatch.trackers.values import CycleLogger
+from heapwatch.trackers import CycleLogger
 from heapwatch.watch import Watch
 
 _MOST_METRICS = 1000  # that MLflow takes in one request

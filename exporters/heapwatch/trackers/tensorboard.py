@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from heapwatch.trackers.values import CycleLogger
+from heapwatch.trackers import CycleLogger
 from heapwatch.watch import Watch
 
 

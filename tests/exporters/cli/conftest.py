@@ -45,13 +45,9 @@ TRAINER = """
 class TrainerProcess:
     """A real trainer in its own process; `leak` makes it hold 1061 bodies and 61 food sources more."""
 
-    def __init__(self, environment):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(TRAINER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
+    def __init__(self):
+        command = [sys.executable, "-c", textwrap.dedent(TRAINER)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.address = f"127.0.0.1:{int(self.process.stdout.readline())}"
 
     def leak(self):
@@ -127,7 +123,7 @@ def run(capsys):
 
 @pytest.fixture
 def trainer():
-    running = TrainerProcess(os.environ.copy())
+    running = TrainerProcess()
     yield running
     running.close()
 

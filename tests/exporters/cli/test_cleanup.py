@@ -2,19 +2,17 @@ import pytest
 
 import heapwatch
 from heapwatch.analysis.readings import ExceededLimit
-from heapwatch.cli.cleanup import COOLDOWN_SECONDS, Cleaner, cleanup_lines
-from heapwatch.cli.main import main
+from heapwatch.cli.monitor import COOLDOWN_SECONDS, Cleaner, cleanup_lines
 from heapwatch.errors import Unreachable
 
 TOKEN = "correct-horse-battery-staple"
 CRITICAL = ExceededLimit("critical", "threshold", "bodies", "all", 1247, 1000)
 WARNING = ExceededLimit("warning", "threshold", "memory", "trainer", 1.2e9, 1e9)
 DONE = (200, {"status": "done", "action": "emergency", "freed": {"resident_memory_bytes": 1}})
-MANY = [f"a{number}" for number in range(9999)]
 PENDING = (202, {"status": "pending"})
 
 
-def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, capsys):
+def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TOKEN", TOKEN)
     asked = []
     with heapwatch.start("walker", port=0, token=TOKEN) as watch:
@@ -25,23 +23,22 @@ def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, capsys):
             asked.append((url, token))
             return 200, watch._exporter.cleanup_queue.run(document["action"], "", "http").as_dict()
 
-        monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
-        assert main(["cleanup", f"127.0.0.1:{watch.port}", "--action", "regular"]) == 0
-        assert main(["cleanup", "walker"]) == 0
+        monkeypatch.setattr("heapwatch.cli.monitor.post_json", post)
+        for words in ((f"127.0.0.1:{watch.port}", "--action", "regular"), ("walker",)):
+            code, said, _ = run("cleanup", *words)
+            assert code == 0
+            assert f"{asked[-1].capitalize()} cleanup completed" in said
         url = f"http://127.0.0.1:{watch.port}/force_cleanup"
     assert asked == [(url, TOKEN), "regular", (url, TOKEN), "emergency"]
-    said = capsys.readouterr().out
-    assert "Regular cleanup completed" in said
-    assert "Emergency cleanup completed" in said
 
 
-def test_without_a_token_or_a_trainer_it_says_so(monkeypatch, capsys):
-    monkeypatch.setattr("heapwatch.cli.cleanup.token_of", lambda _: None)
-    assert main(["cleanup", "walker"]) == 64
-    assert "needs the trainer's token" in capsys.readouterr().err
+def test_without_a_token_or_a_trainer_it_says_so(monkeypatch, run):
+    monkeypatch.setattr("heapwatch.cli.monitor.token_of", lambda _: None)
+    code, _, errors = run("cleanup", "walker")
+    assert code == 64
+    assert "needs the trainer's token" in errors
     monkeypatch.setenv("HEAPWATCH_TOKEN", TOKEN)
-    assert main(["cleanup", "127.0.0.1:1"]) == 3
-    assert main(["cleanup", "nobody"]) == 3
+    assert [run("cleanup", whom)[0] for whom in ("127.0.0.1:1", "nobody")] == [3, 3]
 
 
 def test_cleanup_lines_report_what_was_freed():
@@ -72,18 +69,10 @@ def test_cleanup_lines_report_what_was_freed():
         "done",
         {"status": "done", "freed": 3, "before": [1], "after": "x", "errors": 7, "duration_seconds": "long"},
         {"status": "done", "freed": {"resident_memory_bytes": "all"}, "before": {"a": {"b": []}}},
-        {
-            "status": "done",
-            "freed": {"resident_memory_bytes": 1e308},
-            "before": {"a": True},
-            "after": {"a": 2},
-        },
+        DONE[1] | {"freed": {"resident_memory_bytes": 1e308}, "before": {"a": True}, "after": {"a": 2}},
         {"status": "pending", "detail": {"x": ["y"] * 100_000}},
         {"status": "done", "errors": ["\x1b[2J" * 100_000] * 10_000},
-        {
-            "status": "done",
-            **{when: {f"a{n}": n + len(when) for n in range(9999)} for when in ("before", "after")},
-        },
+        DONE[1] | {when: {f"a{n}": n + len(when) for n in range(9999)} for when in ("before", "after")},
     ],
 )
 def test_whatever_a_trainer_answers_becomes_a_few_lines(answer):
@@ -106,7 +95,7 @@ def cleaning(monkeypatch, clock):
                 raise answer
             return answer
 
-        monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
+        monkeypatch.setattr("heapwatch.cli.monitor.post_json", post)
         cleaner = Cleaner("s3cret", clock)
         return requests, lambda *alerts: cleaner.clean(alerts, lambda: "http://trainer")
 
@@ -117,8 +106,7 @@ def test_only_a_critical_threshold_is_cleaned_up(cleaning):
     requests, clean = cleaning()
     growth = ExceededLimit("critical", "growth", "bodies", "all", 20, 10)
     gpu = ExceededLimit("critical", "threshold", "gpu_memory", "0", 2, 1)
-    assert clean(WARNING, growth, gpu) == []
-    assert requests == []
+    assert clean(WARNING, growth, gpu) == requests == []
 
 
 def test_cleanup_names_its_reason_and_is_not_repeated_within_the_cooldown(cleaning, clock):
@@ -129,30 +117,22 @@ def test_cleanup_names_its_reason_and_is_not_repeated_within_the_cooldown(cleani
     assert document["action"] == "emergency"
     assert "world_bodies = 1247" in document["reason"]
     clock.now += COOLDOWN_SECONDS - 10
-    (waiting,) = clean(CRITICAL)
-    assert waiting == "COOLDOWN: world_bodies still critical; the next cleanup is at least 10 s away"
-    assert clean(CRITICAL) == []
+    waiting = "COOLDOWN: world_bodies still critical; the next cleanup is at least 10 s away"
+    assert (clean(CRITICAL), clean(CRITICAL)) == ([waiting], [])
     assert len(requests) == 1
 
 
-def test_cleanup_that_did_not_help_is_not_repeated_until_the_level_was_healthy(cleaning, clock):
+@pytest.mark.parametrize("helped", [True, False])
+def test_a_cleanup_that_did_not_help_is_not_repeated_until_the_level_was_healthy(helped, cleaning, clock):
     requests, clean = cleaning(DONE, DONE)
     clean(CRITICAL)
+    clean(*[] if helped else [CRITICAL])
     clock.now += COOLDOWN_SECONDS + 1
-    assert "DID NOT HELP" in clean(CRITICAL)[0]
-    clock.now += 10 * COOLDOWN_SECONDS
-    assert clean(CRITICAL) == []
+    if not helped:
+        assert "DID NOT HELP" in clean(CRITICAL)[0]
+        clock.now += 10 * COOLDOWN_SECONDS
+        assert clean(CRITICAL) == []
     assert clean() == []
-    assert clean(CRITICAL)[0].startswith("EMERGENCY")
-    assert len(requests) == 2
-
-
-def test_cleanup_that_helped_may_be_repeated(cleaning, clock):
-    requests, clean = cleaning(DONE, DONE)
-    clean(CRITICAL)
-    clean()
-    clock.now += COOLDOWN_SECONDS + 1
-    clean()
     assert clean(CRITICAL)[0].startswith("EMERGENCY")
     assert len(requests) == 2
 

@@ -23,17 +23,16 @@ def test_trainer_that_works(trainer, run):
     ):
         assert re.search(line, printed), line
     code, printed, _ = run("doctor", trainer.address, "--prometheus", NOBODY, "--json")
-    assert code == 1
     document = json.loads(printed)
-    assert document["ok"] is False
+    assert (code, document["ok"]) == (1, False)
     states = {
-        (section["title"].split()[0], finding["what"]): finding["state"]
+        (section["title"].split()[0], finding["what"], finding["state"])
         for section in document["sections"]
         for finding in section["findings"]
     }
-    assert states["Installed", "psutil"] == "ok"
-    assert states["Trainer", "answers"] == "ok"
-    assert states["Prometheus", "answers"] == "FAIL"
+    assert states >= {
+        ("Installed", "psutil", "ok"), ("Trainer", "answers", "ok"), ("Prometheus", "answers", "FAIL"),
+    }  # fmt: skip
 
 
 def test_nobody_there(run, monkeypatch):
@@ -46,23 +45,20 @@ def test_nobody_there(run, monkeypatch):
     assert all(line.startswith(("  FAIL", "  WARN")) for line in printed.splitlines())
 
 
-def test_collector_that_fails_says_why(monkeypatch):
+def test_collector_that_fails_says_why_and_those_without_anything_to_read_take_one_line(monkeypatch):
     def broken(self):
         raise PermissionError(13, "no /proc here")
 
     monkeypatch.setattr(ProcessCollector, "collect", broken)
-    findings = {finding.what: finding for finding in doctor.collectors()}
+    checks = list(doctor.collectors())
+    findings = {finding.what: finding for finding in checks}
     assert findings["process"].state == "FAIL"
     assert "PermissionError: Permission denied, raised at test_doctor.py" in findings["process"].detail
     assert findings["info"].state == "ok"
-
-
-def test_collectors_without_anything_to_read_take_one_line():
-    findings = list(doctor.collectors())
-    (idle,) = [finding for finding in findings if finding.state == "none"]
+    (idle,) = [finding for finding in checks if finding.state == "none"]
     assert "nothing to read: " in idle.detail
     assert len(idle.detail.split(", ")) > 5
-    assert findings[-1] == idle
+    assert checks[-1] == idle
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)

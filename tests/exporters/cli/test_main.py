@@ -32,7 +32,8 @@ trainer_growing_path_leak{path="history",type="list",kind="container",site="ppo.
 """
 
 
-def test_help_has_every_verb_in_one_group(run):
+def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
+    assert run("--version") == (0, f"heapwatch {heapwatch.__version__}\n", "")
     code, printed, _ = run("--help")
     assert code == 0
     assert sorted(" ".join(GROUPS.values()).split()) == sorted(VERBS)
@@ -65,19 +66,11 @@ def test_a_command_loads_no_other_and_run_no_watch():
         "import sys; from heapwatch.cli import main; main._parser('run');"
         "print(*(name for name in sys.modules if name.startswith(('heapwatch_', 'heapwatch.'))))"
     )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert {name for name in loaded if name.startswith("heapwatch.cli.")} == {
         "heapwatch.cli.main", "heapwatch.cli.results", "heapwatch.cli.run",
     }  # fmt: skip
     assert not {"heapwatch.watch", "heapwatch.exporter", "heapwatch_stack"} & set(loaded)
-
-
-def test_the_version_is_that_of_the_distribution(run):
-    code, printed, _ = run("--version")
-    assert code == 0
-    assert printed.startswith("heapwatch ")
 
 
 @pytest.mark.parametrize("command", ["report", "attach"])
@@ -88,7 +81,7 @@ def test_an_unknown_option_is_answered_with_the_usage_of_its_command(command, ru
     assert errors.endswith(f"heapwatch {command}: error: unrecognized arguments: --bogus\n")
 
 
-def test_a_port_in_the_environment_that_is_none_is_refused(monkeypatch, run):
+def test_attach_refuses_a_port_in_the_environment_that_is_none(monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "http")
     refused = "heapwatch: HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got 'http'\n"
     assert run("attach", "--outside", os.getpid()) == (1, "", refused)
@@ -140,10 +133,19 @@ def test_an_unknown_verb_is_one_line_with_the_nearest(verb, said, run):
     assert run(verb) == (64, "", f"heapwatch: there is no command {plain(verb)}; {said}\n")
 
 
-def test_ps_says_what_a_trainer_does_and_what_leaks_most(monkeypatch, run):
+@pytest.fixture
+def registered(monkeypatch):
+    """Makes these the samples of all registered trainers."""
+
+    def register(*samples):
+        monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: samples)
+
+    return register
+
+
+def test_ps_says_what_a_trainer_does_and_what_leaks_most(registered, run):
     sample = Sample("127.0.0.1:7777", 0.0, Readings(text_string_to_metric_families(GROWING)))
-    down = Sample("127.0.0.1:7778", 0.0, problem="it does not answer")
-    monkeypatch.setattr("heapwatch.cli.ps.TrainerSource.samples", lambda _: [sample, down])
+    registered(sample, Sample("127.0.0.1:7778", 0.0, problem="it does not answer"))
     code, printed, _ = run("ps")
     assert code == 0
     _, ppo, other = printed.splitlines()
@@ -152,23 +154,18 @@ def test_ps_says_what_a_trainer_does_and_what_leaks_most(monkeypatch, run):
     )
     assert re.fullmatch(r"\? +127.0.0.1:7778 +it does not answer", other)
     row = json.loads(run("ps", "--json")[1])[0]
-    assert row["time_to_limit_seconds"] == {"least": 2400, "most": 3500}
-    assert (row["verdict"], row["grows"], row["bytes_per_minute"], row["line"]) == (
-        "leak",
-        "history",
-        3.73e7,
-        "ppo.py:80",
-    )
+    left = {"time_to_limit_seconds": {"least": 2400, "most": 3500}, "line": "ppo.py:80"}
+    assert row == row | left | {"verdict": "leak", "grows": "history", "bytes_per_minute": 3.73e7}
     assert run("ps", "--quiet") == (0, "127.0.0.1:7777\n127.0.0.1:7778\n", "")
 
 
-def test_pages_that_workers_share_count_once(monkeypatch, run):
+def test_pages_that_workers_share_count_once(registered, run):
     shared = """
 trainer_process_resident_memory_bytes{role="worker"} 4.5e9
 trainer_process_unique_memory_bytes{role="worker"} 2e7
 """
     readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
-    monkeypatch.setattr("heapwatch.cli.ps.TrainerSource.samples", lambda _: [Sample("a:1", 0.0, readings)])
+    registered(Sample("a:1", 0.0, readings))
     assert json.loads(run("ps", "--json")[1])[0]["memory_bytes"] == 5.2e8
     point = point_of(readings, time=0.0, event="sample")
     assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
@@ -207,9 +204,8 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
         assert code == 0
         assert "too early" in printed
         assert run("explain", "swimmer", "--quiet") == (0, "", "")
-        code, printed, errors = run("explain", "swimer")
-        assert (code, printed) == (3, "")
-        assert "no trainer is registered as swimer; did you mean swimmer?" in errors
+        meant = "no trainer is registered as swimer; did you mean swimmer? (or give host:port)"
+        assert run("explain", "swimer") == (3, "", f"heapwatch: {meant}\n")
         with heapwatch.start("hopper", port=0) as second:
             monkeypatch.setattr(second._exporter, "name", "hopper")
             code, _, errors = run("explain", "qwertz")
@@ -217,10 +213,9 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
             assert "there is hopper, swimmer" in errors
 
 
-def test_two_trainers_of_one_name_are_distinguished_by_address(monkeypatch, run):
+def test_two_trainers_of_one_name_are_distinguished_by_address(registered, run):
     readings = Readings(text_string_to_metric_families(GROWING))
-    both = [Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)]
-    monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: both)
+    registered(*(Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)))
     code, _, errors = run("explain", "ppo")
     assert code == 3
     assert "2 trainers are called ppo: give the address, 127.0.0.1:1 or 127.0.0.1:2" in errors

@@ -12,7 +12,7 @@ TOKEN = {"HEAPWATCH_TOKEN": "correct-horse"}
 SOON = ("--interval", "0.3")
 
 
-def test_one_sample_of_a_healthy_trainer_by_its_address_or_its_target(trainer, run):
+def test_one_sample_of_a_healthy_trainer_by_its_address_its_target_or_among_others(trainer, run):
     code, printed, _ = run("monitor", "--count", 1, trainer.address)
     assert code == 0
     line, types, leaks = printed.splitlines()
@@ -22,6 +22,13 @@ def test_one_sample_of_a_healthy_trainer_by_its_address_or_its_target(trainer, r
     code, printed, _ = run("monitor", "--all", "--count", 1)
     assert code == 0
     assert "Bodies=186" in printed
+    code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
+    assert code == 3
+    assert f"[{trainer.address}] Memory=" in printed
+    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in printed
+    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
+    assert code == 3
+    assert "404" in printed  # it is no Prometheus
 
 
 def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
@@ -38,22 +45,13 @@ def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
     assert "correct-horse" not in command.text
 
 
-@pytest.mark.parametrize(("options", "code"), [([], 2), (["--bodies-critical", "2000"], 1)])
-def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch, options, code):
+def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch):
     trainer.leak()
-    command = heapwatch("monitor", *SOON, *options, trainer.address)
-    command.until("Bodies=1247")
-    command.until("Bodies=1247")
-    assert command.end(signal.SIGTERM) == code
-
-
-@pytest.mark.slow
-def test_trainer_that_dies_is_said_once_and_ends_unknown(trainer, heapwatch):
-    command = heapwatch("monitor", *SOON, "--count", 8, trainer.address)
-    command.until("Memory=")
-    trainer.kill()
-    assert command.wait() == 3
-    assert command.text.count("does not answer") == 1
+    for options, code in (((), 2), (("--bodies-critical", "2000"), 1)):
+        command = heapwatch("monitor", *SOON, *options, trainer.address)
+        command.until("Bodies=1247")
+        command.until("Bodies=1247")
+        assert command.end(signal.SIGTERM) == code
 
 
 def test_port_that_is_no_trainers(run):
@@ -70,18 +68,12 @@ def test_port_that_is_no_trainers(run):
     assert "does not answer" in printed
 
 
-def test_several_trainers_are_distinguished(trainer, run):
-    code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
-    assert code == 3
-    assert f"[{trainer.address}] Memory=" in printed
-    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in printed
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--interval", "0"], "above 0"),
         (["--interval", "soon"], "'soon' is not a number above 0"),
+        (["--interval", "1e12"], "'1e12' is not a number above 0 and below 1e+09"),
         (["--count", "0"], "1 or more"),
         (["not a trainer:x"], "allowed: host:port"),
         (["--auto-cleanup"], "HEAPWATCH_TOKEN"),
@@ -119,15 +111,13 @@ scrape_configs:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with (tmp_path / "prometheus.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                binary,
-                f"--config.file={tmp_path}/prometheus.yml",
-                f"--storage.tsdb.path={tmp_path}/data",
-                f"--web.listen-address={address}",
-            ],
-            stderr=log,
-        )
+        options = {
+            "config.file": tmp_path / "prometheus.yml",
+            "storage.tsdb.path": tmp_path / "data",
+            "web.listen-address": address,
+        }
+        command = [binary, *(f"--{option}={value}" for option, value in options.items())]
+        process = subprocess.Popen(command, stderr=log)
     yield address
     process.terminate()
     process.wait()
@@ -155,9 +145,3 @@ def test_trainers_of_prometheus(trainer, heapwatch, run, wait_until, prometheus)
     trainer.kill()
     cleaning.until("is down, as Prometheus reports|is not watched any more|no trainer to watch")
     assert cleaning.end() == 3
-
-
-def test_prometheus_that_is_none(trainer, run):
-    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
-    assert code == 3
-    assert "404" in printed

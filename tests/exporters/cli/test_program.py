@@ -52,32 +52,24 @@ def both(
 ) -> tuple[End, End]:
     """The end of a program under Python and under `heapwatch run`, side by side, each in a copy of `folder`.
 
-    Args:
-        folder: the program's files.
-        arguments: options of Python, the program and its own arguments.
-        stdin: what it reads.
-        send: signals, each sent to it when it has printed a line.
-        environment: further variables.
-
+    Each of the signals of `send` is sent to it when it has printed a line.
     """
     started = []
     for name, command in (("python", PYTHON), ("heapwatch", HEAPWATCH)):
         # One path for both, as a program may print its own.
         place = folder.parent / name / "here"
         shutil.copytree(folder, place)
-        variables = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(folder.parent / "targets")}
-        variables |= {"HEAPWATCH_STATE": str(folder.parent / "state")}
-        for absent in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
-            variables.pop(absent, None)
+        absent = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+        variables = {name: value for name, value in os.environ.items() if name not in absent}
+        variables |= {f"HEAPWATCH_{name}": str(folder.parent / name) for name in ("TARGETS_DIR", "STATE")}
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen(
             [*command, *arguments],
             cwd=place,
             env=variables | (environment or {}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            **pipes,
         )
         started.append((process, place))
     # Both are signalled before either is waited for: a worker that goes on keeps the output of its parent open.
@@ -179,10 +171,7 @@ warnings.warn("a warning")
         ("-Werror::UserWarning", "-W", "ignore::DeprecationWarning", "-bb", "train.py"),
         ("-X", "dev", "-Xfaulthandler", "train.py"),
         ("-X", "utf8", "-x", "train.py"),
-        pytest.param(
-            ("-P", "train.py"),
-            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="-P came with Python 3.11"),
-        ),
+        *([("-P", "train.py")] if sys.version_info >= (3, 11) else []),
     ],
     ids=lambda arguments: " ".join(arguments)[:20],
 )
@@ -218,7 +207,6 @@ def test_the_path_of_the_environment_and_what_is_customized_there(tmp_path: Path
 
 
 ENDS = {
-    "nothing": "",
     "a code": "raise SystemExit(7)",
     "no code": "import sys; sys.exit(-1)",
     "a large code": "import sys; sys.exit(300)",
@@ -242,34 +230,35 @@ ENDS = {
     "hooks": "import sys; sys.excepthook = lambda *a: print('hook', a[0]); 1 / 0",
     "at exit": "import atexit\natexit.register(print, 'a')\natexit.register(print, 'b')\natexit.register(int, 'c')",
     "exit at exit": "import atexit, sys\natexit.register(sys.exit, 3)",
-    "exit in a thread": "import sys, threading; t = threading.Thread(target=sys.exit, args=(3,)); t.start(); t.join()",
-    "an error in a thread": "import threading; t = threading.Thread(target=int, args=('x',), name='t'); t.start()",
-    "a thread that ends later": (
-        "import threading, time\n"
+    "threads: one exits, one fails, one is a daemon, some are a pool, one ends later": (
+        "import sys, threading, time\nfrom concurrent.futures import ThreadPoolExecutor as Pool\n"
+        "for target, *given in ((sys.exit, 3), (int, 'x')):\n"
+        "    t = threading.Thread(target=target, args=given, name='t'); t.start(); t.join()\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "p = Pool(2); print(list(p.map(str, range(9))))\n"
         "threading.Thread(target=lambda: (time.sleep(0.3), print('later', __name__))).start()\nprint('main')"
     ),
-    "a daemon": "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
-    "a pool of threads": (
-        "from concurrent.futures import ThreadPoolExecutor as Pool\np = Pool(2); print(list(p.map(str, range(9))))"
-    ),
-    "a fork": "import os, sys\nif not os.fork(): print('child', flush=True); sys.exit(3)\nprint(os.wait()[1])",
-    "a subprocess": (
-        "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', "
+    "a fork and a subprocess": (
+        "import os, subprocess, sys\nif not os.fork(): print('child', flush=True); sys.exit(3)\n"
+        "print(os.wait()[1])\nprint(subprocess.run([sys.executable, '-c', "
         "'import sys; print(sys.path[1:], sys.flags)'], capture_output=True, text=True).stdout)"
     ),
     "a new program": "import os, sys; os.execv(sys.executable, ['python', '-c', 'print(4); raise SystemExit(4)'])",
-    "files": "open('a.txt', 'w').write('unclosed'); open('b.txt', 'w').write(__file__)",
-    "input": "print(input('? '), input())",
+    "files and input": (
+        "open('a.txt', 'w').write('unclosed'); open('b.txt', 'w').write(__file__)\nprint(input('? '), input())"
+    ),
     "a finalizer": "class C:\n    def __del__(self): print('finalized')\nc = C(); c.self = c",
-    "a cycle of imports": "import train; print(train.__name__, train is __import__('__main__'))",
-    "run by runpy": "import runpy; print(sorted(runpy.run_path('other.py')), runpy.run_module('other')['x'])",
+    "a cycle of imports, and run by runpy": (
+        "import train; print(train.__name__, train is __import__('__main__'))\n"
+        "import runpy; print(sorted(runpy.run_path('other.py')), runpy.run_module('other')['x'])"
+    ),
     "asyncio": "import asyncio\nasync def f(): await asyncio.sleep(0.01); raise ValueError('async')\nasyncio.run(f())",
     "a trace": "import sys\nsys.settrace(lambda f, *a: print(f.f_code.co_name) if 'f' == f.f_code.co_name else None)\n"
     "def f(): pass\nf()",
     "a debugger": "x = 5\nbreakpoint()\nprint('on')",
     "interactive": "import code; code.interact(banner='', local={'x': 3})",
 }  # fmt: skip
-CALLED_BY = {"input": "one\ntwo\n", "a debugger": "p x\nc\n", "interactive": "print(x)\nexit(6)\n"}
+CALLED_BY = {"files and input": "one\ntwo\n", "a debugger": "p x\nc\n", "interactive": "print(x)\nexit(6)\n"}
 
 
 @pytest.mark.parametrize("ending", ENDS)

@@ -33,10 +33,17 @@ def news(messages):
     return [message.text for message in messages if not message.routine]
 
 
-def test_line_and_body_types_are_those_of_the_document():
-    line, types = reporter().report(sample(1.0))
+def said(watching, samples):
+    """The news about each of these samples."""
+    return [news(watching.report(one)) for one in samples]
+
+
+def test_line_and_body_types_are_those_of_the_document_once_a_sample():
+    watching = reporter()
+    line, types = watching.report(sample(1.0))
     assert line.text == "Memory=738.3MB, Bodies=186, Food=6, Step=5558"
     assert types.text == "Body types: Static=1, Dynamic=155, Agent=30"
+    assert watching.report(sample(1.0)) == []
 
 
 def test_what_is_not_known_is_left_out():
@@ -48,9 +55,9 @@ def test_what_is_not_known_is_left_out():
 
 def test_alert_is_said_once_although_its_value_changes():
     watching = reporter()
-    said = [news(watching.report(sample(15.0 * i, memory=1.2e9 + 1e6 * (i % 3)))) for i in range(30)]
-    assert said[0] == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
-    assert not any(said[1:])
+    first, *others = said(watching, (sample(15.0 * i, memory=1.2e9 + 1e6 * (i % 3)) for i in range(30)))
+    assert first == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
+    assert not any(others)
     assert watching.severity == "warning"
 
 
@@ -71,48 +78,36 @@ def test_alert_is_said_again_when_its_level_changes_and_when_it_is_over():
 
 
 def test_alert_that_stands_is_repeated_after_a_while():
-    watching = reporter()
-    said = [news(watching.report(sample(60.0 * i, memory=1.2e9))) for i in range(25)]
-    assert [i for i, lines in enumerate(said) if lines] == [0, 10, 20]
+    lines = said(reporter(), (sample(60.0 * i, memory=1.2e9) for i in range(25)))
+    assert [i for i, told in enumerate(lines) if told] == [0, 10, 20]
 
 
 def test_level_at_its_limit_does_not_chatter():
-    watching = reporter()
-    said = [news(watching.report(sample(15.0 * i, memory=1e9 + (2e6 if i % 2 else -2e6)))) for i in range(20)]
-    assert sum(map(len, said)) == 1
+    around = (sample(15.0 * i, memory=1e9 + (2e6 if i % 2 else -2e6)) for i in range(20))
+    assert sum(map(len, said(reporter(), around))) == 1
 
 
 @pytest.mark.parametrize("interval", [1.0, 20.0, 60.0])
 def test_growth_is_per_minute_at_any_interval(interval):
-    watching = reporter(interval)
-    lines = []
-    for i in range(1 + int(1200 / interval)):
-        lines += news(watching.report(sample(i * interval, dynamic=155 + 0.25 * i * interval)))
-    alerts = [line for line in lines if "dynamic_bodies" in line]
+    times = [i * interval for i in range(1 + int(1200 / interval))]
+    lines = said(reporter(interval), (sample(at, dynamic=155 + 0.25 * at) for at in times))
+    alerts = [line for told in lines for line in told if "dynamic_bodies" in line]
     assert re.fullmatch(r"BODY GROWTH ALERT: dynamic_bodies \+\d+ \(15/min, limit 10/min\)", alerts[0])
     assert len(alerts) <= 3
 
 
 def test_two_samples_of_noise_are_no_growth():
-    watching = reporter()
-    assert not news(watching.report(sample(0, memory=700e6)))
-    assert not news(watching.report(sample(6, memory=865e6)))  # 1650 MB a minute, says a difference of two
+    # 1650 MB a minute, says a difference of two.
+    assert not any(said(reporter(), (sample(0, memory=700e6), sample(6, memory=865e6))))
 
 
 def test_growth_is_measured_again_after_a_restart():
     watching = reporter()
-    for i in range(20):
-        watching.report(sample(20.0 * i, memory=3e8))
+    said(watching, (sample(20.0 * i, memory=3e8) for i in range(20)))
     messages = watching.report(sample(420, memory=6e8, started=400))
     assert "restarted" in messages[0].text
-    for i in range(20):
-        assert not news(watching.report(sample(440 + 20.0 * i, memory=6e8, started=400)))
-
-
-def test_same_sample_is_not_reported_twice():
-    watching = reporter()
-    assert watching.report(sample(1.0))
-    assert not watching.report(sample(1.0))
+    after = (sample(440 + 20.0 * i, memory=6e8, started=400) for i in range(20))
+    assert not any(said(watching, after))
 
 
 def test_silence_of_a_trainer_is_said_once_and_its_return_too():
@@ -129,9 +124,8 @@ def test_silence_of_a_trainer_is_said_once_and_its_return_too():
 def test_alerts_of_prometheus_are_said_when_they_begin_and_end():
     watching = reporter()
     leak = "CRITICAL: TrainerLeak fires (bodies dynamic)"
-    assert news(watching.report(sample(1, firing=[leak]))) == [leak]
-    assert news(watching.report(sample(2, firing=[leak]))) == []
-    assert news(watching.report(sample(3))) == [f"ENDED: {leak}"]
+    samples = sample(1, firing=[leak]), sample(2, firing=[leak]), sample(3)
+    assert said(watching, samples) == [[leak], [], [f"ENDED: {leak}"]]
 
 
 OWN_LIMIT = 'trainer_limit{resource="memory",component="",severity="warning"} 5e8'
@@ -153,35 +147,27 @@ def test_limits_are_the_command_lines_then_the_trainers_then_the_defaults(option
     assert bool(news(reporter(**options).report(sample(1, extra=extra)))) is warns
 
 
-def test_a_frozen_trainer_is_reported_once_and_makes_the_exit_code():
+def test_a_frozen_trainer_is_reported_once_and_makes_the_exit_code_and_long_cycles_do_not():
     watching = reporter()
     frozen = "trainer_last_progress_timestamp_seconds 100\n"
     watching.report(sample(110, extra=frozen))
     assert watching.severity == "ok"
-    said = [m.text for at in (500, 515) for m in watching.report(sample(at, extra=frozen))]
-    (stalled,) = [text for text in said if "STALLED" in text]
+    told = [m.text for at in (500, 515) for m in watching.report(sample(at, extra=frozen))]
+    (stalled,) = [text for text in told if "STALLED" in text]
     assert stalled == "STALLED: training has made no progress for 400 s"
     assert watching.severity == "critical"
     watching.report(sample(530, extra="trainer_last_progress_timestamp_seconds 530\n"))
     assert watching.severity == "ok"
-
-
-def test_a_trainer_with_long_cycles_is_not_frozen():
-    watching = reporter()
     long = "trainer_last_progress_timestamp_seconds 100\ntrainer_longest_pause_seconds 6000\n"
     watching.report(sample(7000, extra=long))
     assert watching.severity == "ok"
 
 
-def watched(time, memory, *, bodies=155, firing=None):
-    return replace(sample(time, memory=memory, dynamic=bodies, started=1), firing=firing)
-
-
 def test_a_leak_is_reported_by_the_definition_of_the_rules_and_before_its_time_it_is_too_early():
     watching = reporter()
     texts = [
-        [message.text for message in watching.report(watched(20.0 * i + 1, 5e8 + 2.4e6 * max(0, i - 90)))]
-        for i in range(160)
+        [message.text for message in watching.report(replace(one, firing=None))]
+        for one in (sample(20.0 * i + 1, memory=5e8 + 2.4e6 * max(0, i - 90)) for i in range(160))
     ]
     assert "too early: watched for 0 of 24 minutes" in texts[0]
     assert "too early: watched for 12 of 24 minutes" in texts[37]
@@ -194,16 +180,10 @@ def test_a_leak_is_reported_by_the_definition_of_the_rules_and_before_its_time_i
 
 
 def test_a_buffer_that_keeps_graphs_is_reported_with_its_remedy_and_when_it_releases_them():
-    watching = reporter()
-    said = []
-    for i in range(60):
-        held = 176.6 if i < 40 else 0
-        extra = (
-            f'trainer_buffer_items{{buffer="memory"}} 177\n'
-            f'trainer_buffer_graph_tensors{{buffer="memory"}} {held}'
-        )
-        said += news(watching.report(replace(sample(30.0 * i + 1, extra=extra), firing=None)))
-    assert said == [
+    held = 'trainer_buffer_items{{buffer="memory"}} 177\ntrainer_buffer_graph_tensors{{buffer="memory"}} {}'
+    samples = (sample(30.0 * i + 1, extra=held.format(176.6 if i < 40 else 0)) for i in range(60))
+    told = said(reporter(), (replace(one, firing=None) for one in samples))
+    assert [line for lines in told for line in lines] == [
         "WARNING: buffer memory: 177 tensors keep their autograd graphs; "
         "store tensor.detach().cpu(), or .item() for a number",
         "ENDED: buffer memory lets go of autograd graphs again",
@@ -215,12 +195,12 @@ def test_memory_since_the_start_is_reported_by_name():
         'trainer_limit_profile{profile="erl-trading"} 1\ntrainer_memory_baseline_bytes 4e9\n'
         'trainer_process_resident_memory_bytes{role="trainer"} 39.5e9\n'
     )
-    said = news(reporter().report(Sample("127.0.0.1:7777", 1.0, Readings(parse(text)), firing=())))
-    assert "WARNING: memory since the start = 35500.0MB (>= 35000.0MB)" in said
+    (told,) = said(reporter(), [Sample("127.0.0.1:7777", 1.0, Readings(parse(text)), firing=())])
+    assert "WARNING: memory since the start = 35500.0MB (>= 35000.0MB)" in told
 
 
 def test_with_prometheus_its_rules_judge():
     watching = reporter()
     for i in range(160):
-        messages = watching.report(watched(20.0 * i + 1, 5e8 + 2.4e6 * i, firing=()))
+        messages = watching.report(sample(20.0 * i + 1, memory=5e8 + 2.4e6 * i))
         assert not [message for message in messages if "leak" in message.text.lower()]

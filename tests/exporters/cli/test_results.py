@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from heapwatch.cli import main, results
+from heapwatch.cli import results
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.source.sites import Site
 from tests.support.repository import REPOSITORY
@@ -85,18 +85,18 @@ def test_only_a_job_of_github_gets_annotations(tmp_path, monkeypatch):
     assert summary.read_text().startswith("### Heapwatch\n\nleak: ")
 
 
-def test_explain_writes_what_it_is_asked_for(tmp_path, monkeypatch, capsys):
+def test_explain_writes_what_it_is_asked_for(tmp_path, monkeypatch, run):
     monkeypatch.setattr("heapwatch.cli.explain._read", lambda _: explanation("growing"))
     files = [tmp_path / f"found{ending}" for ending in (".xml", ".sarif", ".md", ".json")]
-    words = [word for file in files for word in ("--output", str(file))]
-    assert main.main(["explain", "1", *words]) == 0
-    assert main.main(["explain", "1", "--fail-on", "growing"]) == 2
+    words = [word for file in files for word in ("--output", file)]
+    assert run("explain", "1", *words)[0] == 0
+    assert run("explain", "1", "--fail-on", "growing")[0] == 2
     assert all(file.stat().st_size > 50 for file in files)
     assert json.loads(files[3].read_text())["verdict"] == "growing"
-    assert main.main(["explain", "1", "--output", str(tmp_path / "missing" / "found.md")]) == 64
-    assert "cannot be written" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main.main(["explain", "1", "--output", "found.txt"])
+    code, _, errors = run("explain", "1", "--output", tmp_path / "missing" / "found.md")
+    assert code == 64
+    assert "cannot be written" in errors
+    assert run("explain", "1", "--output", "found.txt")[0] == 64
 
 
 PROGRAM = """
@@ -107,21 +107,20 @@ Explainer.conclude = Explainer.explain_now = lambda *_: Explanation(sys.argv[1],
 """
 
 
+def finished(folder, command, **environment):
+    """A command that has ended in this folder."""
+    variables = os.environ | environment
+    return subprocess.run(command, cwd=folder, env=variables, timeout=120, capture_output=True, text=True)
+
+
 @pytest.mark.parametrize(
     ("verdict", "code", "slow"), [("leak", 2, False), ("leak", 2, True), ("warm-up", 0, True)]
 )
 def test_run_ends_as_its_verdict_says(verdict, code, slow, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM + ("time.sleep(60)\n" if slow else ""))
     command = ["run", "--seconds", "1", "--fail-on", "leak", "--output", "found.json", "train.py", verdict]
-    done = subprocess.run(
-        [sys.executable, "-m", "heapwatch.cli.main", *command],
-        cwd=tmp_path,
-        env={**os.environ, "GITHUB_ACTIONS": ""},
-        timeout=120,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    heapwatch = [sys.executable, "-m", "heapwatch.cli.main"]
+    done = finished(tmp_path, [*heapwatch, *command], GITHUB_ACTIONS="")
     assert done.returncode == code, done.stderr
     assert json.loads((tmp_path / "found.json").read_text())["verdict"] == verdict
 
@@ -142,27 +141,18 @@ def action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     """The last step of the action, as a job runs it."""
     steps = yaml.safe_load((REPOSITORY / "action.yml").read_text())["runs"]["steps"]
     scripts = folder / "bin"
-    scripts.mkdir()
+    scripts.mkdir(exist_ok=True)
     (scripts / "heapwatch").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m heapwatch.cli.main "$@"\n')
     (scripts / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     for script in scripts.iterdir():
         script.chmod(0o755)
-    asked = dict.fromkeys(steps[-1]["env"], "") | {"RESULTS": "results", **inputs}
-    return subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", steps[-1]["run"]],
-        cwd=folder,
-        env={
-            **os.environ,
-            **asked,
-            "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
-        },
-        timeout=120,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = dict.fromkeys(steps[-1]["env"], "") | {
+        "RESULTS": "results",
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+    }
+    return finished(folder, ["bash", "-e", "-o", "pipefail", "-c", steps[-1]["run"]], **variables | inputs)
 
 
 @pytest.mark.slow
@@ -174,14 +164,11 @@ def test_the_action_runs_marked_tests(tmp_path):
     assert [case.attrib["name"] for case in suite] == ["test_update"]
 
 
-def test_the_action_runs_a_program(tmp_path):
+def test_the_action_runs_a_program_and_wants_that_or_tests(tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     done = action(tmp_path, PROGRAM="train.py leak", LIMIT_SECONDS="60", FAIL_ON="leak")
     assert done.returncode == 2, done.stderr
     assert (tmp_path / "summary.md").read_text().startswith("### Heapwatch\n\nleak")
     assert {file.name for file in (tmp_path / "results").iterdir()} == {"heapwatch.xml", "heapwatch.sarif"}
-
-
-def test_the_action_wants_one_of_both(tmp_path):
     done = action(tmp_path)
     assert (done.returncode, done.stdout) == (64, "::error title=Heapwatch::give either tests or program\n")

@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.cli.sources import PrometheusSource, TrainerSource, read_metrics
+from heapwatch.cli.sources import PrometheusSource, read_metrics
 from heapwatch.errors import Unreachable
 from heapwatch.http import client
 from tests.exporters.cli.wrong_answers import answering
@@ -15,13 +15,6 @@ def test_something_else_than_metrics_is_said_to_be_that(body):
         read_metrics(server.url)
 
 
-def test_one_trainers_problem_is_not_anothers():
-    with answering({"/metrics": b'trainer_bodies{type="static"} 1\n'}) as server:
-        good, bad = TrainerSource([server.url, "http://127.0.0.1:1"]).samples()
-    assert good.readings.value("trainer_bodies") == 1
-    assert "does not answer" in bad.problem
-
-
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_an_answer_that_drips_is_given_up(head, monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.3)
@@ -31,11 +24,6 @@ def test_an_answer_that_drips_is_given_up(head, monkeypatch):
         assert server.cut.wait(60), "the server still writes to it"
 
 
-def test_an_answer_without_end_is_given_up():
-    with answering({"/": b"x" * 2000}) as server, pytest.raises(Unreachable, match="more than 1000 bytes"):
-        client.get_text(server.url, 1000)
-
-
 def test_a_token_follows_no_redirect():
     with answering({}, redirect="/elsewhere") as server:
         with pytest.raises(Unreachable, match="302"):
@@ -43,10 +31,12 @@ def test_a_token_follows_no_redirect():
         assert [path for _, path, _ in server.seen] == ["/force_cleanup"]
 
 
-def test_proxies_of_the_environment_are_not_used(monkeypatch):
+def test_proxies_of_the_environment_are_not_used_and_an_answer_without_end_is_given_up(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with answering({"/": b"ok"}) as server:
-        assert client.get_text(server.url) == "ok"
+    with answering({"/": b"x" * 2000}) as server:
+        assert client.get_text(server.url, 2000) == "x" * 2000
+        with pytest.raises(Unreachable, match="more than 1000 bytes"):
+            client.get_text(server.url, 1000)
 
 
 @pytest.mark.parametrize(

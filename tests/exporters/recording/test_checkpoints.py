@@ -8,64 +8,55 @@ from heapwatch.recording.checkpoints import Checkpoints, Memory
 class Trainer:
     """A process with so much memory and so many objects."""
 
-    def __init__(self):
+    def __init__(self, *gpu):
         self.resident = 4_230_000_000
-        self.gpu = ()
         self.objects = {"TradingEnvironment": 2, "DDPGAgent": 16}
         self.now = 1000.0
-
-    def checkpoints(self):
-        return Checkpoints(
-            lambda: Memory(self.resident, 12_450_000_000, *self.gpu), lambda: self.objects, lambda: self.now
+        self.checkpoints = Checkpoints(
+            lambda: Memory(self.resident, 12_450_000_000, *gpu), lambda: self.objects, lambda: self.now
         )
 
+    def run(self, *steps):
+        self.checkpoints.take("baseline")
+        for label, resident, environments in steps:
+            self.now += 60
+            self.resident = resident
+            self.objects = {"TradingEnvironment": environments, "DDPGAgent": 17}
+            self.checkpoints.take(label)
+        return self.checkpoints
 
-def run(trainer, checkpoints, *steps):
-    for label, resident, environments in steps:
-        trainer.now += 60
-        trainer.resident = resident
-        trainer.objects = {"TradingEnvironment": environments, "DDPGAgent": 17}
-        checkpoints.take(label)
+
+@pytest.fixture
+def logged(caplog):
+    caplog.set_level(logging.INFO, "heapwatch")
+    return caplog
 
 
-def test_a_line_reports_the_change_since_the_point_before_the_same_point_and_the_first(caplog):
-    trainer = Trainer()
-    checkpoints = trainer.checkpoints()
-    with caplog.at_level(logging.INFO, logger="heapwatch"):
-        checkpoints.take("baseline")
-        run(
-            trainer,
-            checkpoints,
-            ("after_evaluation", 8_520_000_000, 2),
-            ("after_training", 9_120_000_000, 2),
-            ("after_evaluation", 10_230_000_000, 18),
-        )
-    assert caplog.messages[0] == (
+def test_a_line_reports_the_change_since_the_point_before_the_same_point_and_the_first(logged):
+    Trainer().run(
+        ("after_evaluation", 8_520_000_000, 2),
+        ("after_training", 9_120_000_000, 2),
+        ("after_evaluation", 10_230_000_000, 18),
+    )
+    first, second, _, fourth = logged.messages
+    assert first == (
         "checkpoint baseline: 4.230 GB, baseline, VMS 12.450 GB, TradingEnvironment 2, DDPGAgent 16"
     )
-    assert caplog.messages[1].startswith(
-        "checkpoint after_evaluation: 8.520 GB, +4.290 GB since baseline, VMS "
-    )
-    assert caplog.messages[3] == (
+    assert second.startswith("checkpoint after_evaluation: 8.520 GB, +4.290 GB since baseline, VMS ")
+    assert fourth == (
         "checkpoint after_evaluation: 10.230 GB, +1.110 GB since after_training, "
         "+1.710 GB since the last after_evaluation, +6.000 GB since the first, "
         "VMS 12.450 GB, TradingEnvironment 18, DDPGAgent 17"
     )
 
 
-def test_a_line_has_the_gpu_memory_of_a_trainer_that_uses_one(caplog):
-    trainer = Trainer()
-    trainer.gpu = (2_340_000_000, 3_000_000_000)
-    with caplog.at_level(logging.INFO, logger="heapwatch"):
-        trainer.checkpoints().take("baseline")
-    assert ", GPU 2.340 GB, 3.000 GB reserved, " in caplog.messages[0]
+def test_a_line_has_the_gpu_memory_of_a_trainer_that_uses_one(logged):
+    Trainer(2_340_000_000, 3_000_000_000).run()
+    assert ", GPU 2.340 GB, 3.000 GB reserved, " in logged.messages[0]
 
 
 def test_growth_since_a_label_is_data_and_words():
-    trainer = Trainer()
-    checkpoints = trainer.checkpoints()
-    checkpoints.take("baseline")
-    run(trainer, checkpoints, ("Debug checkpoint 1", 8e9, 2), ("Debug checkpoint 2", 9e9, 18))
+    checkpoints = Trainer().run(("Debug checkpoint 1", 8e9, 2), ("Debug checkpoint 2", 9e9, 18))
     growth = checkpoints.growth_since("Debug checkpoint 1")
     assert growth.bytes == 1_000_000_000
     assert growth.objects == {"TradingEnvironment": 16, "DDPGAgent": 0}
@@ -74,27 +65,19 @@ def test_growth_since_a_label_is_data_and_words():
 
 
 def test_an_unknown_label_names_those_that_are_there():
-    checkpoints = Trainer().checkpoints()
     with pytest.raises(ValueError, match="none yet"):
-        checkpoints.growth_since("baseline")
-    checkpoints.take("baseline")
+        Trainer().checkpoints.growth_since("baseline")
     with pytest.raises(ValueError, match="there are: 'baseline'"):
-        checkpoints.growth_since("after_training")
+        Trainer().run().growth_since("after_training")
 
 
 def test_a_long_run_keeps_the_first_and_the_newest():
-    trainer = Trainer()
-    checkpoints = trainer.checkpoints()
-    checkpoints.take("baseline")
-    run(trainer, checkpoints, *[("step", 5e9, 2)] * 3000)
-    kept = checkpoints.all()
-    assert kept[0].label == "baseline"
-    assert len(kept) == 1001
+    kept = Trainer().run(*[("step", 5e9, 2)] * 3000).all()
+    assert (kept[0].label, len(kept)) == ("baseline", 1001)
 
 
-def test_a_fast_loop_is_not_logged_at_each_turn(caplog):
-    checkpoints = Trainer().checkpoints()
-    with caplog.at_level(logging.INFO, logger="heapwatch"):
-        for _ in range(100):
-            checkpoints.take("step")
-    assert len(caplog.messages) == 1
+def test_a_fast_loop_is_not_logged_at_each_turn(logged):
+    checkpoints = Trainer().checkpoints
+    for _ in range(100):
+        checkpoints.take("step")
+    assert len(logged.messages) == 1

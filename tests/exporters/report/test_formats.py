@@ -3,9 +3,8 @@ from html.parser import HTMLParser
 
 from heapwatch.cli.report import print_in_colours
 from heapwatch.recording.points import Point, Run
-from heapwatch.report.document import as_markdown, as_text
+from heapwatch.report.document import as_html, as_markdown, as_text, line_plot, ticks
 from heapwatch.report.findings import analyse
-from heapwatch.report.page import as_html, line_plot, ticks
 from tests.exporters.report.runs import filled, generations
 
 REPORT = analyse(
@@ -22,18 +21,17 @@ CONTROLLING = "\x1b]0;owned\x07\x9b2J\u202e\r\n"
 
 
 def report_named(name=MARKUP):
-    points = [
-        Point(
-            60.0 * n,
-            "cycle",
-            1e9 + 1e9 * n,
-            progress={"epoch": n},
-            objects={name: 2 + 5 * n},
-            sizes={name: 1e7 * n},
-        )
-        for n in range(1, 9)
-    ]
-    return analyse(Run(name, tuple(points), (name,)))
+    def point(n):
+        named = {"objects": {name: 2 + 5 * n}, "sizes": {name: 1e7 * n}}
+        return Point(60.0 * n, "cycle", 1e9 + 1e9 * n, progress={"epoch": n}, **named)
+
+    return analyse(Run(name, tuple(map(point, range(1, 9))), (name,)))
+
+
+def in_every_format(report, capsys):
+    print_in_colours(report, 30)
+    printed = capsys.readouterr().out
+    return (as_text(report, 30), as_markdown(report, 30), as_html(report, 30), printed)
 
 
 def test_the_text_has_the_documents_tables():
@@ -62,8 +60,7 @@ def test_every_format_lists_the_largest_objects_that_were_found_last(capsys):
         Point(1e6 + n, "sample", 1e9, large=((name, 2e7),)) for n, name in enumerate(("Old", "ndarray"))
     )
     report = analyse(Run("erl", (*generations(3).points, *found)))
-    print_in_colours(report, 30)
-    for text in (as_text(report, 30), as_markdown(report, 30), as_html(report, 30), capsys.readouterr().out):
+    for text in in_every_format(report, capsys):
         assert "LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM" in text
         assert "ndarray" in text
         assert "20.00" in text
@@ -118,27 +115,21 @@ def test_the_page_is_whole_and_needs_nothing_else():
         assert "nan" not in text
 
 
-def test_no_tick_is_left_of_the_first_point():
+def test_ticks_are_round_and_inside():
     plot = line_plot({"a": [(1, 1), (190, 2)]}, "episode")
     assert re.findall(r'text-anchor="middle">(\d+)<', plot) == ["50", "100", "150"]
-
-
-def test_ticks_are_round_and_inside():
     assert ticks(0, 0.47) == [0, 0.1, 0.2, 0.3, 0.4]
     assert ticks(0, 26) == [0, 5, 10, 15, 20, 25]
     assert ticks(1e9, 4e9)[0] == 1e9
 
 
 def test_a_plot_of_less_than_two_points_is_none():
-    assert line_plot({}, "epoch") == ""
-    assert line_plot({"a": [(1, 1)]}, "epoch") == ""
-    assert "polyline" in line_plot({"a": [(1, 5), (1, 5)]}, "epoch")
-    assert "polyline" in line_plot({"a": [(1, 0), (2, 0)]}, "epoch")
+    assert line_plot({}, "epoch") == line_plot({"a": [(1, 1)]}, "epoch") == ""
+    for line in ([(1, 5), (1, 5)], [(1, 0), (2, 0)]):
+        assert "polyline" in line_plot({"a": line}, "epoch")
 
 
 def test_no_format_lets_names_control_a_terminal(capsys):
-    report = report_named(CONTROLLING)
-    print_in_colours(report, 0)
-    for text in (as_text(report, 0), as_markdown(report, 0), as_html(report, 0), capsys.readouterr().out):
+    for text in in_every_format(report_named(CONTROLLING), capsys):
         assert all(line.isprintable() for line in text.split("\n"))
         assert "\\x1b" in text

@@ -44,22 +44,21 @@ def test_what_rose_tenfold_is_never_healthy(count, every):
     assert word(lambda cycle: 200 if cycle % every == count % every and cycle else 2, count) != "healthy"
 
 
-@pytest.mark.parametrize("count", range(1, 5))
-def test_with_a_few_cycles_it_is_too_early(count):
-    assert word(lambda cycle: 100 + 20 * cycle, count) == "too early"
-    assert word(lambda cycle: 100, count) == "healthy"
+def rising(cycle):
+    return 100 + 20 * cycle
 
 
-@pytest.mark.parametrize(("seconds", "wanted"), [(2.0, "too early"), (12.0, "leak")])
-def test_a_rise_of_less_than_two_minutes_is_too_early(seconds, wanted):
-    rising = cycles(lambda cycle: 100 + 20 * cycle)
-    assert judged(rising, Terms(10.0, "epoch", seconds)).verdict == wanted
+def test_with_a_few_cycles_or_in_less_than_two_minutes_it_is_too_early():
+    for count in range(1, 5):
+        assert word(rising, count) == "too early"
+        assert word(lambda cycle: 100, count) == "healthy"
+    for seconds, wanted in ((2.0, "too early"), (12.0, "leak")):
+        assert judged(cycles(rising), Terms(10.0, "epoch", seconds)).verdict == wanted
 
 
 def test_a_bound_makes_it_fill_until_it_is_past_the_bound():
-    rising = cycles(lambda cycle: 20 * cycle)
-    assert judged(rising, Terms(10.0, "epoch", 60.0, bound=500.0)).verdict == "filling"
-    past = judged(rising, Terms(10.0, "epoch", 60.0, bound=200.0))
+    assert word(rising, bound=500.0) == "filling"
+    past = judged(cycles(rising), Terms(10.0, "epoch", 60.0, bound=200.0))
     assert (past.verdict, past.reason) == ("leak", "past its bound of 200, increasing by 20 each epoch")
 
 
@@ -69,9 +68,6 @@ def test_a_declared_limit_decides_what_is_too_much():
 
 
 def test_where_the_rules_can_judge_they_decide_about_memory():
-    def rising(cycle):
-        return 100 + 20 * cycle
-
     assert word(rising, by_rules=False, decided=True) == "growing"
     assert word(rising, by_rules=None, decided=True) == "leak"
     assert word(lambda cycle: 100, by_rules=True) == "leak"
@@ -96,19 +92,12 @@ MINUTES = 150
 
 def sampled(memory, *, every=15.0, **levels):
     """A run that counts no cycles: a point every so many seconds; levels are given the minute."""
-    times = [every * number for number in range(int(60 * MINUTES / every))]
-    return Run(
-        "plain",
-        tuple(
-            Point(
-                time,
-                "sample",
-                memory(time / 60),
-                **{name: level(time / 60) for name, level in levels.items()},
-            )
-            for time in times
-        ),
-    )
+
+    def point(minute):
+        named = {name: level(minute) for name, level in levels.items()}
+        return Point(60 * minute, "sample", memory(minute), **named)
+
+    return Run("plain", tuple(point(every * n / 60) for n in range(int(60 * MINUTES / every))))
 
 
 def noisy(level, seed=1):

@@ -12,9 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heapwatch.recording.file import (
+    EARLIER_RUNS,
+    NoRecording,
+    Recorder,
+    Thinning,
+    read_explanation,
+    read_recording,
+)
 from heapwatch.recording.points import Point, from_json, to_json
-from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
-from heapwatch.recording.recorder import EARLIER_RUNS, Recorder, Thinning
 from tests.exporters.report.runs import filled, generations
 
 RUN = generations(
@@ -34,15 +40,11 @@ def write(path, points=RUN.points, **options):
     return recorder
 
 
-def test_what_is_recorded_is_read_back(path):
-    write(path).close()
-    assert read_recording(path) == RUN
-
-
-def test_a_run_that_still_writes_can_be_read_up_to_its_last_line(path):
+def test_what_is_recorded_is_read_back_also_while_it_is_written(path):
     recorder = write(path)
     assert read_recording(path) == RUN
     recorder.close()
+    assert read_recording(path) == RUN
 
 
 def test_a_half_written_last_line_is_left_out_and_named(tmp_path):
@@ -58,6 +60,8 @@ def test_a_half_written_last_line_is_left_out_and_named(tmp_path):
 def test_a_compressed_file_cut_off_anywhere_is_read_up_to_there(tmp_path, cut):
     path = tmp_path / "run.jsonl.gz"
     write(path).close()
+    with gzip.open(path, "rt") as lines:
+        assert json.loads(next(lines)) == {"heapwatch": 1, "trainer": "erl_trading"}
     path.write_bytes(path.read_bytes()[:-cut])
     points = read_recording(path).points
     assert points == RUN.points[: len(points)]
@@ -116,31 +120,33 @@ def test_a_file_without_a_run_is_one_clear_line(tmp_path, content, why):
 def test_a_file_that_is_not_there_or_of_another_format_is_one_clear_line(tmp_path):
     with pytest.raises(NoRecording, match="cannot be read: No such file"):
         read_recording(tmp_path / "absent")
-    (tmp_path / "later").write_text('{"heapwatch": 2}\n')
+    later = tmp_path / "later"
+    later.write_text('{"heapwatch": 2}\n')
     with pytest.raises(NoRecording, match="format 2, this heapwatch reads 1"):
-        read_recording(tmp_path / "later")
+        read_recording(later)
+    later.write_text('{"heapwatch": "' + r"x\u001b" * 10_000 + '"}\n')
+    with pytest.raises(NoRecording) as caught:
+        read_recording(later)
+    assert len(str(caught.value)) < 500
 
 
 def test_the_file_stays_below_its_bound_and_keeps_whole_generations(path):
-    long = generations(3000, evaluation=1e6).points
-    write(path, long, max_bytes=40_000).close()
+    """Also the largest objects that were found last, whatever becomes of their cycle."""
+    long = generations(3001, evaluation=1e6).points
+    found = replace(long[-1], event="sample", phase="", large=(("ndarray", 2e7),))
+    write(path, [*long, found], max_bytes=40_000).close()
     assert path.stat().st_size <= 41_000
-    points = read_recording(path).points
+    *points, last = read_recording(path).points
+    assert last.large == found.large
     assert points[0] == long[0]
     kept = {point.cycle("generation") for point in points[1:]}
     stride = min(kept)
-    assert kept == set(range(stride, 3001, stride))
+    assert kept == set(range(stride, 3002, stride))
+    assert 3001 not in kept
     assert all(
         sum(point.cycle("generation") == generation for point in points[1:]) == 4 for generation in kept
     )
     assert not list(path.parent.glob("*thinner*"))
-
-
-def test_the_largest_objects_found_last_outlive_the_thinning_of_their_cycle(path):
-    long = generations(3001, evaluation=1e6).points
-    found = replace(long[-1], event="sample", phase="", large=(("ndarray", 2e7),))
-    write(path, [*long, found], max_bytes=40_000).close()
-    assert read_recording(path).points[-1].large == (("ndarray", 2e7),)
 
 
 def test_samples_of_a_trainer_without_cycles_are_thinned_evenly(path):
@@ -204,7 +210,7 @@ def test_a_killed_trainer_leaves_what_it_had_recorded(path):
         import os, signal, sys, time
         from pathlib import Path
         import heapwatch
-        from heapwatch.recording.reader import NoRecording, read_explanation, read_recording
+        from heapwatch.recording.file import NoRecording, read_explanation, read_recording
         watch = heapwatch.start("erl", port=0, record=sys.argv[1])
         for generation in range(3):
             with watch.phase("evaluate"):
@@ -254,18 +260,13 @@ def test_any_point_survives_json(point):
     assert from_json(json.loads(json.dumps(to_json(point)))) == point
 
 
+fields = st.sampled_from(["time", "event", "resident_bytes", "objects", "buffers", "phase", "large", "x"])
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-        lambda children: (
-            st.lists(children, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["time", "event", "resident_bytes", "objects", "buffers", "phase", "large", "x"]
-                ),
-                children,
-            )
-        ),
+        lambda parts: st.lists(parts, max_size=3) | st.dictionaries(fields, parts),
     )
 )
 def test_any_json_is_a_point_or_a_value_error(document):
@@ -273,48 +274,39 @@ def test_any_json_is_a_point_or_a_value_error(document):
         assert isinstance(from_json(document), Point)
 
 
-def test_a_recording_is_compressed_text(tmp_path):
-    write(tmp_path / "run.jsonl.gz").close()
-    with gzip.open(tmp_path / "run.jsonl.gz", "rt") as lines:
-        assert json.loads(next(lines)) == {"heapwatch": 1, "trainer": "erl_trading"}
-
-
 def packed(path, line, count):
-    with gzip.open(path, "wb", compresslevel=9) as file:
-        for _ in range(count // 1000):
-            file.write(line * 1000)
+    path.write_bytes(gzip.compress(line * count))
     return path
 
 
 SAMPLE = b'{"time":1,"event":"sample","resident_bytes":1}\n'
-BOMBS = {
-    "samples": (SAMPLE, "it has very many samples: some cycles are left out"),
-    "starts": (SAMPLE.replace(b"sample", b"start"), "too many samples of one cycle; the rest is left out"),
-    "one cycle": (
-        SAMPLE.replace(b"{", b'{"progress":{"epoch":1},', 1).replace(b"sample", b"cycle"),
-        "too many samples of one cycle; the rest is left out",
-    ),
-}
+CYCLE = SAMPLE.replace(b"{", b'{"progress":{"epoch":1},', 1).replace(b"sample", b"cycle")
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_file_of_very_many_samples_is_thinned_or_cut(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("heapwatch.recording.reader._MOST_POINTS", 1000)
-    line, note = BOMBS[name]
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        (SAMPLE, "it has very many samples: some cycles are left out"),
+        (SAMPLE.replace(b"sample", b"start"), "too many samples of one cycle; the rest is left out"),
+        (CYCLE, "too many samples of one cycle; the rest is left out"),
+    ],
+)
+def test_a_file_of_very_many_samples_is_thinned_or_cut(tmp_path, monkeypatch, line, note):
+    monkeypatch.setattr("heapwatch.recording.file._MOST_POINTS", 1000)
     run = read_recording(packed(tmp_path / "bomb.gz", line, 20_000))
     assert 100 < len(run.points) <= 1001
     assert note in run.notes
 
 
 def test_a_file_of_long_samples_is_thinned_by_its_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("heapwatch.recording.reader._MOST_KEPT_BYTES", 100_000)
+    monkeypatch.setattr("heapwatch.recording.file._MOST_KEPT_BYTES", 100_000)
     run = read_recording(packed(tmp_path / "bomb.gz", SAMPLE, 20_000))
     assert 500 < len(run.points) <= 100_000 / len(SAMPLE) + 1
 
 
 @pytest.mark.parametrize("line", [b"0" * 1000, SAMPLE, b"\0" * 1000])
 def test_a_file_that_unpacks_to_very_much_is_read_in_part(tmp_path, monkeypatch, line):
-    monkeypatch.setattr("heapwatch.recording.reader._MOST_BYTES", 100_000)
+    monkeypatch.setattr("heapwatch.recording.file._MOST_BYTES", 100_000)
     path = packed(tmp_path / "bomb.gz", line, 20_000)
     try:
         notes = "; ".join(read_recording(path).notes)
@@ -351,11 +343,3 @@ def test_a_line_that_is_too_much_for_the_parser_is_one_short_note(tmp_path, text
     assert [len(note) <= 200 for note in run.notes] == [True]
     with pytest.raises(NoRecording, match="holds no explanation"):
         read_explanation(path)
-
-
-def test_a_format_of_any_shape_is_reported_in_a_short_line(tmp_path):
-    path = tmp_path / "run.jsonl"
-    path.write_text('{"heapwatch": "' + "x\x1b" * 10_000 + '"}\n'.replace("\x1b", "\\u001b"))
-    with pytest.raises(NoRecording) as caught:
-        read_recording(path)
-    assert len(str(caught.value)) < 500

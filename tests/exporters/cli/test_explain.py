@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import psutil
 import pytest
 
-from heapwatch.cli.main import main
-from heapwatch.cli.visit import Child, with_workers
+from heapwatch.cli.explain import Child, with_workers
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, Finding
@@ -35,12 +37,11 @@ def leaking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.slow
 @enters
 def test_a_visit_ends_when_the_time_is_up_with_what_is_known(
-    leaking: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
+    leaking: subprocess.Popen[str], run: Any
 ) -> None:
-    assert main(["explain", str(leaking.pid), "--seconds", "3", "--json"]) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["verdict"] == "too early"
-    assert printed.err.splitlines() == [
+    code, printed, errors = run("explain", leaking.pid, "--seconds", "3", "--json")
+    assert (code, json.loads(printed)["verdict"]) == (0, "too early")
+    assert errors.splitlines() == [
         f"process {leaking.pid} (train) is entered, for 3 s at most",
         f"process {leaking.pid} is left",
     ]
@@ -63,30 +64,26 @@ def test_control_c_leaves_with_what_is_known(leaking: subprocess.Popen[str]) -> 
 
 @pytest.mark.slow
 @enters
-def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(tmp_path: Path, run: Any) -> None:
     ending = LEAKING.replace("while True", "until = time.monotonic() + 4\n    while time.monotonic() < until")
     with program(ending, tmp_path) as process:
-        assert main(["explain", str(process.pid)]) == 0
-        assert capsys.readouterr().out.startswith("too early")
-        assert main(["explain", str(process.pid)]) == 3
-        printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", f"heapwatch: process {process.pid} has ended already\n")
+        code, printed, _ = run("explain", process.pid)
+        assert code == 0
+        assert printed.startswith("too early")
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it may take a while to end
+        ended = f"heapwatch: process {process.pid} has ended already\n"
+        assert run("explain", process.pid) == (3, "", ended)
 
 
 @enters
-def test_attach_returns_and_detach_takes_it_out(
-    leaking: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    pid = str(leaking.pid)
-    assert main(["attach", pid, "--port", "0"]) == 0
-    assert f"process {pid} (train) at http://127.0.0.1:" in capsys.readouterr().out
-    assert main(["attach", pid]) == 0
-    assert f"process {pid} runs Heapwatch already, at http://127.0.0.1:" in capsys.readouterr().out
-    assert (main(["detach", pid]), psutil.Process(leaking.pid).num_threads()) == (0, 1)
-    assert main(["detach", pid]) == 1
-    assert capsys.readouterr().err == f"heapwatch: process {pid} does not run Heapwatch\n"
+def test_attach_returns_and_detach_takes_it_out(leaking: subprocess.Popen[str], run: Any) -> None:
+    pid = leaking.pid
+    for words in ("(train) at http://127.0.0.1:", "runs Heapwatch already, at http://127.0.0.1:"):
+        code, printed, _ = run("attach", pid, "--port", "0")
+        assert code == 0
+        assert f"process {pid} {words}" in printed
+    assert (run("detach", pid)[0], psutil.Process(pid).num_threads()) == (0, 1)
+    assert run("detach", pid) == (1, "", f"heapwatch: process {pid} does not run Heapwatch\n")
 
 
 @enters
@@ -107,6 +104,13 @@ def test_attach_says_why_it_stays_outside() -> None:
         assert errors.startswith("heapwatch: cannot find what grows in the process: ")
         assert errors.endswith("(sleep) does not run Python\n")
         other.kill()
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
+def test_a_stay_without_an_end_is_refused(seconds: str, run: Any) -> None:
+    code, _, errors = run("explain", "99999999", "--seconds", seconds)
+    assert code == 64
+    assert f"'{seconds}' is not a number of seconds above 0" in errors
 
 
 WHOLE = Finding("worker", None, "memory of the child processes", 4, 10**8, 0.0, 12e6, 1.0)
@@ -142,3 +146,24 @@ def test_a_worker_that_cannot_be_entered_leaves_the_explanation(capsys: pytest.C
 
     assert with_workers(PARENT, BEFORE, AFTER, visit) is PARENT
     assert capsys.readouterr().err == "heapwatch: cannot find what grows in the workers: no\n"
+
+
+def test_control_c_enters_no_worker_after_the_process(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+    entered = MagicMock()
+    entered.return_value.__enter__.return_value.latest.return_value = PARENT.as_json()
+    entered.return_value.__exit__.return_value = None
+    replaced = {
+        "EnteredProcess": entered,
+        "_children_of": Mock(side_effect=[BEFORE, AFTER]),
+        "_watch": Mock(side_effect=KeyboardInterrupt),
+        "begin_explaining": Mock(),
+        "name_of": Mock(),
+        "process_of": Mock(),
+        "url_of": Mock(return_value=None),
+    }
+    for name, value in replaced.items():
+        monkeypatch.setattr(f"heapwatch.cli.explain.{name}", value)
+    code, printed, _ = run("explain", "1")
+    assert code == 2
+    assert "child processes" in printed
+    assert [call.args for call in entered.call_args_list] == [(1,)]

@@ -7,10 +7,10 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.readings import Readings
+from heapwatch.cli.report import read_prometheus, run_points
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.report.document import finding_lines, headline
 from heapwatch.report.findings import analyse
-from heapwatch.report.prometheus import read_prometheus, run_points
 from tests.dashboards.server import prometheus
 
 PHASES = ("evaluate", "train", "evolve")
@@ -23,11 +23,6 @@ def scrape(generation, step, *, environments, evaluation, started=1000.0):
     ended = {phase: generation + (step > position) for position, phase in enumerate(PHASES)}
     evaluations = ended["evaluate"]
     resident = 1e9 + evaluation * evaluations
-    ends = {
-        "evaluate": resident,
-        "train": 1e9 + evaluation * ended["train"],
-        "evolve": 1e9 + evaluation * ended["evolve"],
-    }
     samples = {
         ("trainer_process_resident_memory_bytes", "role", "trainer"): resident,
         ("trainer_objects", "type", "TradingEnvironment"): 2 + environments * evaluations,
@@ -39,9 +34,10 @@ def scrape(generation, step, *, environments, evaluation, started=1000.0):
     for phase in PHASES:
         if ended[phase]:
             samples["trainer_phase_duration_seconds_count", "phase", phase] = ended[phase]
-            samples["trainer_phase_end_resident_memory_bytes", "phase", phase] = ends[phase]
-            delta = evaluation if phase == "evaluate" else 0
-            samples["trainer_phase_memory_delta_bytes", "phase", phase] = delta
+            samples["trainer_phase_end_resident_memory_bytes", "phase", phase] = (
+                1e9 + evaluation * ended[phase]
+            )
+            samples["trainer_phase_memory_delta_bytes", "phase", phase] = evaluation * (phase == "evaluate")
     return samples
 
 
@@ -60,21 +56,24 @@ def run_of(scrapes, began=1001.0):
     return run_points([(began + SECONDS * n, readings(samples)) for n, samples in enumerate(scrapes)])
 
 
+def ends_of(run):
+    """Generation, phase and growth of each end of a phase."""
+    ends = [point for point in run.points if point.event == "phase"]
+    return [(point.cycle("generation"), point.phase, point.delta_bytes) for point in ends]
+
+
 def test_the_ends_of_phases_are_found_between_scrapes():
     run = run_of(history(3, environments=16, evaluation=7e9))
-    assert run.trainer == "erl_trading"
-    assert run.points[0].event == "start"
-    ends = [(point.cycle("generation"), point.phase) for point in run.points if point.event == "phase"]
-    assert ends == [(generation, phase) for generation in (1, 2, 3) for phase in PHASES]
-    assert [p.delta_bytes for p in run.points if p.event == "phase"] == [7e9, 0, 0] * 3
+    assert (run.trainer, run.points[0].event) == ("erl_trading", "start")
+    assert ends_of(run) == [
+        (generation, phase, 7e9 * (phase == "evaluate")) for generation in (1, 2, 3) for phase in PHASES
+    ]
 
 
 def test_phases_that_ended_between_two_scrapes_are_in_the_order_of_their_memory():
-    scrapes = history(4, environments=0, evaluation=7e9)[::CYCLE]
-    run = run_of(scrapes)
-    ends = [(point.cycle("generation"), point.phase) for point in run.points if point.event == "phase"]
-    assert [phase for _, phase in ends[::3]] == ["evaluate"] * 3
-    assert [generation for generation, _ in ends] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    ends = ends_of(run_of(history(4, environments=0, evaluation=7e9)[::CYCLE]))
+    assert [phase for _, phase, _ in ends[::3]] == ["evaluate"] * 3
+    assert [generation for generation, *_ in ends] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
 def test_the_finding_is_the_same_as_from_a_file():
@@ -134,16 +133,8 @@ def recorded(tmp_path_factory):
     text.write_text("".join(sorted(lines, key=lambda line: line.partition(" ")[0])) + "# EOF\n")
     promtool = shutil.which("promtool")
     assert promtool, "promtool is not on PATH: it comes with Prometheus"
-    command = [
-        promtool,
-        "tsdb",
-        "create-blocks-from",
-        "openmetrics",
-        "--quiet",
-        str(text),
-        str(folder / "data"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    written = ["tsdb", "create-blocks-from", "openmetrics", "--quiet", text, folder / "data"]
+    subprocess.run([promtool, *written], check=True, capture_output=True)
     with prometheus(folder / "data") as url:
         yield url
 
@@ -157,16 +148,17 @@ def test_a_run_is_read_from_prometheus(recorded):
     assert report.finding.since == 1
 
 
-def test_which_of_several_trainers_must_be_said(recorded):
-    with pytest.raises(UsageError, match=r"choose with --instance: 127\.0\.0\.1:7777, 127\.0\.0\.1:7778"):
-        read_prometheus(recorded, job="trainer", instance=None, since_seconds=3600)
-
-
-def test_a_trainer_that_is_not_there_is_one_clear_line(recorded):
-    with pytest.raises(UsageError, match=r"nothing of host:1 in job trainer in the last 1 h"):
-        read_prometheus(recorded, job="trainer", instance="host:1", since_seconds=3600)
-    with pytest.raises(UsageError, match=r'nothing of job "\}\n in the last'):
-        read_prometheus(recorded, job='"}\n', instance=None, since_seconds=3600)
+@pytest.mark.parametrize(
+    ("job", "instance", "said"),
+    [
+        ("trainer", None, r"choose with --instance: 127\.0\.0\.1:7777, 127\.0\.0\.1:7778"),
+        ("trainer", "host:1", "nothing of host:1 in job trainer in the last 1 h"),
+        ('"}\n', None, r'nothing of job "\}\n in the last'),
+    ],
+)
+def test_several_trainers_and_one_that_is_not_there_are_one_clear_line(recorded, job, instance, said):
+    with pytest.raises(UsageError, match=said):
+        read_prometheus(recorded, job=job, instance=instance, since_seconds=3600)
 
 
 def test_a_prometheus_that_is_not_there_is_one_clear_line():
