@@ -98,11 +98,8 @@ class Attachment:
         self.server.stop()
 
     def alive(self) -> bool:
-        """Whether the process still runs; a zombie does not, and another process with its pid is not it."""
-        try:
-            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        """Whether the process still runs."""
+        return is_alive(self._process)
 
 
 class AttachedStandardCollector:
@@ -158,6 +155,14 @@ def process_of(pid: int) -> psutil.Process:
     if process.pid == os.getpid():
         raise CannotAttach(f"process {pid} is heapwatch itself; give the trainer's process id")
     return process
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether a process still runs; a zombie does not, and another process with its pid is not it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def name_of(process: psutil.Process) -> str:

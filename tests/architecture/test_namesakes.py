@@ -47,9 +47,7 @@ TESTED_BY = {
     "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
     "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
-    "tests/exporters/entering/test_entered_process.py": (
-        f"{LIBRARY}/entering: agent elf_symbols injected_code ptrace refusals"
-    ),
+    "tests/exporters/entering/test_entered_process.py": (f"{LIBRARY}/entering: agent injected_code ptrace"),
     "tests/exporters/integrations/test_lightning.py": f"{LIBRARY}/integrations: lightning_hooks",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",

@@ -8,8 +8,7 @@ import signal
 from typing import Any
 
 from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
-from heapwatch.entering.entered_process import EnteredProcess
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
 from heapwatch.runtime import environment

@@ -10,7 +10,7 @@ from heapwatch.attach import CannotAttach
 from heapwatch.cli import results
 from heapwatch.cli.sources import url_of_process, url_of_trainer
 from heapwatch.cli.visit import DEFAULT_SECONDS, visit
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of

@@ -12,8 +12,7 @@ import psutil
 
 from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.entering.agent import EXPLANATION
-from heapwatch.entering.entered_process import EnteredProcess
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.explain.findings import Explanation, foremost, headline
 from heapwatch.explain.received import explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names

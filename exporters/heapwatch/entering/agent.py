@@ -44,9 +44,9 @@ def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve(asked: dict[str, Any]) -> dict[str, Any]:
-    served = [watch for watch in lifecycle.running() if watch.server is not None]
-    if served:
-        return {"url": served[0].server.url if served[0].server else "", "already": True}
+    urls = [watch.server.url for watch in lifecycle.running() if watch.server is not None]
+    if urls:
+        return {"url": urls[0], "already": True}
     _be_silent()
     try:
         watch = lifecycle.start(

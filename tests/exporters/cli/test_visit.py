@@ -14,8 +14,8 @@ import pytest
 
 from heapwatch.cli.main import main
 from heapwatch.cli.visit import Child, with_workers
+from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.entering.ptrace import IS_SUPPORTED
-from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, Finding
 from tests.exporters.entering.programs import LEAKING, program
 

@@ -18,9 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
-from heapwatch.entering.entered_process import EnteredProcess
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
-from heapwatch.entering.refusals import CannotEnter
 from tests.exporters.entering.programs import LEAKING, program
 from tests.support.unreadable_files import UNREADABLE
 
