@@ -41,7 +41,7 @@ from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.recording.checkpoints import Checkpoints, Memory
-from heapwatch.registration import Registration
+from heapwatch.registration import NetworkRegistration, Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Collector, Exposition
 from heapwatch.runtime.failures import Failures
@@ -51,7 +51,6 @@ from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
     from heapwatch.measure.objects.large import Large
-    from heapwatch.network_registration import NetworkRegistration
     from heapwatch.otlp.sender import Sender
     from heapwatch.recording.journal import Journal, Sink
 
@@ -266,8 +265,6 @@ class Exporter:
         server.start()
         self.server = server
         if register:
-            from heapwatch.network_registration import NetworkRegistration  # with its client of HTTP
-
             self.registration = NetworkRegistration(register, host, server.port, token=token)
         else:
             self.registration = Registration(host, server.port, token=token, trainer=self.name)

@@ -10,7 +10,7 @@ import pytest
 
 import heapwatch
 from heapwatch.http.signing import SCHEME
-from heapwatch.network_registration import NetworkRegistration
+from heapwatch.registration import NetworkRegistration
 
 
 class Receiver(ThreadingHTTPServer):
@@ -93,7 +93,7 @@ def test_names_of_the_outside_of_a_nat_are_signed_too(receiver: Receiver) -> Non
 def test_a_refusal_is_logged_once_and_tried_again(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("heapwatch.network_registration._RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("heapwatch.registration._RETRY_SECONDS", 0.01)
     receiver.status = 429
     registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret")
     registration.refresh()
