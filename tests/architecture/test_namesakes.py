@@ -36,7 +36,7 @@ TESTED_BY = {
     ),
     "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
     "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",
-    "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed process",
+    "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
     "tests/exporters/cli/test_main.py": f"{LIBRARY}/cli: ps",
     "tests/exporters/cli/test_run.py": f"{LIBRARY}/cli: explain",

@@ -8,10 +8,19 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heapwatch.analysis.leak import MEMORY, Growth, growth_of
-from heapwatch.analysis.observed import OBSERVED, Observed, Series, observed
-from heapwatch.analysis.process import MATURE_MINUTES, TOLERANCE, Process, retention, retention_continues
-from heapwatch.analysis.readings import PAST_BOUND, Component, ExceededLimit, Readings
+from heapwatch.analysis.leak import Growth, growth_of
+from heapwatch.analysis.observed import (
+    MATURE_MINUTES,
+    OBSERVED,
+    TOLERANCE,
+    Observed,
+    Process,
+    Series,
+    observed,
+    retention,
+    retention_continues,
+)
+from heapwatch.analysis.readings import MEMORY, PAST_BOUND, Component, ExceededLimit, Readings
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, at, highest, lowest, steps
 from heapwatch.analysis.verdict import Word
 

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from heapwatch.analysis.readings import GROWN, Component, Readings
+from heapwatch.analysis.readings import GROWN, MEMORY, Component, Readings
 
 # Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
 LevelLimits = Mapping[Component, Mapping[str, float]]
 GrowthLimits = Mapping[Component, Mapping[str, float]]
 
 ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processes together
-MEMORY = Component("memory", "trainer")
 BODIES = Component("bodies", "all")
 
 # For every profile: shares of the memory that the trainer can use, that is, its present memory and what is

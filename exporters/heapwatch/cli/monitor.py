@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from heapwatch.analysis.limits import BODIES, MEMORY
+from heapwatch.analysis.limits import BODIES
+from heapwatch.analysis.readings import MEMORY
 from heapwatch.cli.cleanup import Cleaner, find_token_of_user
 from heapwatch.cli.reporter import Message, Reporter, Thresholds
 from heapwatch.cli.sources import (

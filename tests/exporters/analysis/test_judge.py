@@ -7,9 +7,8 @@ import random
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.judge import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts, judge
-from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import Component, Readings
+from heapwatch.analysis.readings import MEMORY, Component, Readings
 
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 START = Series("process_start_time_seconds")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from heapwatch.analysis import leak
-from heapwatch.analysis.leak import MEMORY, Marks, material
-from heapwatch.analysis.process import Process
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.leak import Marks, material
+from heapwatch.analysis.observed import Process
+from heapwatch.analysis.readings import MEMORY, Component
 from heapwatch.analysis.timeline import Sums, Values, slope
 
 BODIES = Component("bodies", "dynamic")
