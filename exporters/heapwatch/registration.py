@@ -180,10 +180,8 @@ class Registration:
 
         """
         target, self._target = self._target, None
-        if target is not None and failure:
-            target.lose(failure)
-        elif target is not None:
-            target.remove(at_exit=at_exit)
+        if target is not None:
+            target.remove(failure, at_exit=at_exit)
 
     def _leave_target(self, folder: Path) -> None:
         if self.folder != folder:
@@ -273,8 +271,12 @@ class NetworkRegistration:
     def refresh(self) -> bool:
         """Start to register; returns False, as the stack never changes."""
         if self._url and self._thread is None and not self._ended.is_set():
-            self._thread = threading.Thread(target=self._renew, name="heapwatch-register", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._renew, name="heapwatch-register", daemon=True)
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError as error:  # no further thread is allowed now
+                self._say(str(error))
         return False
 
     def describe(self) -> str:

@@ -122,3 +122,21 @@ def test_what_cannot_register_says_why_and_trains_on(
     registration.remove()
     assert reason in registration.describe()
     assert [reason in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_machine_without_a_further_thread_is_tried_again(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    registration = NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret", environ={})
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        registration.refresh()
+    registration.refresh()
+    assert receiver.came.acquire(timeout=30)
+    registration.remove()
+    assert [record.getMessage() for record in caplog.records] == [
+        "not registered with the stack: can't start new thread"
+    ]
