@@ -107,9 +107,8 @@ class Exporter:
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
-        process = ProcessCollector(tree, lambda: unique.workers)
-        self._gpu = gpu = GpuCollector(self.failures, tree)
-        self._costly: list[Collector] = [unique, process, gpu]
+        self._gpu = GpuCollector(self.failures, tree)
+        self._costly: list[Collector] = [unique, ProcessCollector(tree, lambda: unique.workers), self._gpu]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.reported_leak: Callable[[], str] = str
@@ -123,44 +122,35 @@ class Exporter:
             beside=self._beside,
             found_world=self._count_world,
         )
-
         self._own = ExporterCollector(
             self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
         )
-        info = InfoCollector(name, framework, run or array_task(), current_rank())
-        self._register_all(info, unique, process, gpu)
+        self._register_all(InfoCollector(name, framework, run or array_task(), current_rank()))
         if walker_names:
-            self._register_walker_names()
+            from heapwatch.collectors.walker_names import WalkerNames
 
-    def _register_walker_names(self) -> None:
-        from heapwatch.collectors.walker_names import WalkerNames
+            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
-        self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
-
-    def _register_all(self, info: Collector, unique: Collector, process: Collector, gpu: Collector) -> None:
+    def _register_all(self, info: Collector) -> None:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done.append(self._sample_costly_soon)
-        explained: list[Collector] = []
-        if self.explainer.enabled:
-            explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
         collectors: list[Collector] = [
             StandardCollector(),
             info,
-            unique,
-            process,
+            *self._costly,
             baseline,
             AllocatorCollector(),
-            gpu,
             CompiledCollector(),
             self.phases,
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            *explained,
             self._own,
         ]
+        if self.explainer.enabled:
+            collectors.append(ExplanationCollector(self.explanation, lambda: self.explainer.spent_on))
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.

@@ -12,7 +12,7 @@ from heapwatch.collectors.buffers import BufferSources
 from heapwatch.exporter import Exporter
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.deep_size import Size
-from heapwatch.runtime.labels import checked_name
+from heapwatch.runtime.labels import checked_name, is_whole
 from heapwatch.runtime.plain_text import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
@@ -218,9 +218,7 @@ class Watch:
             ValueError: an invalid or duplicate name, a source of another type, or a capacity below 1.
 
         """
-        if capacity is not None and (
-            isinstance(capacity, bool) or not isinstance(capacity, int) or not 1 <= capacity < 2**63
-        ):
+        if capacity is not None and not is_whole(capacity, below=2**63):
             raise ValueError(
                 f"the capacity of events {name!r} must be a whole number above 0, got {capacity!r}"
             )
@@ -276,7 +274,7 @@ class Watch:
             ValueError: `cls` is no class, or `count` no whole number of at least 0.
 
         """
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
+        if not is_whole(count, least=0, below=2**53):
             raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
         self._exporter.expect_objects(cls, count)
 
@@ -306,7 +304,7 @@ class Watch:
             ValueError: the interval is not a whole number above 0, or a bad unit.
 
         """
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+        if not is_whole(interval):
             raise ValueError(f"size_interval must be a whole number above 0, got {interval!r}")
         self._exporter.sample_sizes_every(interval, checked_name("unit", unit))
 

@@ -83,10 +83,10 @@ def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_pat
     target = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
     target.write()
     target.remove()
-    target.lose("exit status 1")
+    target.remove("exit status 1")
     assert lost.read(tmp_path / lost.FOLDER) == []
     target.write()
-    target.lose("exit status 1")
+    target.remove("exit status 1")
     assert not target.path.exists()
     assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == ["exit status 1"]
 
@@ -197,7 +197,7 @@ def test_files_next_to_the_targets_neither_hide_nor_delay_them(tmp_path, kind):
     target = TargetFile(tmp_path, "127.0.0.1", 7777)
     target.write()
     assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
-    assert discovery.addresses_of(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
+    assert discovery.addresses(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
     assert sweep(tmp_path) == []
     assert os.path.lexists(tmp_path / "odd.json")
     target.remove()

@@ -15,7 +15,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.discovery import addresses, addresses_of
+from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError, reason
 from heapwatch.http.client import base_url, data_of, escaped, get_json, get_text, understood
 from heapwatch.registration import folders
@@ -209,7 +209,7 @@ def url_of_process(pid: int) -> str | None:
         raise Unreachable(f"there is no process {pid}") from None
     except PermissionError:
         return None
-    return next((base_url(at) for folder in searched_folders() for at in addresses_of(folder, pid)), None)
+    return next((base_url(at) for folder in searched_folders() for at in addresses(folder, pid)), None)
 
 
 def _address_of(name: str) -> str:
