@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 import psutil
 from prometheus_client import CollectorRegistry, Metric
@@ -24,6 +25,8 @@ from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, SafePoint
+
+_POLL_SECONDS = 1.0
 
 
 class CannotAttach(Exception):
@@ -97,9 +100,10 @@ class Attachment:
             self.registration = None
         self.server.stop()
 
-    def alive(self) -> bool:
-        """Whether the process still runs."""
-        return is_alive(self._process)
+    def wait_until_ended(self) -> None:
+        """Return when the process has ended."""
+        while is_alive(self._process):
+            time.sleep(_POLL_SECONDS)
 
 
 class AttachedStandardCollector:
@@ -133,12 +137,6 @@ class OpenFilesCollector:
             if counts:
                 family.add_metric([role], sum(counts))
         yield family
-
-
-def wait_until_ended(attachment: Attachment, *, poll_seconds: float = 1.0) -> None:
-    """Return when the attached process has ended."""
-    while attachment.alive():
-        time.sleep(poll_seconds)
 
 
 def process_of(pid: int) -> psutil.Process:
@@ -181,8 +179,10 @@ def name_of(process: psutil.Process) -> str:
             name = os.path.splitext(os.path.basename(word))[0]
         if name or word in ("-", "-c"):
             break
-    name = name or process.name()
-    return re.sub(r"[^\w.-]", "_", name)[:64]
+    if not name:
+        with suppress(psutil.Error):  # it may just have ended
+            name = process.name()
+    return re.sub(r"[^\w.-]", "_", name)[:64] or str(process.pid)
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:

@@ -108,7 +108,7 @@ class Exporter:
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
         self._gpu = GpuCollector(self.failures, tree)
-        self._costly: list[Collector] = [unique, ProcessCollector(tree, lambda: unique.workers), self._gpu]
+        self._process: list[Collector] = [unique, ProcessCollector(tree, lambda: unique.workers)]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.reported_leak: Callable[[], str] = str
@@ -125,13 +125,10 @@ class Exporter:
         self._own = ExporterCollector(
             self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
         )
-        self._register_all(InfoCollector(name, framework, run or array_task(), current_rank()))
-        if walker_names:
-            from heapwatch.collectors.walker_names import WalkerNames
+        info = InfoCollector(name, framework, run or array_task(), current_rank())
+        self._register_all(info, walker_names)
 
-            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
-
-    def _register_all(self, info: Collector) -> None:
+    def _register_all(self, info: Collector, walker_names: bool) -> None:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
@@ -139,23 +136,28 @@ class Exporter:
         collectors: list[Collector] = [
             StandardCollector(),
             info,
-            *self._costly,
+            *self._process,
             baseline,
             AllocatorCollector(),
+            self._gpu,
             CompiledCollector(),
             self.phases,
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            self._own,
         ]
         if self.explainer.enabled:
             collectors.append(ExplanationCollector(self.explanation, lambda: self.explainer.spent_on))
+        collectors.append(self._own)
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
             self.exposition.register(declared)
+        if walker_names:
+            from heapwatch.collectors.walker_names import WalkerNames
+
+            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
         """Collect from now on, and sample where the collector is a sampler.
@@ -165,13 +167,6 @@ class Exporter:
         self.exposition.register(collector)
         if isinstance(collector, Sampler):
             self.safe_point.schedule(collector, anywhere=anywhere)
-
-    def sample(self, *samplers: Sampler) -> None:
-        """Sample from now on what has something to sample; a second call does nothing."""
-        scheduled = {task.sampler for task in self.safe_point.tasks}
-        for sampler in samplers:
-            if sampler not in scheduled:
-                self.safe_point.schedule(sampler, anywhere=True)
 
     def sample_sizes_every(self, interval: int, unit: str) -> None:
         """Measure named objects at the first safe point after every `interval` of `unit`."""
@@ -230,7 +225,7 @@ class Exporter:
         """Count the bodies of a world that the explainer found, if the trainer has declared none."""
         if not any(isinstance(counting, BodyCollector) for counting in self._counting):
             self.entities.count(name, Source.of(count))
-            self.sample(self.entities)
+            self.safe_point.schedule(self.entities)
 
     def serve(
         self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None
@@ -378,7 +373,7 @@ class Exporter:
     def _levels_for_points(self, costly: bool) -> Readings:
         """What points are made of; the process tree and the GPU as last read where that costs too much."""
         if costly:
-            self._costly_families = self._families(self._costly)
+            self._costly_families = self._families([*self._process, self._gpu])
         sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
         sampled += [self._objects, self._own] if self._objects else []
         return Readings(self._costly_families + self._families(sampled))

@@ -204,7 +204,7 @@ class Watch:
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
         self._exporter.entities.count(name, counted)
-        self._exporter.sample(self._exporter.entities)
+        self._safe_point.schedule(self._exporter.entities)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -225,7 +225,7 @@ class Watch:
         counted = self._countable("events", name, source)
         self._declare("events", name)
         self._exporter.events.count(name, counted, capacity)
-        self._exporter.sample(self._exporter.events)
+        self._safe_point.schedule(self._exporter.events)
 
     def buffer(
         self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
@@ -253,7 +253,7 @@ class Watch:
         )
         self._declare("buffer", name)
         self._exporter.buffers.measure(name, sources)
-        self._exporter.sample(self._exporter.buffers, self._exporter.buffers.sizes)
+        self._safe_point.schedule(self._exporter.buffers, self._exporter.buffers.sizes)
 
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -295,7 +295,7 @@ class Watch:
         measured = self._source(source) if nbytes is None else _sized(self._source(nbytes))
         self._declare("size", name)
         self._exporter.sizes.measure(name, measured)
-        self._exporter.sample(self._exporter.sizes)
+        self._safe_point.schedule(self._exporter.sizes)
 
     def size_interval(self, interval: int, unit: str = "epoch") -> None:
         """Measure named objects after every `interval` epochs or other units, besides the samples by time.

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.attach import Attachment, CannotAttach
+from heapwatch.attach import Attachment, CannotAttach, name_of
 from heapwatch.cli.main import main
 
 FOREIGN = """
@@ -175,3 +175,10 @@ def test_process_of_somebody_else(foreign, monkeypatch):
 def test_own_process_is_refused():
     with pytest.raises(CannotAttach, match="is heapwatch itself"):
         Attachment(os.getpid(), port=0)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_its_number_for_a_name():
+    def ended():
+        raise psutil.NoSuchProcess(7)
+
+    assert name_of(SimpleNamespace(pid=7, name=ended, cmdline=ended)) == "7"

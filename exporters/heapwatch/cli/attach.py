@@ -7,7 +7,7 @@ import os
 import signal
 from typing import Any
 
-from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
+from heapwatch.attach import Attachment, CannotAttach, name_of, process_of
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         where = f"{attachment.server.url}metrics"
         say(f"process {arguments.pid} ({attachment.name}) at {where}")
-        wait_until_ended(attachment)
+        attachment.wait_until_ended()
         say(f"process {arguments.pid} has ended")
     except KeyboardInterrupt:
         pass
