@@ -258,9 +258,6 @@ def _abandon_all() -> None:
 
 termination = Termination([_end_all])
 atexit.register(_stop_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=termination.before_fork,
-        after_in_parent=termination.after_fork,
-        after_in_child=_abandon_all,
-    )
+os.register_at_fork(
+    before=termination.before_fork, after_in_parent=termination.after_fork, after_in_child=_abandon_all
+)

@@ -232,7 +232,6 @@ class NetworkRegistration:
     Without a token of the trainer's own code it is HEAPWATCH_TOKEN, or that of HEAPWATCH_TOKEN_FILE.
     """
 
-    stack = None
     folder = None
 
     def __init__(

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from heapwatch.analysis.readings import GROWN, MEMORY, Component, Readings
 
 # Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
-LevelLimits = Mapping[Component, Mapping[str, float]]
-GrowthLimits = Mapping[Component, Mapping[str, float]]
+Limits = Mapping[Component, Mapping[str, float]]
 
 ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processes together
 BODIES = Component("bodies", "all")
@@ -27,8 +26,8 @@ MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critica
 class Profile:
     """Limits for one sort of trainer, in addition to the shares of memory; component "" means each one."""
 
-    levels: LevelLimits = field(default_factory=dict)
-    growth: GrowthLimits = field(default_factory=dict)
+    levels: Limits = field(default_factory=dict)
+    growth: Limits = field(default_factory=dict)
 
 
 _WALKER = Profile(
