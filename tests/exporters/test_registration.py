@@ -33,6 +33,12 @@ def registration(**about):
     return Registration("127.0.0.1", 7777, **about)
 
 
+def joined(**about):
+    joining = registration(**about)
+    joining.refresh()
+    return joining
+
+
 def targets(folder):
     return [path.name for path in folder.glob("*.json")]
 
@@ -53,8 +59,7 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
 
 def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
     default, newer = stand(), stand("newer", started=2.0)
-    joining = registration()
-    joining.refresh()
+    joining = joined()
     assert (len(targets(default.targets)), len(targets(newer.targets))) == (1, 0)
     assert "1 more run, HEAPWATCH_STATE chooses one" in joining.describe()
 
@@ -96,8 +101,7 @@ def test_the_environment_chooses_the_stack(stand, monkeypatch):
 
 def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
     stack = stand()
-    joining = registration()
-    joining.refresh()
+    joining = joined()
     newer = stand("newer", started=2.0)
     assert not joining.refresh()
     assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
@@ -118,8 +122,7 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
 
 def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_clean(stand):
     stack = stand()
-    joining = registration()
-    joining.refresh()
+    joining = joined()
     stack.down()
     assert joining.refresh()
     assert targets(stack.targets)
@@ -131,8 +134,7 @@ def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_
 
 def test_a_trainer_waits_for_its_own_stack_and_moves_to_no_other(stand):
     stack = stand()
-    joining = registration()
-    joining.refresh()
+    joining = joined()
     stack.down()
     other = stand("other")
     assert joining.refresh()
@@ -141,8 +143,7 @@ def test_a_trainer_waits_for_its_own_stack_and_moves_to_no_other(stand):
 
 def test_a_stack_in_containers_does_not_reach_this_machine(stand):
     stand().in_containers()
-    joining = registration()
-    joining.refresh()
+    joining = joined()
     assert "runs in containers" in joining.describe()
     assert targets(stacks.user_folder() / "targets")
 
@@ -230,8 +231,7 @@ def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
 
 def test_a_trainer_renews_its_target_and_sweeps_what_expired(tmp_path, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
-    joining = registration()
-    joining.refresh()
+    joining = joined()
     (mine,) = tmp_path.glob("*.json")
     removed = discovery.TargetFile(tmp_path, "removed", 7777)
     removed._owner = replace(removed._owner, pid_namespace="pid:[1]")

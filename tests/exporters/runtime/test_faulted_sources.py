@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 import time
-import urllib.request
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,12 +14,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
-from tests.exporters.exposed import value, values
+from tests.exporters.exposed import get, value, values
 
 
 def scrape(watch):
-    with urllib.request.urlopen(watch.server.url + "metrics", timeout=20) as response:
-        return list(text_string_to_metric_families(response.read().decode()))
+    return list(text_string_to_metric_families(get(watch)))
 
 
 def until(condition, seconds=20):
