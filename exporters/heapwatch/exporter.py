@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.readings import LEVEL_SERIES, Readings
 from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
@@ -56,13 +56,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("heapwatch")
 Declared = TypeVar("Declared")
-
-# resource in a cleanup's levels -> the series it is read from, and the label that names the component
-_LEVELS = {
-    "entities": ("trainer_entities", "type"),
-    "events": ("trainer_event_list_items", "list"),
-    "buffers": ("trainer_buffer_items", "buffer"),
-}
 
 
 class Exporter:
@@ -361,8 +354,9 @@ class Exporter:
         bodies = readings.by("trainer_bodies", "type")
         if bodies:
             levels["bodies"] = round(sum(bodies.values()))
-        for key, (series, label) in _LEVELS.items():
-            levels[key] = {name: round(value) for name, value in readings.by(series, label).items()}
+        for key, resource in (("entities", "entities"), ("events", "events"), ("buffers", "buffer")):
+            counts = readings.by(*LEVEL_SERIES[resource])
+            levels[key] = {name: round(value) for name, value in counts.items()}
         return levels
 
     def _memory_now(self) -> Memory:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from heapwatch.analysis.readings import MEMORY, Component
+from heapwatch.analysis.readings import LEVEL_SERIES, MEMORY, Component
 from heapwatch.analysis.timeline import (
     STEP_SECONDS,
     Samples,
@@ -25,15 +25,12 @@ from heapwatch.analysis.timeline import (
 
 # Metric -> the resource whose level it is, and the labels that name the component.
 LEVELS = {
-    "trainer_process_resident_memory_bytes": ("memory", ("role",)),
+    series: (resource, (label,))
+    for resource, (series, label) in LEVEL_SERIES.items()
+    if resource != "gpu_memory"  # of which more than one part may leak
+} | {
     "trainer_gpu_memory_allocated_bytes": ("gpu_memory", ("device",)),
     "trainer_gpu_memory_part_bytes": ("gpu_memory", ("device", "part")),
-    "trainer_bodies": ("bodies", ("type",)),
-    "trainer_entities": ("entities", ("type",)),
-    "trainer_event_list_items": ("events", ("list",)),
-    "trainer_buffer_items": ("buffer", ("buffer",)),
-    "trainer_objects": ("objects", ("type",)),
-    "trainer_object_size_bytes": ("object_size", ("object",)),
 }
 # Parts of a GPU's memory that are in use, apart from torch's, which its allocator reports.
 _PARTS_IN_USE = ("jax_in_use", "cupy_in_use", "other_pools", "workers", "other_processes", "unattributed")

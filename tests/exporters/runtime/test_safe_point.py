@@ -77,8 +77,10 @@ def test_a_sampler_runs_at_its_interval(safe_point, clock):
 
 
 def test_nothing_is_due_between_samples(safe_point, clock):
-    safe_point.schedule(Sampler(clock), anywhere=False)
+    sampler = scheduled(safe_point, clock)
+    safe_point.schedule(sampler)
     safe_point.visit(stepping=True)
+    assert sampler.samples == 1, "however often it is scheduled"
     assert not safe_point.due
     clock.now += 0.5
     safe_point.tick()
