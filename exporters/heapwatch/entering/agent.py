@@ -14,6 +14,7 @@ from typing import Any
 from heapwatch import lifecycle
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS
+from heapwatch.runtime import environment
 from heapwatch.runtime.own_files import replace
 from heapwatch.runtime.owned_reads import interpreter_number
 from heapwatch.watch import Watch
@@ -58,6 +59,10 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
     _entered.append(watch)
     if watch.server is None:
         _leave(asked)
+        if environment.is_on(environment.SERVE):
+            return {
+                "error": "cannot be served: too many of its files are open, or no further thread is allowed"
+            }
         return {"error": "has HEAPWATCH_SERVE=off in its environment: nothing is served"}
     return {"url": watch.server.url, "already": False}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -18,6 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
+from heapwatch.entering.agent import answer_to
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
 from tests.exporters.entering.programs import LEAKING, program
@@ -266,6 +268,19 @@ def test_processes_that_cannot_be_entered_are_distinguished(tmp_path: Path) -> N
             with pytest.raises(CannotEnter, match=f"held by another program, .*: process {holding.pid}"):
                 ask(process.pid, "leave")
             holding.kill()
+
+
+@pytest.mark.parametrize(("switch", "why"), [("on", "too many of its files are open"), ("off", "SERVE=off")])
+def test_a_process_that_serves_nothing_says_why(
+    switch: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_server: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("heapwatch.http.server.Server.start", refused)
+    monkeypatch.setenv("HEAPWATCH_SERVE", switch)
+    assert why in answer_to({"action": "serve", **SERVED})["error"]
+    assert answer_to({"action": "leave"}) == {"error": "does not run Heapwatch"}
 
 
 def test_without_a_folder_for_the_answer_nothing_is_entered(
