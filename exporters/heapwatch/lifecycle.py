@@ -102,8 +102,9 @@ def start(
     )
     if _is_being_spawned():
         return watch
-    if name in _running:
-        _running.pop(name).stop()
+    for earlier in running():
+        if earlier.name == name:
+            end(earlier)
     if unread := environment.unread():
         environment.say_once(unread)
     asked = port if port is not None else _port_of_environment()
@@ -138,7 +139,10 @@ def begin_unserved(name: str) -> Watch:
 
 
 def running() -> list[Watch]:
-    """The watches of this process."""
+    """The watches of this process; those that the program has stopped are forgotten."""
+    for name, watch in list(_running.items()):
+        if not watch._exporter.is_running:
+            _running.pop(name, None)
     return list(_running.values())
 
 

@@ -1,5 +1,6 @@
 """Workers, forks and ends of processes, in processes of their own."""
 
+import gc
 import json
 import logging
 import os
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import weakref
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -14,7 +16,7 @@ import psutil
 import pytest
 
 import heapwatch
-from heapwatch import stacks
+from heapwatch import lifecycle, stacks
 from tests.exporters.exposed import get
 from tests.exporters.standing_stack import StandingStack
 from tests.support.unreadable_files import OF_ANOTHER_USER, UNREADABLE, others_file
@@ -153,6 +155,17 @@ def test_a_worker_may_have_an_exporter_of_its_own(tmp_path):
         """,
     )
     assert found == [True, True, 2, 1]
+
+
+def test_a_watch_that_was_stopped_is_forgotten_whatever_its_name():
+    with heapwatch.start("one", port=0) as one:
+        assert lifecycle.running() == [one]
+    assert lifecycle.running() == []
+    stopped = weakref.ref(one)
+    del one
+    with heapwatch.start("other", port=0):
+        gc.collect()
+        assert stopped() is None
 
 
 def test_os_exit_ends_at_once_and_the_next_start_sweeps_what_was_left(tmp_path):
