@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,13 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
     folder = Path(asked["folder"])
 
     def report() -> None:
-        while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
-            watch = running[0]  # an attach meanwhile takes the place of this one
-            try:
+        with suppress(Exception):  # an error ends the visit, and is none of the program's
+            while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
+                watch = running[0]  # an attach meanwhile takes the place of this one
                 found = watch._exporter.explanation().as_json()
                 parts = watch._exporter.explainer.memory.parts()
                 replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
-            except OSError:
-                break
-            time.sleep(_EVERY_SECONDS)
+                time.sleep(_EVERY_SECONDS)
         if _has_ended(asked["sender"]):
             shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
         if own is not None and own in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):

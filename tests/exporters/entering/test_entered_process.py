@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
+from heapwatch import lifecycle
 from heapwatch.entering.agent import answer_to
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
@@ -281,6 +282,19 @@ def test_a_process_that_serves_nothing_says_why(
     monkeypatch.setenv("HEAPWATCH_SERVE", switch)
     assert why in answer_to({"action": "serve", **SERVED})["error"]
     assert answer_to({"action": "leave"}) == {"error": "does not run Heapwatch"}
+
+
+def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_explanation: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("heapwatch.explain.findings.Explanation.as_json", broken)
+    asked = {"action": "explain", "name": "robots", "folder": str(tmp_path), "sender": os.getpid()}
+    assert answer_to(asked) == {"already": False, "enabled": True}
+    end = time.monotonic() + 30
+    while lifecycle.running() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert lifecycle.running() == []
 
 
 def test_without_a_folder_for_the_answer_nothing_is_entered(
