@@ -203,6 +203,7 @@ def test_files_next_to_the_targets_neither_hide_nor_delay_them(tmp_path, target,
             os.utime(tmp_path / name, (1, 1), follow_symlinks=False)
     assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
     assert discovery.addresses(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
+    assert discovery.addresses(tmp_path, os.getppid()) == []
     assert sweep(tmp_path) == []
     assert os.path.lexists(tmp_path / "odd.json")
     target.remove()

@@ -115,6 +115,16 @@ def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
     assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
 
 
+def test_of_two_stacks_that_read_one_folder_a_trainer_stays_with_its_own(stand, monkeypatch):
+    first, newer = stand("first"), stand("newer", started=2.0, token="newer")
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(first.targets))
+    joining = joined()
+    stacks.announce(replace(newer.stack, targets=str(first.targets)))
+    assert not joining.refresh()
+    assert joining.token == "the-stacks-token"
+    assert joined().token == "newer"
+
+
 def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     waiting = registration()
     assert not waiting.refresh()
