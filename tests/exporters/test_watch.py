@@ -284,6 +284,7 @@ def test_after_stop_everything_is_harmless(watch, trainer):
             pass
     assert watch.port is None
     assert watch.server is None
+    assert not watch._exporter._join_stack()
 
 
 def test_each_rank_of_a_distributed_run_says_which_it_is(monkeypatch):
