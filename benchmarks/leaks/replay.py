@@ -18,9 +18,8 @@ import yaml
 
 from benchmarks.leaks.scenario import LABEL, Scenario
 from heapwatch.analysis.judge import judge
-from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.readings import MEMORY, Component
 from heapwatch.analysis.timeline import Samples, Values, steps
 
 Alert = dict[str, str]

@@ -16,8 +16,7 @@ import psutil
 
 from benchmarks.measure import Claim, Table
 from benchmarks.running import started
-from heapwatch.entering.entered_process import EnteredProcess
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.http.client import get_json
 
 PROGRAMS = Path(__file__).parent / "programs"

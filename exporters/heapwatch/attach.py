@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 import psutil
 from prometheus_client import CollectorRegistry, Metric
@@ -25,6 +26,8 @@ from heapwatch.registration import Registration
 from heapwatch.runtime.exposition import Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, SafePoint
+
+_POLL_SECONDS = 1.0
 
 
 class CannotAttach(Exception):
@@ -91,12 +94,10 @@ class Attachment:
             self.registration = None
         self.server.stop()
 
-    def alive(self) -> bool:
-        """Whether the process still runs; a zombie does not, and another process with its pid is not it."""
-        try:
-            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+    def wait_until_ended(self) -> None:
+        """Return when the process has ended."""
+        while is_alive(self._process):
+            time.sleep(_POLL_SECONDS)
 
 
 class AttachedStandardCollector:
@@ -132,12 +133,6 @@ class OpenFilesCollector:
         yield family
 
 
-def wait_until_ended(attachment: Attachment, *, poll_seconds: float = 1.0) -> None:
-    """Return when the attached process has ended."""
-    while attachment.alive():
-        time.sleep(poll_seconds)
-
-
 def process_of(pid: int) -> psutil.Process:
     """The process, which this user may look at; raises CannotAttach."""
     try:
@@ -152,6 +147,14 @@ def process_of(pid: int) -> psutil.Process:
     if process.pid == os.getpid():
         raise CannotAttach(f"process {pid} is heapwatch itself; give the trainer's process id")
     return process
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether a process still runs; a zombie does not, and another process with its pid is not it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def name_of(process: psutil.Process) -> str:
@@ -170,8 +173,10 @@ def name_of(process: psutil.Process) -> str:
             name = os.path.splitext(os.path.basename(word))[0]
         if name or word in ("-", "-c"):
             break
-    name = name or process.name()
-    return re.sub(r"[^\w.-]", "_", name)[:64]
+    if not name:
+        with suppress(psutil.Error):  # it may just have ended
+            name = process.name()
+    return re.sub(r"[^\w.-]", "_", name)[:64] or str(process.pid)
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:

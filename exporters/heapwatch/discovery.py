@@ -96,18 +96,15 @@ class TargetFile:
         directory: where Prometheus looks; made when it is missing.
         host: the address listened on; a wildcard address is published as this machine's name.
         port: the real port, after binding.
-        pid: the owner; this process by default.
         trainer: its name, for the alert about its end.
 
     """
 
-    def __init__(
-        self, directory: Path, host: str, port: int, *, pid: int | None = None, trainer: str = ""
-    ) -> None:
+    def __init__(self, directory: Path, host: str, port: int, *, trainer: str = "") -> None:
         self.address = _address(host, port)
         name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{socket.gethostname()}_{self.address}")
         self.path = directory / f"{name}.json"
-        self._owner = Owner.current(pid)
+        self._owner = Owner.current()
         self._trainer = trainer
         self._writer = os.getpid()
         self._renewed = -math.inf
@@ -148,30 +145,25 @@ class TargetFile:
         self._renewed = time.monotonic()
         return True
 
-    def lose(self, cause: str) -> None:
-        """Remove the target, and keep the trainer as lost: it has failed."""
-        left = _read(self.path)
-        if os.getpid() == self._writer and left is not None and left.owner == self._owner:
-            _keep(left, cause)
-            self.remove()
-
-    def remove(self, *, at_exit: bool = False) -> None:
+    def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
         """Remove the target, unless this is a forked child or another trainer has taken the address over.
 
         Args:
+            failure: why the trainer failed; it is then kept as lost.
             at_exit: whether the program ends now; the trainer is lost if its exit status is not 0.
 
         """
-        if os.getpid() != self._writer:
-            return
         left = _read(self.path)
-        if left is not None and left.owner == self._owner:
-            if at_exit:
-                ends = Lost(self.address, self._trainer, "", time.time())
-                with suppress(OSError):
-                    lost.end(self.path.parent / lost.FOLDER, ends)
+        if os.getpid() != self._writer or left is None or left.owner != self._owner:
+            return
+        if failure:
+            _keep(left, failure)
+        elif at_exit:
             with suppress(OSError):
-                self.path.unlink(missing_ok=True)
+                ends = Lost(self.address, self._trainer, "", time.time())
+                lost.end(self.path.parent / lost.FOLDER, ends)
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
 
 class _Left(NamedTuple):
@@ -243,15 +235,14 @@ def _keep(left: _Left, cause: str) -> None:
             lost.write(left.path.parent / lost.FOLDER, Lost(address, left.trainer, cause, time.time()))
 
 
-def addresses(directory: Path) -> list[str]:
-    """Return the addresses of all targets of this user whose trainers may live."""
-    return [at for left in _targets(directory) if not left.owner.is_gone() for at in left.addresses]
-
-
-def addresses_of(directory: Path, pid: int) -> list[str]:
-    """Return the addresses that a live process of this machine serves at."""
-    found = [left for left in _targets(directory) if left.owner.pid == pid and not left.owner.is_gone()]
-    return [at for left in found for at in left.addresses]
+def addresses(directory: Path, pid: int | None = None) -> list[str]:
+    """The addresses of the targets of this user whose trainers may live; with `pid`, of this process only."""
+    return [
+        at
+        for left in _targets(directory)
+        if pid in (None, left.owner.pid) and not left.owner.is_gone()
+        for at in left.addresses
+    ]
 
 
 def unusable(directory: Path) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.readings import LEVEL_SERIES, Readings
 from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
@@ -42,7 +42,7 @@ from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.recording.checkpoints import Checkpoints, Memory
-from heapwatch.registration import Registration
+from heapwatch.registration import NetworkRegistration, Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
@@ -52,19 +52,11 @@ from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
     from heapwatch.measure.objects.large import Large
-    from heapwatch.network_registration import NetworkRegistration
     from heapwatch.otlp import Sender
     from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")
 Declared = TypeVar("Declared")
-
-# resource in a cleanup's levels -> the series it is read from, and the label that names the component
-_LEVELS = {
-    "entities": ("trainer_entities", "type"),
-    "events": ("trainer_event_list_items", "list"),
-    "buffers": ("trainer_buffer_items", "buffer"),
-}
 
 
 class Exporter:
@@ -109,9 +101,8 @@ class Exporter:
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
-        process = ProcessCollector(tree, lambda: unique.workers)
-        self._gpu = gpu = GpuCollector(self.failures, tree)
-        self._costly: list[Collector] = [unique, process, gpu]
+        self._gpu = GpuCollector(self.failures, tree)
+        self._process: list[Collector] = [unique, ProcessCollector(tree, lambda: unique.workers)]
         self._costly_families: list[Metric] = []
         self._journal: Journal | None = None
         self.reported_leak: Callable[[], str] = str
@@ -125,49 +116,42 @@ class Exporter:
             beside=self._beside,
             found_world=self._count_world,
         )
-
         self._own = ExporterCollector(
             self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
         )
         info = InfoCollector(name, framework, run or array_task(), current_rank())
-        self._register_all(info, unique, process, gpu)
-        if walker_names:
-            self._register_walker_names()
+        self._register_all(info, walker_names)
 
-    def _register_walker_names(self) -> None:
-        from heapwatch.collectors.walker_names import WalkerNames
-
-        self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
-
-    def _register_all(self, info: Collector, unique: Collector, process: Collector, gpu: Collector) -> None:
+    def _register_all(self, info: Collector, walker_names: bool) -> None:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done.append(self._sample_costly_soon)
-        explained: list[Collector] = []
-        if self.explainer.enabled:
-            explained = [ExplanationCollector(self.explanation, lambda: self.explainer.spent_on)]
         collectors: list[Collector] = [
             StandardCollector(),
             info,
-            unique,
-            process,
+            *self._process,
             baseline,
             AllocatorCollector(),
-            gpu,
+            self._gpu,
             CompiledCollector(),
             self.phases,
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
-            *explained,
-            self._own,
         ]
+        if self.explainer.enabled:
+            collectors.append(ExplanationCollector(self.explanation, lambda: self.explainer.spent_on))
+        collectors.append(self._own)
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
             self.exposition.register(declared)
+        if walker_names:
+            from heapwatch.collectors.walker_names import WalkerNames
+
+            self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
         """Collect from now on, and sample where the collector is a sampler.
@@ -177,13 +161,6 @@ class Exporter:
         self.exposition.register(collector)
         if isinstance(collector, Sampler):
             self.safe_point.schedule(collector, anywhere=anywhere)
-
-    def sample(self, *samplers: Sampler) -> None:
-        """Sample from now on what has something to sample; a second call does nothing."""
-        scheduled = {task.sampler for task in self.safe_point.tasks}
-        for sampler in samplers:
-            if sampler not in scheduled:
-                self.safe_point.schedule(sampler, anywhere=True)
 
     def sample_sizes_every(self, interval: int, unit: str) -> None:
         """Measure named objects at the first safe point after every `interval` of `unit`."""
@@ -242,7 +219,7 @@ class Exporter:
         """Count the bodies of a world that the explainer found, if the trainer has declared none."""
         if not any(isinstance(counting, BodyCollector) for counting in self._counting):
             self.entities.count(name, Source.of(count))
-            self.sample(self.entities)
+            self.safe_point.schedule(self.entities)
 
     def serve(
         self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None
@@ -265,8 +242,6 @@ class Exporter:
         server.start()
         self.server = server
         if register:
-            from heapwatch.network_registration import NetworkRegistration  # with its client of HTTP
-
             self.registration = NetworkRegistration(register, host, server.port, token=token)
         else:
             self.registration = Registration(host, server.port, token=token, trainer=self.name)
@@ -378,8 +353,9 @@ class Exporter:
         bodies = readings.by("trainer_bodies", "type")
         if bodies:
             levels["bodies"] = round(sum(bodies.values()))
-        for key, (series, label) in _LEVELS.items():
-            levels[key] = {name: round(value) for name, value in readings.by(series, label).items()}
+        for key, resource in (("entities", "entities"), ("events", "events"), ("buffers", "buffer")):
+            counts = readings.by(*LEVEL_SERIES[resource])
+            levels[key] = {name: round(value) for name, value in counts.items()}
         return levels
 
     def _memory_now(self) -> Memory:
@@ -390,7 +366,7 @@ class Exporter:
     def _levels_for_points(self, costly: bool) -> Readings:
         """What points are made of; the process tree and the GPU as last read where that costs too much."""
         if costly:
-            self._costly_families = self._families(self._costly)
+            self._costly_families = self._families([*self._process, self._gpu])
         sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
         sampled += [self._objects, self._own] if self._objects else []
         return Readings(self._costly_families + self._families(sampled))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from heapwatch.runtime.failures import is_trainers
-from heapwatch.runtime.labels import checked_name
+from heapwatch.runtime.labels import checked_name, is_whole
 
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[[], object])
@@ -21,7 +21,7 @@ def bounded(history: Iterable[Item], most: int) -> deque[Item]:
         ValueError: when `most` is not a whole number above 0.
 
     """
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+    if not is_whole(most):
         raise ValueError(f"a history keeps a whole number of items above 0, got {most!r}")
     return deque(history, maxlen=most)
 
@@ -54,7 +54,7 @@ class Schedule:
             ValueError: for a count that is not a whole number above 0, or a bad unit.
 
         """
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        if not is_whole(count):
             raise ValueError(f"a schedule needs a whole number above 0, got {count!r}")
         checked_name("unit", unit)
 

@@ -102,15 +102,15 @@ def start(
     )
     if _is_being_spawned():
         return watch
-    earlier = _running.pop(name, None)
-    if earlier is not None:
-        earlier.stop()
+    for earlier in running():
+        if earlier.name == name:
+            end(earlier)
     if unread := environment.unread():
         environment.say_once(unread)
-    wanted = port if port is not None else _port_of_environment()
+    asked = port if port is not None else _port_of_environment()
     register = register or os.environ.get("HEAPWATCH_REGISTER")
     try:
-        _serve(watch, host, wanted, token=token, port_search=port_search, register=register)
+        _serve(watch, host, asked, token=token, port_search=port_search, register=register)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise
@@ -118,13 +118,8 @@ def start(
     _begin(watch)
     _send(watch, otlp)
     _running[name] = watch
-    try:
-        _record(watch, record)
-    except OSError:
-        del _running[name]
-        watch._exporter.stop(log_findings=False)
-        raise
-    _log_address(watch, wanted)
+    _record(watch, record)
+    _log_address(watch, asked)
     return watch
 
 
@@ -144,7 +139,10 @@ def begin_unserved(name: str) -> Watch:
 
 
 def running() -> list[Watch]:
-    """The watches of this process."""
+    """The watches of this process; those that the program has stopped are forgotten."""
+    for name, watch in list(_running.items()):
+        if not watch._exporter.is_running:
+            _running.pop(name, None)
     return list(_running.values())
 
 
@@ -207,13 +205,17 @@ def _send(watch: Watch, otlp: str | None) -> None:
 
 
 def _record(watch: Watch, record: str | Path | None) -> None:
-    if record:
-        watch.record(record)
-    elif path := os.environ.get("HEAPWATCH_RECORD"):
-        try:
-            watch.record(path)
-        except OSError as error:
-            environment.say_once(f"HEAPWATCH_RECORD is {path!r}, nothing is recorded: {reason(error)}")
+    path = record or os.environ.get("HEAPWATCH_RECORD")
+    if not path:
+        return
+    try:
+        watch.record(path)
+    except OSError as error:
+        if record:
+            del _running[watch.name]
+            watch._exporter.stop(log_findings=False)
+            raise
+        environment.say_once(f"HEAPWATCH_RECORD is {path!r}, nothing is recorded: {reason(error)}")
 
 
 def _log_address(watch: Watch, asked: int | None) -> None:
@@ -222,17 +224,13 @@ def _log_address(watch: Watch, asked: int | None) -> None:
         return
     wanted = DEFAULT_PORT if asked is None else asked
     passed_over = ""
-    if wanted not in (0, server.port):
-        if asked is not None:
-            log.warning(
-                "%s: port %d is taken by %s; serving on %d instead",
-                watch.name,
-                wanted,
-                port_owner(wanted),
-                server.port,
-            )
-        else:
-            passed_over = f" ({wanted} is taken)"
+    if wanted not in (0, server.port) and asked is None:
+        passed_over = f" ({wanted} is taken)"
+    elif wanted not in (0, server.port):
+        owner = port_owner(wanted)
+        log.warning(
+            "%s: port %d is taken by %s; serving on %d instead", watch.name, wanted, owner, server.port
+        )
     log.info("%s at %s%s: %s", watch.name, server.url, passed_over, registration.describe())
 
 
@@ -242,6 +240,11 @@ def _port_of_environment() -> int | None:
     except ValueError as error:
         environment.say_once(f"{error}; {DEFAULT_PORT} is used")
         return None
+
+
+def _end_all() -> None:
+    for watch in running():
+        watch._exporter.stop(failure=TERMINATED)
 
 
 def _stop_all() -> None:
@@ -257,16 +260,8 @@ def _abandon_all() -> None:
     termination.abandon()
 
 
-def _end_all() -> None:
-    for watch in running():
-        watch._exporter.stop(failure=TERMINATED)
-
-
 termination = Termination([_end_all])
 atexit.register(_stop_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=termination.before_fork,
-        after_in_parent=termination.after_fork,
-        after_in_child=_abandon_all,
-    )
+os.register_at_fork(
+    before=termination.before_fork, after_in_parent=termination.after_fork, after_in_child=_abandon_all
+)

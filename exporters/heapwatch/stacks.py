@@ -128,8 +128,6 @@ def running(environ: Mapping[str, str] = os.environ) -> list[Stack]:
 
     Files that belong to another user, or that another user could have written, are skipped.
     """
-    if not hasattr(os, "getuid"):  # no owner to be checked, and no native stack either
-        return []
     try:
         files = sorted((user_folder(environ) / "stacks").glob("*.json"))
     except OSError:

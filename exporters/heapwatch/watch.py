@@ -12,7 +12,7 @@ from heapwatch.collectors.buffers import BufferSources
 from heapwatch.exporter import Exporter
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.deep_size import Size
-from heapwatch.runtime.labels import checked_name
+from heapwatch.runtime.labels import checked_name, is_whole
 from heapwatch.runtime.plain_text import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
@@ -204,7 +204,7 @@ class Watch:
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
         self._exporter.entities.count(name, counted)
-        self._exporter.sample(self._exporter.entities)
+        self._safe_point.schedule(self._exporter.entities)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -218,16 +218,14 @@ class Watch:
             ValueError: an invalid or duplicate name, a source of another type, or a capacity below 1.
 
         """
-        if capacity is not None and (
-            isinstance(capacity, bool) or not isinstance(capacity, int) or not 1 <= capacity < 2**63
-        ):
+        if capacity is not None and not is_whole(capacity, below=2**63):
             raise ValueError(
                 f"the capacity of events {name!r} must be a whole number above 0, got {capacity!r}"
             )
         counted = self._countable("events", name, source)
         self._declare("events", name)
         self._exporter.events.count(name, counted, capacity)
-        self._exporter.sample(self._exporter.events)
+        self._safe_point.schedule(self._exporter.events)
 
     def buffer(
         self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
@@ -255,7 +253,7 @@ class Watch:
         )
         self._declare("buffer", name)
         self._exporter.buffers.measure(name, sources)
-        self._exporter.sample(self._exporter.buffers, self._exporter.buffers.sizes)
+        self._safe_point.schedule(self._exporter.buffers, self._exporter.buffers.sizes)
 
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -276,7 +274,7 @@ class Watch:
             ValueError: `cls` is no class, or `count` no whole number of at least 0.
 
         """
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
+        if not is_whole(count, least=0, below=2**53):
             raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
         self._exporter.expect_objects(cls, count)
 
@@ -297,7 +295,7 @@ class Watch:
         measured = self._source(source) if nbytes is None else _sized(self._source(nbytes))
         self._declare("size", name)
         self._exporter.sizes.measure(name, measured)
-        self._exporter.sample(self._exporter.sizes)
+        self._safe_point.schedule(self._exporter.sizes)
 
     def size_interval(self, interval: int, unit: str = "epoch") -> None:
         """Measure named objects after every `interval` epochs or other units, besides the samples by time.
@@ -306,7 +304,7 @@ class Watch:
             ValueError: the interval is not a whole number above 0, or a bad unit.
 
         """
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+        if not is_whole(interval):
             raise ValueError(f"size_interval must be a whole number above 0, got {interval!r}")
         self._exporter.sample_sizes_every(interval, checked_name("unit", unit))
 

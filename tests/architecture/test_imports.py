@@ -22,7 +22,7 @@ LAYERS = (
     ("http", "otlp"),
     ("lost",),
     ("discovery", "housekeeping", "stacks"),
-    ("registration", "network_registration"),
+    ("registration",),
     ("exporter", "attach"),
     ("watch",),
     ("lifecycle",),

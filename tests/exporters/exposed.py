@@ -1,6 +1,14 @@
-"""What families say, as plain numbers."""
+"""What a trainer's endpoint serves, and what its families say, as plain numbers."""
+
+import urllib.request
 
 from heapwatch.analysis.readings import Readings
+
+
+def get(watch, path="metrics"):
+    """What a served watch answers."""
+    with urllib.request.urlopen(watch.server.url + path, timeout=20) as response:
+        return response.read().decode()
 
 
 def values(families, name, label):

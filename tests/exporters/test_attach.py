@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.attach import Attachment, CannotAttach
+from heapwatch.attach import Attachment, CannotAttach, name_of
 from heapwatch.cli.main import main
 
 FOREIGN = """
@@ -46,13 +46,18 @@ def scrape(url):
         return response.read().decode()
 
 
-def test_process_tree_shows_under_the_contracts_names(foreign):
-    attachment = Attachment(foreign.pid, port=0)
+def scraped(pid):
+    """What an exporter of this process serves."""
+    attachment = Attachment(pid, port=0)
     attachment.start()
     try:
-        text = scrape(attachment.server.url)
+        return scrape(attachment.server.url)
     finally:
         attachment.stop()
+
+
+def test_process_tree_shows_under_the_contracts_names(foreign):
+    text = scraped(foreign.pid)
     readings = Readings(text_string_to_metric_families(text))
     resident = readings.by("trainer_process_resident_memory_bytes", "role")
     assert 200e6 < resident["trainer"] < 260e6
@@ -99,12 +104,7 @@ def test_gpu_memory_is_that_of_the_process_and_its_children(foreign, one_gpu):
     (child,) = psutil.Process(foreign.pid).children()
     for pid, used in ((foreign.pid, 3_000_000_000), (child.pid, 2_000_000_000), (os.getpid(), 4_000_000_000)):
         one_gpu.append(SimpleNamespace(pid=pid, usedGpuMemory=used))
-    attachment = Attachment(foreign.pid, port=0)
-    attachment.start()
-    try:
-        readings = Readings(text_string_to_metric_families(scrape(attachment.server.url)))
-    finally:
-        attachment.stop()
+    readings = Readings(text_string_to_metric_families(scraped(foreign.pid)))
     assert readings.by("trainer_gpu_process_memory_bytes", "device") == {"0": 5e9}
     assert readings.by("trainer_gpu_memory_used_bytes", "device") == {"0": 9e9}
 
@@ -150,9 +150,17 @@ def test_process_that_is_not_there(capsys):
     assert capsys.readouterr().err == f"heapwatch: there is no process {2**22 + 1}\n"
 
 
-@pytest.mark.parametrize("pid", [-1, 0, 2**80])
-def test_pid_that_is_none(pid):
-    with pytest.raises(CannotAttach, match="process"):
+@pytest.mark.parametrize(
+    ("pid", "why"),
+    [
+        (-1, "process"),
+        (0, "process"),
+        (2**80, "process"),
+        pytest.param(os.getpid(), "is heapwatch itself", id="own"),
+    ],
+)
+def test_process_that_is_none(pid, why):
+    with pytest.raises(CannotAttach, match=why):
         Attachment(pid, port=0)
 
 
@@ -172,6 +180,8 @@ def test_process_of_somebody_else(foreign, monkeypatch):
         Attachment(foreign.pid, port=0)
 
 
-def test_own_process_is_refused():
-    with pytest.raises(CannotAttach, match="is heapwatch itself"):
-        Attachment(os.getpid(), port=0)
+def test_a_process_that_ends_while_it_is_looked_at_has_its_number_for_a_name():
+    def ended():
+        raise psutil.NoSuchProcess(7)
+
+    assert name_of(SimpleNamespace(pid=7, name=ended, cmdline=ended)) == "7"

@@ -1,6 +1,7 @@
 """A trainer that declares names without end costs no more series than the cap of each kind."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -15,10 +16,10 @@ def one():
     return 1
 
 
-def declare_all(declare):
+def declare_all(declare, watch):
     for name in NAMES:
         try:
-            declare(name)
+            declare(watch, name)
         except ValueError:
             return  # refused: says so to who declares
 
@@ -28,47 +29,36 @@ def counted_phase(watch, name):
         pass
 
 
-def cleaned(watch, names):
-    watch.on_cleanup(lambda action: dict.fromkeys(names, 1))
+def cleaned(watch):
+    watch.on_cleanup(lambda action: dict.fromkeys(NAMES, 1))
     watch.cleanup()
+
+
+FILLS = {
+    "entities": lambda watch, name: watch.entities(name, one),
+    "events": lambda watch, name: watch.events(name, one, capacity=9),
+    "buffers": lambda watch, name: watch.buffer(name, items=one, nbytes=one, capacity=9),
+    "sizes": lambda watch, name: watch.size(name, nbytes=one),
+    "objects": lambda watch, name: watch.objects(type(name, (), {})),
+    "limits": lambda watch, name: watch.limit("bodies", name, warning=1, critical=2, emergency=3),
+    "growth limits": lambda watch, name: watch.growth_limit(
+        "objects", name, per_minute=1, per_epoch=2, per_generation=3
+    ),
+    "expected objects": lambda watch, name: watch.expect(type(name, (), {}), 1),
+    "phases": counted_phase,
+    "progress": lambda watch, name: watch.progress(name),
+    "checkpoints": lambda watch, name: watch.checkpoint(name),
+}
 
 
 @pytest.mark.parametrize(
     "fill",
     [
-        lambda watch: declare_all(lambda name: watch.entities(name, one)),
-        lambda watch: declare_all(lambda name: watch.events(name, one, capacity=9)),
-        lambda watch: declare_all(lambda name: watch.buffer(name, items=one, nbytes=one, capacity=9)),
-        lambda watch: declare_all(lambda name: watch.size(name, nbytes=one)),
-        lambda watch: declare_all(lambda name: watch.objects(type(name, (), {}))),
-        lambda watch: declare_all(
-            lambda name: watch.limit("bodies", name, warning=1, critical=2, emergency=3)
-        ),
-        lambda watch: declare_all(
-            lambda name: watch.growth_limit("objects", name, per_minute=1, per_epoch=2, per_generation=3)
-        ),
-        lambda watch: declare_all(lambda name: watch.expect(type(name, (), {}), 1)),
-        lambda watch: declare_all(lambda name: counted_phase(watch, name)),
-        lambda watch: declare_all(lambda name: watch.progress(name)),
-        lambda watch: declare_all(watch.checkpoint),
+        *(partial(declare_all, declare) for declare in FILLS.values()),
         lambda watch: watch.bodies(lambda: dict.fromkeys(NAMES, 1)),
-        lambda watch: cleaned(watch, NAMES),
+        cleaned,
     ],
-    ids=[
-        "entities",
-        "events",
-        "buffers",
-        "sizes",
-        "objects",
-        "limits",
-        "growth limits",
-        "expected objects",
-        "phases",
-        "progress",
-        "checkpoints",
-        "bodies",
-        "removed",
-    ],
+    ids=[*FILLS, "bodies", "removed"],
 )
 def test_a_kind_of_name_costs_its_cap(fill):
     watch = Watch("crowded")

@@ -16,8 +16,20 @@ from heapwatch.measure.process.kernel_kills import KernelKills
 from tests.support.unreadable_files import UNREADABLE
 
 
+@pytest.fixture
+def target(tmp_path):
+    """The target of this process."""
+    target = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
+    target.write()
+    return target
+
+
 def groups(path):
     return json.loads(path.read_text())
+
+
+def causes(folder):
+    return [one.cause for one in lost.read(folder / lost.FOLDER)]
 
 
 def test_target_is_what_file_sd_reads(tmp_path):
@@ -44,8 +56,7 @@ def test_address_can_be_scraped(tmp_path, host, address, monkeypatch):
     discovery._machine.cache_clear()
 
 
-def test_reader_never_sees_half_a_file(tmp_path):
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+def test_reader_never_sees_half_a_file(tmp_path, target):
     done = threading.Event()
 
     def rewrite():
@@ -79,16 +90,14 @@ def test_a_trainer_whose_address_another_takes_over_is_kept_as_lost(tmp_path):
     assert (kept.address, kept.trainer, kept.cause) == ("127.0.0.1:7777", "ppo", lost.UNKNOWN)
 
 
-def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_path):
-    target = TargetFile(tmp_path, "127.0.0.1", 7777, trainer="ppo")
-    target.write()
+def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_path, target):
     target.remove()
-    target.lose("exit status 1")
-    assert lost.read(tmp_path / lost.FOLDER) == []
+    target.remove("exit status 1")
+    assert causes(tmp_path) == []
     target.write()
-    target.lose("exit status 1")
+    target.remove("exit status 1")
     assert not target.path.exists()
-    assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == ["exit status 1"]
+    assert causes(tmp_path) == ["exit status 1"]
 
 
 @pytest.mark.parametrize(
@@ -100,19 +109,17 @@ def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_pat
         ({"boot": "earlier"}, None, lost.REBOOTED),
     ],
 )
-def test_a_sweep_keeps_the_cause(tmp_path, monkeypatch, change, reason, cause):
+def test_a_sweep_keeps_the_cause(tmp_path, target, monkeypatch, change, reason, cause):
     kills = KernelKills()
     monkeypatch.setattr(kills, "reason", lambda pid: reason)
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+    target.remove()
     target._owner = replace(target._owner, **change)
     target.write()
     sweep(tmp_path, kills)
-    assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == [cause]
+    assert causes(tmp_path) == [cause]
 
 
-def test_forked_child_does_not_remove_the_target(tmp_path):
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
-    target.write()
+def test_forked_child_does_not_remove_the_target(target):
     child = os.fork()
     if child == 0:
         target.remove()
@@ -189,15 +196,14 @@ def test_sweep_removes_what_a_killed_writer_left_half_done_and_nothing_of_others
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_files_next_to_the_targets_neither_hide_nor_delay_them(tmp_path, kind):
+def test_files_next_to_the_targets_neither_hide_nor_delay_them(tmp_path, target, kind):
     for name in ("odd.json", ".heapwatch-0123abcd.tmp"):
         UNREADABLE[kind](tmp_path / name)
         with suppress(OSError):
             os.utime(tmp_path / name, (1, 1), follow_symlinks=False)
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
-    target.write()
     assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
-    assert discovery.addresses_of(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
+    assert discovery.addresses(tmp_path, os.getpid()) == ["127.0.0.1:7777"]
+    assert discovery.addresses(tmp_path, os.getppid()) == []
     assert sweep(tmp_path) == []
     assert os.path.lexists(tmp_path / "odd.json")
     target.remove()
@@ -218,8 +224,8 @@ def test_a_target_replaces_what_has_its_name(tmp_path, kind):
         assert discovery.addresses(tmp_path) == ["127.0.0.1:7777"]
 
 
+@pytest.mark.usefixtures("target")
 def test_a_file_that_prometheus_could_not_read_either_is_named(tmp_path):
-    TargetFile(tmp_path, "127.0.0.1", 7777).write()
     assert discovery.unusable(tmp_path) == []
     os.mkfifo(tmp_path / "pipe.json")
     assert discovery.unusable(tmp_path) == [
@@ -228,8 +234,7 @@ def test_a_file_that_prometheus_could_not_read_either_is_named(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")
-def test_a_dead_target_of_another_user_stays(tmp_path):
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
+def test_a_dead_target_of_another_user_stays(tmp_path, target):
     target._owner = replace(target._owner, started=1.0)
     target.write()
     os.chown(target.path, 61234, 61234)
@@ -252,9 +257,7 @@ def test_a_dead_target_of_another_user_stays(tmp_path):
         {"more": 1},
     ],
 )
-def test_an_owner_that_is_none_owns_nothing(tmp_path, change):
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
-    target.write()
+def test_an_owner_that_is_none_owns_nothing(tmp_path, target, change):
     content = groups(target.path)
     owner = json.loads(content[0]["labels"][discovery._OWNER_LABEL]) | change
     content[0]["labels"][discovery._OWNER_LABEL] = json.dumps(owner)
@@ -264,9 +267,7 @@ def test_an_owner_that_is_none_owns_nothing(tmp_path, change):
 
 
 @pytest.mark.parametrize("addresses", [7, None, "127.0.0.1:1", [1], ["a b:1"], ["http://x:1"], [["x:1"]]])
-def test_only_addresses_are_addresses(tmp_path, addresses):
-    target = TargetFile(tmp_path, "127.0.0.1", 7777)
-    target.write()
+def test_only_addresses_are_addresses(tmp_path, target, addresses):
     content = groups(target.path)
     content[0]["targets"] = addresses
     target.path.write_text(json.dumps(content))
@@ -292,14 +293,12 @@ def test_a_target_of_another_container_expires_when_it_is_not_renewed(tmp_path):
     aged(alive, LIFETIME_SECONDS - 60)
     assert sweep(tmp_path) == [removed.path]
     assert alive.path.exists()
-    assert [one.cause for one in lost.read(tmp_path / lost.FOLDER)] == [lost.SILENT]
+    assert causes(tmp_path) == [lost.SILENT]
     assert sweep(tmp_path / "missing") == []
 
 
-def test_a_process_that_can_be_seen_is_never_taken_for_gone_by_age(tmp_path):
-    mine = TargetFile(tmp_path, "127.0.0.1", 7777)
-    mine.write()
-    aged(mine, 10 * LIFETIME_SECONDS)
+def test_a_process_that_can_be_seen_is_never_taken_for_gone_by_age(tmp_path, target):
+    aged(target, 10 * LIFETIME_SECONDS)
     assert sweep(tmp_path) == []
 
 

@@ -12,9 +12,11 @@ def test_a_bounded_history_keeps_the_newest():
 
 
 @pytest.mark.parametrize("most", [0, -1, 2.5, True])
-def test_a_history_without_a_sensible_bound_is_refused(most):
+def test_a_history_or_a_schedule_without_a_sensible_number_is_refused(most):
     with pytest.raises(ValueError, match="above 0"):
         bounded([], most)
+    with pytest.raises(ValueError, match="above 0"):
+        Schedule().every(most, "step")
 
 
 def test_functions_are_called_on_their_own_schedule():
@@ -41,11 +43,6 @@ def test_one_that_raises_stops_neither_the_others_nor_training(kind):
     assert calls == [1]
     assert "broken" in schedule.errors[0]
     assert "no such tensor" in schedule.errors[0]
-
-
-def test_a_schedule_without_a_sensible_count_is_refused():
-    with pytest.raises(ValueError, match="above 0"):
-        Schedule().every(0, "step")
 
 
 def test_figures_are_closed_and_counted():

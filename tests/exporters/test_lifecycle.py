@@ -1,5 +1,6 @@
 """Workers, forks and ends of processes, in processes of their own."""
 
+import gc
 import json
 import logging
 import os
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import weakref
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -14,7 +16,8 @@ import psutil
 import pytest
 
 import heapwatch
-from heapwatch import stacks
+from heapwatch import lifecycle, stacks
+from tests.exporters.exposed import get
 from tests.exporters.standing_stack import StandingStack
 from tests.support.unreadable_files import OF_ANOTHER_USER, UNREADABLE, others_file
 
@@ -154,6 +157,17 @@ def test_a_worker_may_have_an_exporter_of_its_own(tmp_path):
     assert found == [True, True, 2, 1]
 
 
+def test_a_watch_that_was_stopped_is_forgotten_whatever_its_name():
+    with heapwatch.start("one", port=0) as one:
+        assert lifecycle.running() == [one]
+    assert lifecycle.running() == []
+    stopped = weakref.ref(one)
+    del one
+    with heapwatch.start("other", port=0):
+        gc.collect()
+        assert stopped() is None
+
+
 def test_os_exit_ends_at_once_and_the_next_start_sweeps_what_was_left(tmp_path):
     run(tmp_path, "heapwatch.start(port=0); os._exit(3)", expect=3)
     assert len(left_over(tmp_path)) == 1
@@ -220,29 +234,27 @@ def said(caplog):
     return listen
 
 
-def test_a_default_port_that_is_taken_is_skipped_in_silence(said, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", port)
-        lines = said(lambda: heapwatch.start("second").stop())
+@pytest.fixture
+def taken():
+    """A port that is in use."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_a_default_port_that_is_taken_is_skipped_in_silence(said, monkeypatch, taken):
+    monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", taken)
+    lines = said(lambda: heapwatch.start("second").stop())
     assert [level for level, _ in lines] == ["INFO", "INFO"]
     assert lines[1][1].startswith("second has ended: ")
-    assert f"({port} is taken): " in lines[0][1]
+    assert f"({taken} is taken): " in lines[0][1]
 
 
 @pytest.mark.parametrize("by", ["argument", "environment"])
-def test_a_port_that_was_asked_for_is_skipped_with_its_owner_named(by, said, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(port) if by == "environment" else "")
-        lines = said(lambda: heapwatch.start("second", port=port if by == "argument" else None).stop())
+def test_a_port_that_was_asked_for_is_skipped_with_its_owner_named(by, said, monkeypatch, taken):
+    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(taken) if by == "environment" else "")
+    lines = said(lambda: heapwatch.start("second", port=taken if by == "argument" else None).stop())
     assert [level for level, _ in lines] == ["WARNING", "INFO", "INFO"]
-    assert f"port {port} is taken by pid {os.getpid()}" in lines[0][1]
-
-
-def test_a_port_is_insisted_on_where_the_caller_says_so():
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="is taken by pid"):
-        heapwatch.start(port=taken.getsockname()[1], port_search=False)
+    assert f"port {taken} is taken by pid {os.getpid()}" in lines[0][1]
 
 
 def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path):
@@ -265,24 +277,11 @@ def test_a_running_stack_gets_the_trainer_and_its_token_closes_the_loop(tmp_path
             asked = Request(f"{watch.server.url}force_cleanup", data=body, headers=headers)
             with urlopen(asked, timeout=20) as answer:
                 assert answer.status == 202
-            with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
-                assert "trainer_cleanup_ready 1.0" in answer.read().decode()
+            assert "trainer_cleanup_ready 1.0" in get(watch)
             assert len(list(stack.targets.glob("*.json"))) == 1
         assert not list(stack.targets.glob("*.json"))
     finally:
         stack.die()
-
-
-def test_without_a_token_the_series_says_that_no_cleanup_can_be_asked_for():
-    with heapwatch.start(port=0) as watch, urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
-        text = answer.read().decode()
-    assert "trainer_cleanup_ready 0.0" in text
-    assert "trainer_cleanup_functions 0.0" in text
-
-
-def test_an_unknown_profile_is_one_clear_line(monkeypatch):
-    with pytest.raises(ValueError, match=r"profile 'fast' is not known; allowed: .*default"):
-        heapwatch.start(port=0, profile="fast")
 
 
 def lines(caplog):
@@ -322,8 +321,7 @@ def test_a_wrong_variable_is_one_line_and_the_run_continues(name, value, said, m
     monkeypatch.setenv(f"HEAPWATCH_{name}", value)
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start() as watch:
         watch.step()
-        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
-            assert answer.status == 200
+        assert get(watch)
     found = [line for line in lines(caplog) if said in line]
     assert len(found) == 1, caplog.text
     assert all(line.isprintable() and len(line) < 500 for line in lines(caplog))
@@ -365,13 +363,12 @@ def test_a_user_without_a_home_is_reported_once(monkeypatch, caplog):
     monkeypatch.setattr("pathlib.Path.expanduser", homeless)
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
         watch._exporter.registration.refresh()
-        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
-            assert answer.status == 200
+        assert get(watch)
     assert len(lines(caplog)) == 1
     assert "no stack will find this trainer" in caplog.text
 
 
-def test_a_process_that_may_not_be_inspected_trains(monkeypatch, caplog):
+def test_a_process_that_may_not_be_inspected_trains(monkeypatch, caplog, taken):
     def denied(*_arguments, **_options):
         raise psutil.AccessDenied
 
@@ -379,14 +376,9 @@ def test_a_process_that_may_not_be_inspected_trains(monkeypatch, caplog):
         monkeypatch.setattr(psutil, name, denied)
     for name in ("memory_info", "memory_full_info", "children", "cpu_times", "create_time", "status"):
         monkeypatch.setattr(psutil.Process, name, denied)
-    with (
-        socket.create_server(("127.0.0.1", 0)) as taken,
-        caplog.at_level(logging.WARNING, "heapwatch"),
-        heapwatch.start(port=taken.getsockname()[1]) as watch,
-    ):
+    with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=taken) as watch:
         watch.step()
-        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
-            assert answer.status == 200
+        assert get(watch)
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), RuntimeError("no new thread")])
@@ -402,12 +394,16 @@ def test_a_process_that_can_serve_nothing_trains(error, monkeypatch, caplog):
     assert f"trainer is not served: {error.args[-1]}" in caplog.text
 
 
-def test_what_the_caller_asks_for_still_raises(tmp_path):
-    with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1"):
-        heapwatch.start(port=0, host="192.0.2.1")
+def test_what_the_caller_asks_for_still_raises(tmp_path, taken):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="pipe is a named pipe"):
-        heapwatch.start(port=0, record=tmp_path / "pipe")
+    for options, error, text in (
+        ({"host": "192.0.2.1"}, OSError, r"cannot listen on 192\.0\.2\.1"),
+        ({"record": tmp_path / "pipe"}, OSError, "pipe is a named pipe"),
+        ({"port": taken, "port_search": False}, OSError, "is taken by pid"),
+        ({"profile": "fast"}, ValueError, "profile 'fast' is not known; allowed: .*default"),
+    ):
+        with pytest.raises(error, match=text):
+            heapwatch.start(**{"port": 0, **options})
 
 
 def test_the_endpoint_is_switched_off(monkeypatch, tmp_path, caplog):
@@ -429,10 +425,9 @@ def test_the_explainer_is_switched_off(monkeypatch, caplog):
         explainer = watch._exporter.explainer
         assert explainer._thread is None
         assert explainer.explain_now() is explainer.latest
-        with urlopen(f"{watch.server.url}metrics", timeout=20) as answer:
-            assert b"trainer_memory_verdict" not in answer.read()
+        assert "trainer_memory_verdict" not in get(watch)
         with pytest.raises(HTTPError) as refused:
-            urlopen(f"{watch.server.url}explain", timeout=20)
+            get(watch, "explain")
     assert refused.value.code == 404
     assert "HEAPWATCH_EXPLAIN is off" in refused.value.read().decode()
     assert "has ended" not in caplog.text

@@ -59,15 +59,21 @@ def planted(secret: str) -> tuple[Any, dict[str, list[Any]]]:
     return held, lists
 
 
-def grown(secret: str, levels: Levels) -> list[Finding]:
-    """Findings of everything that grows in such an object."""
-    held, lists = planted(secret)
-    now = [0.0]
+def inventory_of(held: Any, now: list[float]) -> Inventory:
+    """The paths of an object that the program holds as `it`."""
     inventory = Inventory(
         clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
     )
     while not inventory.discover(10):
         pass
+    return inventory
+
+
+def grown(secret: str, levels: Levels) -> list[Finding]:
+    """Findings of everything that grows in such an object."""
+    held, lists = planted(secret)
+    now = [0.0]
+    inventory = inventory_of(held, now)
     for now[0] in range(0, 400, 10):
         for filled in (*lists.values(), held.items):
             filled += [type(secret, (Account,), {})(), *(f"{secret}{at}" for at in range(2))]
@@ -106,11 +112,7 @@ def test_keys_that_are_not_shown_are_read_apart_and_count_together(levels: Level
     """The last of 20 dictionaries under such keys grows: their path does."""
     users = {f"{WORD}-{at}": [0] for at in range(20)}
     now = [0.0]
-    inventory = Inventory(
-        clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: users)]
-    )
-    while not inventory.discover(10):
-        pass
+    inventory = inventory_of(users, now)
     for now[0] in range(0, 100, 10):
         users[f"{WORD}-19"] += [0] * 20
         inventory.lengths.read(10)

@@ -16,24 +16,23 @@ def stack(tmp_path):
     standing.die()
 
 
-def test_a_running_stack_is_found_with_what_it_says(stack):
-    assert stacks.running() == [stack.stack]
-
-
-def test_its_file_is_the_users_own(stack):
+@pytest.fixture
+def file(stack):
     (file,) = (stacks.user_folder() / "stacks").iterdir()
+    return file
+
+
+def test_a_running_stack_is_found_by_a_file_of_the_user(stack, file):
+    assert stacks.running() == [stack.stack]
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_stack_that_was_killed_is_not_found(stack):
+def test_a_stack_that_was_killed_or_taken_down_is_not_found(stack, file):
     stack.die()
     assert stacks.running() == []
-
-
-def test_a_stack_that_was_taken_down_is_not_found(stack):
     stack.down()
-    assert list((stacks.user_folder() / "stacks").iterdir()) == []
+    assert not file.exists()
     stack.down()
 
 
@@ -58,23 +57,20 @@ def test_the_newest_comes_first_and_one_in_containers_last(tmp_path, stack):
 
 
 @pytest.mark.parametrize("content", ["", "[", "[]", "{}", '{"state": 1}', "\xff"])
-def test_a_damaged_file_is_skipped(stack, content):
-    (file,) = (stacks.user_folder() / "stacks").iterdir()
+def test_a_damaged_file_is_skipped(stack, file, content):
     damaged = file.with_name("damaged.json")
     damaged.write_bytes(content.encode("latin-1"))
     damaged.chmod(0o600)
     assert stacks.running() == [stack.stack]
 
 
-def test_a_file_that_others_could_have_written_is_skipped(stack):
-    (file,) = (stacks.user_folder() / "stacks").iterdir()
+def test_a_file_that_others_could_have_written_is_skipped(file):
     file.chmod(0o666)
     assert stacks.running() == []
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_files_next_to_it_neither_hide_nor_delay_it(stack, kind):
-    (file,) = (stacks.user_folder() / "stacks").iterdir()
+def test_files_next_to_it_neither_hide_nor_delay_it(stack, file, kind):
     UNREADABLE[kind](file.with_name("odd.json"))
     assert stacks.running() == [stack.stack]
 
@@ -82,12 +78,9 @@ def test_files_next_to_it_neither_hide_nor_delay_it(stack, kind):
 @pytest.mark.parametrize(
     "change", [{"answers_at": 1}, {"state": None}, {"targets": "a\0b"}, {"state": "\ud800"}, {"started": "1"}]
 )
-def test_a_file_with_fields_of_other_types_is_skipped(stack, change, monkeypatch):
-    (file,) = (stacks.user_folder() / "stacks").iterdir()
-    odd = file.with_name("odd.json")
-    odd.write_text(json.dumps(json.loads(file.read_text()) | change))
-    odd.chmod(0o600)
-    assert stacks.running() == [stack.stack]
+def test_a_file_with_fields_of_other_types_is_skipped(file, change):
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert stacks.running() == []
 
 
 def test_a_user_without_a_home_has_no_stacks(monkeypatch):

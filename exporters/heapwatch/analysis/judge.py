@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 import time as clock
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from heapwatch.analysis.leak import MEMORY, Growth, growth_of
-from heapwatch.analysis.observed import OBSERVED, Observed, Series, observed
-from heapwatch.analysis.process import MATURE_MINUTES, TOLERANCE, Process, retention, retention_continues
-from heapwatch.analysis.readings import PAST_BOUND, Component, ExceededLimit, Readings
+from heapwatch.analysis.leak import Growth, growth_of
+from heapwatch.analysis.observed import (
+    MATURE_MINUTES,
+    OBSERVED,
+    TOLERANCE,
+    Observed,
+    Process,
+    Series,
+    observed,
+    retention,
+    retention_continues,
+)
+from heapwatch.analysis.readings import MEMORY, PAST_BOUND, Component, ExceededLimit, Readings
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, at, highest, lowest, steps
 from heapwatch.analysis.verdict import Word
 
@@ -115,36 +124,30 @@ def judge(observed: Observed, since: int = 0) -> Verdicts:
 
 
 def _past(level: Values, capacity: Values) -> Values:
-    """The level, once it has exceeded its bound for the `for` of the alert."""
-    over: Values = []
-    since = 0
-    for held, bound in zip(lowest(level, _BOUND_EVALUATIONS), capacity, strict=True):
-        past = held is not None and bound is not None and held > PAST_BOUND * bound
-        since = since + 1 if past else 0
-        over.append(held if since > _FOR else None)
-    return over
+    """The level while it exceeds its bound."""
+    return _lasting(
+        held if held is not None and bound is not None and held > PAST_BOUND * bound else None
+        for held, bound in zip(lowest(level, _BOUND_EVALUATIONS), capacity, strict=True)
+    )
 
 
 def _kept(tensors: Values, items: Values, watched: Values) -> Values:
     """The lowest number of tensors with graphs in ten minutes, where it is a large share of the items."""
     many = steps(_GRAPH_MINUTES)
     kept: Values = []
-    since = 0
     for low, high, minutes in zip(lowest(tensors, many), highest(items, many), watched, strict=True):
         known = low is not None and high is not None and minutes is not None and minutes >= _GRAPH_MINUTES
-        since = since + 1 if known and low > _GRAPH_SHARE * high else 0  # type: ignore[operator]
-        kept.append(low if since > _FOR else None)
-    return kept
+        kept.append(low if known and low > _GRAPH_SHARE * high else None)  # type: ignore[operator]
+    return _lasting(kept)
 
 
 def _retained(process: Process, growth: Growth | None) -> Values:
     if growth is None:
         return [None] * len(process.time)
     retained: Values = []
-    since = 0
-    lasting = retention_continues(process, RETAINED_HALF)
+    goes_on = retention_continues(process, RETAINED_HALF)
     for found, verdict, least, kept, continues in zip(
-        growth.found, growth.verdicts, growth.explained, retention(process), lasting, strict=True
+        growth.found, growth.verdicts, growth.explained, retention(process), goes_on, strict=True
     ):
         explains = (
             found is not None
@@ -152,9 +155,18 @@ def _retained(process: Process, growth: Growth | None) -> Values:
             and continues
             and least - TOLERANCE * kept <= found < RETAINED_SHARE * kept
         )
-        since = since + 1 if explains else 0
-        retained.append(found if since > _FOR else None)
-    return retained
+        retained.append(found if explains else None)
+    return _lasting(retained)
+
+
+def _lasting(values: Iterable[float | None]) -> Values:
+    """Each value, once there has been one for the `for` of the alerts."""
+    lasting: Values = []
+    since = 0
+    for value in values:
+        since = 0 if value is None else since + 1
+        lasting.append(value if since > _FOR else None)
+    return lasting
 
 
 def _watched(process: Process) -> Values:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from heapwatch.analysis.process import (
+from heapwatch.analysis.observed import (
     BUFFER_TOLERANCE,
     MATURE_MINUTES,
     Process,
@@ -23,7 +23,7 @@ from heapwatch.analysis.process import (
     resets,
     same_process,
 )
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.readings import MEMORY, Component
 from heapwatch.analysis.timeline import (
     Sums,
     Values,
@@ -37,7 +37,6 @@ from heapwatch.analysis.timeline import (
 )
 
 BYTES = ("memory", "gpu_memory", "object_size")
-MEMORY = Component("memory", "trainer")
 
 WINDOWS = (16, 32, 64)  # minutes
 HELD_EVALUATIONS = 4  # number of evaluations whose lowest value is the level that is kept

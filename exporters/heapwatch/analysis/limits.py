@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from heapwatch.analysis.readings import GROWN, Component, Readings
+from heapwatch.analysis.readings import GROWN, MEMORY, Component, Readings
 
 # Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
-LevelLimits = Mapping[Component, Mapping[str, float]]
-GrowthLimits = Mapping[Component, Mapping[str, float]]
+Limits = Mapping[Component, Mapping[str, float]]
 
 ALL_MEMORY = Component("memory", "all")  # of the trainer and its child processes together
-MEMORY = Component("memory", "trainer")
 BODIES = Component("bodies", "all")
 
 # For every profile: shares of the memory that the trainer can use, that is, its present memory and what is
@@ -28,8 +26,8 @@ MEMORY_SHARES: Mapping[str, float] = MappingProxyType({"warning": 0.85, "critica
 class Profile:
     """Limits for one sort of trainer, in addition to the shares of memory; component "" means each one."""
 
-    levels: LevelLimits = field(default_factory=dict)
-    growth: GrowthLimits = field(default_factory=dict)
+    levels: Limits = field(default_factory=dict)
+    growth: Limits = field(default_factory=dict)
 
 
 _WALKER = Profile(

@@ -42,6 +42,7 @@ class Component(NamedTuple):
         return f"{self.resource} {self.name}".strip()
 
 
+MEMORY = Component("memory", "trainer")
 GROWN = Component("memory", "since start")  # bytes of the trainer's memory above its baseline
 
 

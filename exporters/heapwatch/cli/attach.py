@@ -7,9 +7,8 @@ import os
 import signal
 from typing import Any
 
-from heapwatch.attach import Attachment, CannotAttach, name_of, process_of, wait_until_ended
-from heapwatch.entering.entered_process import EnteredProcess
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.attach import Attachment, CannotAttach, name_of, process_of
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
 from heapwatch.runtime import environment
@@ -93,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         say(f"process {arguments.pid} ({attachment.name}) at {attachment.server.url}metrics")
-        wait_until_ended(attachment)
+        attachment.wait_until_ended()
         say(f"process {arguments.pid} has ended")
     except KeyboardInterrupt:
         pass

@@ -20,8 +20,7 @@ from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.cli import above_zero, results
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
-from heapwatch.entering.entered_process import EnteredProcess
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, foremost, headline, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from heapwatch.analysis.limits import BODIES, MEMORY
-from heapwatch.analysis.readings import Component, ExceededLimit
+from heapwatch.analysis.limits import BODIES
+from heapwatch.analysis.readings import MEMORY, Component, ExceededLimit
 from heapwatch.cli import above_zero
 from heapwatch.cli.reporter import Message, Reporter, Thresholds, described, named, title
 from heapwatch.cli.sources import (

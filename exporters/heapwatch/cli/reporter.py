@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from heapwatch.analysis.growth import GrowthRates
 from heapwatch.analysis.judge import LiveVerdicts
 from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.readings import (
@@ -19,6 +18,7 @@ from heapwatch.analysis.readings import (
     limit_of,
     threshold_alert,
 )
+from heapwatch.analysis.timeline import GrowthRates
 from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.cli.sources import Sample
 from heapwatch.explain.findings import labelled

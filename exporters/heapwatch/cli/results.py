@@ -21,8 +21,15 @@ from heapwatch.explain.findings import (
     size_text,
 )
 from heapwatch.runtime import own_files
-from heapwatch.runtime.github import annotation, append_summary, in_actions, relative
-from heapwatch.runtime.plain_text import json_text, plain, say
+from heapwatch.runtime.plain_text import (
+    annotation,
+    append_summary,
+    in_actions,
+    json_text,
+    plain,
+    relative,
+    say,
+)
 
 FAIL_ON: tuple[Word, ...] = ("growing", "will not fit", "leak")
 FAILED = 2

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.limits import ALL_MEMORY
 from heapwatch.analysis.readings import Readings
-from heapwatch.discovery import addresses, addresses_of
+from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError, reason
 from heapwatch.explain.findings import TimeLeft, foremost, range_text
 from heapwatch.explain.received import exposed_explanation
@@ -213,7 +213,7 @@ def _url_of_process(pid: int) -> str | None:
         raise Unreachable(f"there is no process {pid}") from None
     except PermissionError:
         return None
-    return next((base_url(at) for folder in searched_folders() for at in addresses_of(folder, pid)), None)
+    return next((base_url(at) for folder in searched_folders() for at in addresses(folder, pid)), None)
 
 
 def _address_of(name: str) -> str:

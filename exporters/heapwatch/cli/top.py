@@ -14,7 +14,7 @@ from heapwatch.attach import CannotAttach
 from heapwatch.cli import above_zero, monitor
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, printed
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.runtime.plain_text import say, say_json
 

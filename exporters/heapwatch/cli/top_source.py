@@ -16,8 +16,7 @@ from heapwatch.attach import name_of, process_of
 from heapwatch.cli.explain import begin_explaining
 from heapwatch.cli.sources import AT_ONCE, aligned, mapping, number
 from heapwatch.entering.agent import EXPLANATION
-from heapwatch.entering.entered_process import EnteredProcess
-from heapwatch.entering.refusals import CannotEnter
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import (
     Explanation,

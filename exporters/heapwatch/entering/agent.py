@@ -8,12 +8,14 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS
+from heapwatch.runtime import environment
 from heapwatch.runtime.own_files import replace
 from heapwatch.runtime.owned_reads import interpreter_number
 from heapwatch.watch import Watch
@@ -44,9 +46,9 @@ def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve(asked: dict[str, Any]) -> dict[str, Any]:
-    served = [watch for watch in lifecycle.running() if watch.server is not None]
-    if served:
-        return {"url": served[0].server.url if served[0].server else "", "already": True}
+    urls = [watch.server.url for watch in lifecycle.running() if watch.server is not None]
+    if urls:
+        return {"url": urls[0], "already": True}
     _be_silent()
     try:
         watch = lifecycle.start(
@@ -58,6 +60,10 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
     _entered.append(watch)
     if watch.server is None:
         _leave(asked)
+        if environment.is_on(environment.SERVE):
+            return {
+                "error": "cannot be served: too many of its files are open, or no further thread is allowed"
+            }
         return {"error": "has HEAPWATCH_SERVE=off in its environment: nothing is served"}
     return {"url": watch.server.url, "already": False}
 
@@ -72,15 +78,13 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
     folder = Path(asked["folder"])
 
     def report() -> None:
-        while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
-            watch = running[0]  # an attach meanwhile takes the place of this one
-            try:
+        with suppress(Exception):  # an error ends the visit, and is none of the program's
+            while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
+                watch = running[0]  # an attach meanwhile takes the place of this one
                 found = watch._exporter.explanation().as_json()
                 parts = watch._exporter.explainer.memory.parts()
                 replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
-            except OSError:
-                break
-            time.sleep(_EVERY_SECONDS)
+                time.sleep(_EVERY_SECONDS)
         if _has_ended(asked["sender"]):
             shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
         if own is not None and own in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+import pwd
 import re
 import shutil
 import sys
@@ -15,10 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from heapwatch.attach import process_of
+from heapwatch.attach import is_alive, process_of
 from heapwatch.entering import ptrace
-from heapwatch.entering.elf_symbols import exported
-from heapwatch.entering.refusals import CannotEnter, check_visible, denied, no_interpreter, unsupported
 from heapwatch.errors import reason
 from heapwatch.runtime.own_files import UnusableFile, read_json
 
@@ -36,6 +36,13 @@ _SOON_SECONDS = 3.0  # in which a main thread that runs Python code comes to the
 _WAITING_SECONDS, _SAMPLES = 1.0, 10
 _LONGEST_VERSION = 120
 _INJECTED_CODE = Path(__file__).with_name("injected_code.py")
+_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+_TRACING = 19  # the bit of CAP_SYS_PTRACE
+_CONTAINER = "in a container it needs the capability SYS_PTRACE: `docker run --cap-add=SYS_PTRACE`"
+
+
+class CannotEnter(Exception):
+    """Nothing can be started inside the process; the message says why, and what to do."""
 
 
 class EnteredProcess:
@@ -56,7 +63,7 @@ class EnteredProcess:
         self._remote_exec = remote_exec
         self._is_shared = False
         self._process = process_of(pid)
-        check_visible(self._process)
+        _check_visible(self._process)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="heapwatch-"))
         except OSError as error:
@@ -89,14 +96,14 @@ class EnteredProcess:
         try:
             self._share()
             if self._remote_exec is not None and self._same_version():
-                return self._told_to(code, wait_seconds)
+                return self._told_to(self._remote_exec, code, wait_seconds)
             return self._traced(code, wait_seconds)
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
         except ptrace.NotStopped as error:
             raise CannotEnter(f"process {self.pid} {error}") from None
         except PermissionError:
-            raise denied(self.pid) from None
+            raise _denied(self.pid) from None
         except OSError as error:
             raise CannotEnter(f"process {self.pid} cannot be entered: {reason(error)}") from None
 
@@ -116,10 +123,7 @@ class EnteredProcess:
 
     def is_alive(self) -> bool:
         """Whether the process has not ended."""
-        try:
-            return self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        return is_alive(self._process)
 
     def _share(self) -> None:
         """Give the folder to the owner of the process, where that is another than this user."""
@@ -132,15 +136,15 @@ class EnteredProcess:
         program = os.path.basename(self._process.exe())
         return program.endswith(f"python{sys.version_info[0]}.{sys.version_info[1]}")
 
-    def _told_to(self, code: str, seconds: float) -> dict[str, Any]:
+    def _told_to(
+        self, remote_exec: Callable[[int, str], object], code: str, seconds: float
+    ) -> dict[str, Any]:
         """By the interpreter's own way, which runs a file at the next safe point of the main thread."""
         script = self.folder / "first.py"
         script.write_text(code, encoding="ascii")
         script.chmod(0o644)
-        if self._remote_exec is None:
-            raise unsupported()
         try:
-            self._remote_exec(self.pid, str(script))
+            remote_exec(self.pid, str(script))
         except PermissionError:
             raise
         except (OSError, RuntimeError, ValueError) as error:
@@ -150,10 +154,10 @@ class EnteredProcess:
     def _traced(self, code: str, seconds: float) -> dict[str, Any]:
         """By a pending call of the interpreter, which its main thread makes between two byte codes."""
         if not ptrace.IS_SUPPORTED:
-            raise unsupported()
-        functions = exported(self.pid, _FUNCTIONS)
+            raise _unsupported()
+        functions = ptrace.exported(self.pid, _FUNCTIONS)
         if not functions:
-            raise no_interpreter(self.pid, self._process.exe())
+            raise _no_interpreter(self.pid, self._process.exe())
         run, text = functions["PyRun_SimpleString"], code.encode("ascii") + b"\0"
         with ptrace.Tracee(self.pid) as thread:
             if thread.call(functions["Py_IsInitialized"]) != 1:
@@ -175,7 +179,7 @@ class EnteredProcess:
 
     def _aside(self, text: bytes) -> None:
         """Where the main thread only waits, have it start another one, which runs the same."""
-        functions = exported(self.pid, _FOR_A_THREAD)
+        functions = ptrace.exported(self.pid, _FOR_A_THREAD)
         if not functions or not self._only_waits():
             return
         code = _thread_code(functions)
@@ -272,3 +276,88 @@ def _packages() -> list[tuple[str, str]]:
             raise CannotEnter(f"{name} is not installed as files")
         found.append((name, str(Path(spec.origin).parent)))
     return found
+
+
+def _check_visible(process: psutil.Process) -> None:
+    """Raise CannotEnter for a process of another container, which does not see the files of this package."""
+    pid = process.pid
+    for kind in ("pid", "mnt"):
+        try:
+            other = os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
+        except OSError:
+            continue  # then the kernel refuses for a reason of its own
+        if other:
+            raise CannotEnter(
+                f"process {pid} runs in another container: run this command inside it, such as"
+                f" `docker exec CONTAINER heapwatch attach PID`, with the PID that the process has there"
+            )
+    if _status(pid).get("x86_Thread_features", "").find("shstk") >= 0:
+        raise CannotEnter(f"process {pid} has a shadow stack, which allows no call from outside")
+    if process.status() == psutil.STATUS_STOPPED:
+        raise CannotEnter(f"process {pid} is stopped: continue it first with `kill -CONT {pid}`")
+
+
+def _denied(pid: int) -> CannotEnter:
+    """Why the kernel lets this user trace no such process."""
+    status = _status(pid)
+    if tracer := ptrace.tracer_of(pid):
+        return CannotEnter(f"process {pid} is held by another program, such as a debugger: process {tracer}")
+    owner = int((status.get("Uid") or "0").split()[0])
+    may_all = bool(int(_status(os.getpid()).get("CapEff", "0"), 16) >> _TRACING & 1)
+    if owner != os.geteuid() and not may_all:
+        if os.geteuid() == 0:
+            return CannotEnter(f"process {pid}: {_CONTAINER}")
+        return CannotEnter(
+            f"process {pid} belongs to {_name(owner)}: run this as {_name(owner)}, or with sudo"
+        )
+    try:
+        scope = int(_YAMA.read_text())
+    except (OSError, ValueError):
+        scope = 0
+    if scope == 3:
+        return CannotEnter(
+            "this system forbids it (kernel.yama.ptrace_scope=3) until it is restarted with another setting:"
+            " start the program with `heapwatch run` instead"
+        )
+    if scope and not may_all:
+        if os.geteuid() == 0:
+            return CannotEnter(f"process {pid}: {_CONTAINER}")
+        return CannotEnter(
+            f"this system lets a user trace only own child processes (kernel.yama.ptrace_scope={scope}):"
+            f" run this with sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`, or start the program with"
+            " `heapwatch run`"
+        )
+    return CannotEnter(f"the kernel refuses to trace process {pid}; {_CONTAINER}")
+
+
+def _no_interpreter(pid: int, program: str) -> CannotEnter:
+    """Nothing in the process exports what is needed."""
+    if "python" in os.path.basename(program).lower():
+        return CannotEnter(
+            f"process {pid} runs an interpreter that exports no functions (a static or stripped build, or"
+            " its file was replaced since): start the program with `heapwatch run`"
+        )
+    return CannotEnter(f"process {pid} ({os.path.basename(program)}) does not run Python")
+
+
+def _unsupported() -> CannotEnter:
+    """The machine is none on which a process of this Python can be entered."""
+    return CannotEnter(
+        "a process of Python below 3.14 can be entered on Linux on x86-64; this is"
+        f" {platform.system()} on {platform.machine()}. From 3.14 on, run this with the Python of the process"
+    )
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
-from heapwatch.analysis.process import MATURE_MINUTES
+from heapwatch.analysis.observed import MATURE_MINUTES
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import (

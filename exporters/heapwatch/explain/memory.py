@@ -16,9 +16,9 @@ from typing import NamedTuple
 import psutil
 
 from heapwatch.analysis.judge import HELD_EVALUATIONS
-from heapwatch.analysis.leak import MEMORY, WINDOWS, growth_of
-from heapwatch.analysis.process import YOUNG_CYCLES, Process
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.leak import WINDOWS, growth_of
+from heapwatch.analysis.observed import YOUNG_CYCLES, Process
+from heapwatch.analysis.readings import MEMORY, Component
 from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.series import LevelSeries

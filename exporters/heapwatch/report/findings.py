@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from heapwatch.analysis.leak import MEMORY, material
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.leak import material
+from heapwatch.analysis.readings import MEMORY, Component
 from heapwatch.analysis.verdict import SERIOUS, WORDS, Word
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.received import explanation_of

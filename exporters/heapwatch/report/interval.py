@@ -10,6 +10,7 @@ from heapwatch.recording.file import Thinning
 from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
+from heapwatch.runtime.labels import is_whole
 from heapwatch.runtime.plain_text import Block
 
 log = logging.getLogger("heapwatch")
@@ -39,7 +40,7 @@ class MemoryReport:
         unit: str,
         explain: Callable[[], Mapping[str, Any] | None] = lambda: None,
     ) -> None:
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+        if not is_whole(interval):
             raise ValueError(f"memory_report_interval must be a whole number above 0, got {interval!r}")
         if unit not in CYCLES:
             raise ValueError(f"memory_report_interval counts {', '.join(CYCLES)}, got {unit!r}")

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from heapwatch.analysis.growth import median_slope
 from heapwatch.analysis.judge import Verdicts, judge
 from heapwatch.analysis.leak import WINDOWS
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import PAST_BOUND
-from heapwatch.analysis.timeline import STEP_SECONDS
+from heapwatch.analysis.timeline import STEP_SECONDS, median_slope
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.series import LevelSeries
 from heapwatch.recording.points import Point, Run

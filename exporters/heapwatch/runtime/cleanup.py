@@ -10,7 +10,8 @@ import threading
 import time
 import weakref
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from types import CodeType, MethodType
 from typing import Any, NamedTuple
@@ -68,20 +69,18 @@ class CleanupResult:
         return document if freed is None else document | {"memory_saved_mb": round(freed / 1e6, 3)}
 
 
+@dataclass(eq=False)
 class Ticket:
     """A requested cleanup; `state` is `pending`, `running` or `done`."""
 
-    def __init__(
-        self, action: str, reason: str, trigger: str, request_id: str, target: CleanupTarget
-    ) -> None:
-        self.action = action
-        self.target = target
-        self.reason = reason
-        self.trigger = trigger
-        self.request_id = request_id
-        self.state = "pending"
-        self.result: CleanupResult | None = None
-        self._done = threading.Event()
+    action: str
+    reason: str
+    trigger: str
+    request_id: str
+    target: CleanupTarget
+    state: str = "pending"
+    result: CleanupResult | None = None
+    _done: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, timeout: float) -> CleanupResult | None:
         """Wait for the result for at most `timeout` seconds; None if it is not available yet."""
@@ -211,13 +210,10 @@ class CleanupQueue:
         removed: Counter[str] = Counter()
         for function in [find() for find in self._functions]:
             if function is not None:
-                self._call(function, action, target, removed, errors)
-        try:
+                with _noted(_name_in_code(function), errors):
+                    _add_removed(removed, function(action, target))
+        with _noted("release", errors):
             release()
-        except BaseException as error:
-            if is_trainers(error):
-                raise
-            errors.append(f"release: {raised(error)}")
         after = self._levels(errors)
         memory = "resident_memory_bytes"
         freed = {memory: before[memory] - after[memory]} if memory in before and memory in after else {}
@@ -239,35 +235,9 @@ class CleanupQueue:
         return result
 
     def _levels(self, errors: list[str]) -> dict[str, Any]:
-        try:
+        with _noted("measure", errors):
             return self._measure()
-        except BaseException as error:
-            if is_trainers(error):
-                raise
-            errors.append(f"measure: {raised(error)}")
-            return {}
-
-    def _call(
-        self,
-        function: Callable[..., Any],
-        action: str,
-        target: CleanupTarget,
-        removed: Counter[str],
-        errors: list[str],
-    ) -> None:
-        name = _name_in_code(function)
-        try:
-            answer = function(action, target)
-            if answer is None:
-                return
-            if not isinstance(answer, Mapping):
-                raise TypeError(f"returned {type_of(answer)}; allowed: None or {{resource: how many}}")
-            for resource, count in answer.items():
-                removed[_resource(resource)] += _whole(resource, count)
-        except BaseException as error:
-            if is_trainers(error):
-                raise
-            errors.append(f"{name}: {raised(error)}")
+        return {}
 
     def _count(self, result: CleanupResult) -> None:
         triggers = {trigger for _, trigger in self.cleanups}
@@ -296,6 +266,17 @@ def described(result: CleanupResult) -> str:
         f"{result.action} cleanup asked for by {result.trigger}{why} took {result.duration_seconds:.2f} s: "
         + ", ".join(parts)
     )
+
+
+@contextmanager
+def _noted(what: str, errors: list[str]) -> Iterator[None]:
+    """Note an error of `what`, unless it is meant for the trainer."""
+    try:
+        yield
+    except BaseException as error:
+        if is_trainers(error):
+            raise
+        errors.append(f"{what}: {raised(error)}")
 
 
 def _check_action(action: str) -> None:
@@ -334,6 +315,16 @@ def _name_in_code(function: Callable[..., Any]) -> str:
     written = inspect.unwrap(function)
     code = getattr(getattr(written, "__func__", written), "__code__", None)
     return getattr(code, "co_qualname", code.co_name) if isinstance(code, CodeType) else "cleanup function"
+
+
+def _add_removed(removed: Counter[str], answer: object) -> None:
+    """Add what a cleanup function has returned."""
+    if answer is None:
+        return
+    if not isinstance(answer, Mapping):
+        raise TypeError(f"returned {type_of(answer)}; allowed: None or {{resource: how many}}")
+    for resource, count in answer.items():
+        removed[_resource(resource)] += _whole(resource, count)
 
 
 def _resource(name: object) -> str:

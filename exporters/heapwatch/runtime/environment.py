@@ -68,8 +68,9 @@ def whole_number(
 ) -> float:
     """The whole number from 0 to `most` that a variable holds, else `usual`."""
     text = environ.get(name, "")
-    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and int(text) <= most:
-        return int(text)
+    number = _number(text, most)
+    if number is not None:
+        return number
     if text:
         _say_wrong(name, text, f"{what}, 0 to {most}", f"{usual:g} is used")
     return usual
@@ -80,9 +81,15 @@ def trainer_port() -> int | None:
     text = os.environ.get(TRAINER_PORT)
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 5) or int(text) > 65535:
+    port = _number(text, 65535)
+    if port is None:
         raise ValueError(f"{TRAINER_PORT} must be a port, 0 to 65535, got {text[:40]!r}")
-    return int(text)
+    return port
+
+
+def _number(text: str, most: int) -> int | None:
+    known = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and int(text) <= most
+    return int(text) if known else None
 
 
 def address(name: str, environ: Mapping[str, str] = os.environ) -> str | None:

@@ -1,8 +1,9 @@
-"""Names that become label values: validated when declared, limited in number when they come from data."""
+"""Declared names and numbers are checked; names that come from data are limited in number."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -33,6 +34,11 @@ def checked_name(kind: str, name: object) -> str:
             "use 1 to 100 letters, digits, inner spaces and _ . : / - [ ]"
         )
     return name
+
+
+def is_whole(value: object, least: int = 1, below: float = math.inf) -> bool:
+    """Whether a value is a whole number in this range, and not True or False."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < below
 
 
 def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:

@@ -21,8 +21,7 @@ MOST_BYTES = 64 * 1024
 # No file of ours has as many. The parser is recursive, and a program may have raised the limit of recursion
 # beyond what its stack holds.
 MOST_BRACKETS = 200
-_WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY"))
-_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_WITHOUT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _ROOT = 0
 _TEMPORARY = re.compile(r"\.heapwatch-[a-z0-9_]{8}\.tmp")
 _KINDS = {
@@ -65,7 +64,7 @@ def open_own(
 
     """
     try:
-        descriptor = os.open(path, flags | _WITHOUT_WAITING | (0 if named else _WITHOUT_LINKS), 0o600)
+        descriptor = os.open(path, flags | _WITHOUT_WAITING | (0 if named else os.O_NOFOLLOW), 0o600)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
@@ -196,7 +195,7 @@ def _wrong_kind(mode: int) -> str:
 
 
 def _is_mine(found: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+    return found.st_uid == os.geteuid()
 
 
 def _may_be_named(found: os.stat_result) -> bool:

@@ -149,8 +149,8 @@ class SafePoint:
     so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
     nothing while the owner lives. The samplers divide `budget`, a share of the time in CPU seconds of that
     thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. What is
-    cheap is sampled first. A sampler that does not return cannot
-    be interrupted: the training loop waits for it, a log line reports it, and `running_since` has the time.
+    cheap is sampled first. A sampler that does not return cannot be interrupted: the training loop waits for
+    it, a log line reports it, and `running_since` has the time.
 
     `blocked` returns whether sampling is unsafe now, such as inside a physics step.
 
@@ -192,12 +192,14 @@ class SafePoint:
         self._asked: Request | None = None
         self.answering_seconds = 0.0
 
-    def schedule(self, sampler: Sampler, *, anywhere: bool) -> None:
-        """Sample `sampler` from now on.
+    def schedule(self, *samplers: Sampler, anywhere: bool = True) -> None:
+        """Sample these from now on; a second call for one does nothing.
 
-        With `anywhere` a scrape may run it in its own thread as long as nobody owns the safe point.
+        With `anywhere` a scrape may run them in its own thread as long as nobody owns the safe point.
         """
-        self.tasks = (*self.tasks, Task(sampler, anywhere, interval=sampler.interval))
+        known = [task.sampler for task in self.tasks]
+        new = [Task(one, anywhere, interval=one.interval) for one in samplers if one not in known]
+        self.tasks = (*self.tasks, *new)
         self.due = True
 
     def visit(self, *, stepping: bool) -> None:

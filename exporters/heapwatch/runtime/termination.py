@@ -53,7 +53,7 @@ class Termination:
         """
         if self._process == os.getpid():
             return True
-        if os.name != "posix" or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
             return False
         waker, woken = socket.socketpair()
         waker.setblocking(False)

@@ -90,8 +90,7 @@ def _check(
 
 def _annotate(test: pytest.Item, word: str, found: Sequence[Any]) -> None:
     """Keep an annotation for each finding, and add them to the summary of the job."""
-    from heapwatch.runtime.github import annotation, append_summary, in_actions
-    from heapwatch.runtime.plain_text import plain
+    from heapwatch.runtime.plain_text import annotation, append_summary, in_actions, plain
 
     if not in_actions():
         return

@@ -7,9 +7,8 @@ import random
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.judge import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts, judge
-from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import Component, Readings
+from heapwatch.analysis.readings import MEMORY, Component, Readings
 
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 START = Series("process_start_time_seconds")
@@ -93,7 +92,8 @@ def holding(tensors, items=1000):
         1e9,
         f'trainer_buffer_items{{buffer="memory"}} {items}\n'
         f'trainer_buffer_capacity_items{{buffer="memory"}} 1000\n'
-        f'trainer_buffer_graph_tensors{{buffer="memory"}} {tensors}\n',
+        f'trainer_buffer_graph_tensors{{buffer="memory"}} {tensors}\n'
+        'trainer_event_list_items{list="death"} 5\ntrainer_event_list_capacity_items{list="death"} 9\n',
     )
 
 
@@ -103,7 +103,8 @@ def test_a_full_buffer_that_keeps_graphs_is_reported_after_ten_minutes():
     for index in range(30):
         live.observe(30.0 * index, holding(900))
         reported.append(live.verdicts().holding_graphs())
-    assert not any(reported[:20])
+    assert [bool(found) for found in reported[:23]] == [False] * 22 + [True]  # and a minute, as the alert
+    assert live.verdicts().levels.keys() == {MEMORY}, "what has a bound is no level"
     assert reported[-1] == {Component("buffer", "memory"): 900}
     (alert,) = live.verdicts().alerts()
     assert (alert.kind, alert.severity, alert.value) == ("graphs", "warning", 900)

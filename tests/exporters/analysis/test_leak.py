@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.readings import MEMORY, Component
 from tests.exporters.analysis.recordings import (
     GROWTH,
     RSS,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from heapwatch.analysis import leak
-from heapwatch.analysis.leak import MEMORY, Marks, material
-from heapwatch.analysis.process import Process
-from heapwatch.analysis.readings import Component
+from heapwatch.analysis.leak import Marks, material
+from heapwatch.analysis.observed import Process
+from heapwatch.analysis.readings import MEMORY, Component
 from heapwatch.analysis.timeline import Sums, Values, slope
 
 BODIES = Component("bodies", "dynamic")
@@ -47,12 +47,9 @@ def test_three_evaluations_confirm_and_a_quarter_of_an_hour_is_held() -> None:
     assert leak._held([1.0, 1.0, None, 1.0, 1.0], [7.0] * 5, [False] * 5) == [None] * 5
 
 
-def test_a_verdict_that_is_withdrawn_ends() -> None:
+def test_a_verdict_ends_when_it_is_withdrawn_and_with_the_process() -> None:
     back = [False, False, True, True, False]
     assert leak._held([1.0, 1.0, 1.0, None, None], [7.0] * 5, back) == [None, None, 1.0, None, None]
-
-
-def test_a_verdict_ends_with_the_process() -> None:
     growth = [1.0, 1.0, 1.0, 1.0, None, 1.0, 1.0, 1.0, 1.0]
     start = [7.0, 7.0, 7.0, None, 7.0, 7.0, 9.0, 9.0, 9.0]
     assert leak._held(growth, start, [False] * 9) == [None, None, 1.0, 1.0, 1.0, 1.0, None, None, 1.0]

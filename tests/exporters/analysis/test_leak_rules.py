@@ -1,4 +1,7 @@
-"""The definition in Python and the rules call the same leaks, at the same time."""
+"""The definition in Python and the rules call the same leaks, at the same time.
+
+The trainers of a test are replayed together: promtool evaluates all rules of all trainers at once.
+"""
 
 import random
 
@@ -23,94 +26,67 @@ from tests.support.repository import REPOSITORY
 pytestmark = pytest.mark.slow
 
 RULES = [REPOSITORY / "prometheus" / "rules" / name for name in ("leak.yml", "leak_alerts.yml", "limits.yml")]
+LEAK, GROWTH = ("leak", "memory", "trainer"), ("growth", "memory", "trainer")
 
 
-def by_the_rules(scenario):
-    return {
-        (alert["kind"], alert["resource"], alert["component"]): minute
-        for minute, alerts in sorted(replay(scenario, RULES).items(), reverse=True)
-        for alert in alerts
+def minutes_of(trainers):
+    """The minutes at which each alert fires, by trainer and alert: by the rules, and in Python."""
+    series = {
+        selector(one, name): values for name, every in trainers.items() for one, values in every.items()
     }
+    scenario = Scenario("all", series)
+    return by_trainer(replay(scenario, RULES)), by_trainer(firing_in_python(scenario))
 
 
-def in_python(scenario):
-    return {
-        (alert["kind"], alert["resource"], alert["component"]): minute
-        for minute, alerts in sorted(firing_in_python(scenario).items(), reverse=True)
-        for alert in alerts
-    }
+def selector(series, trainer):
+    labels = (*series.labels, ("instance", trainer))
+    return f"{series.name}{{{','.join(f'{name}={value!r}' for name, value in labels)}}}".replace("'", '"')
 
 
-def scenario_of(series):
-    return Scenario(
-        "all",
-        {
-            f"{one.name}{{{','.join(f'{name}={value!r}' for name, value in one.labels)}}}".replace(
-                "'", '"'
-            ): values
-            for one, values in series.items()
-        },
-    )
+def by_trainer(firing):
+    found = {}
+    for minute, alerts in firing.items():
+        for alert in alerts:
+            kind = (alert["kind"], alert["resource"], alert["component"])
+            found.setdefault(alert["instance"], {}).setdefault(kind, set()).add(minute)
+    return found
 
 
-def agreed(series):
-    """What both statements find, at the same minute give or take one."""
-    scenario = scenario_of(series)
-    rules, python = by_the_rules(scenario), in_python(scenario)
+def agreed(rules, python):
+    """What both find in a trainer, at the same minute give or take one."""
     assert rules.keys() == python.keys()
-    assert all(abs(rules[key] - python[key]) <= 1 for key in rules), (rules, python)
-    return rules.keys()
+    begin = {kind: (min(rules[kind]), min(python[kind])) for kind in rules}
+    assert all(abs(one - other) <= 1 for one, other in begin.values()), begin
+    return set(rules)
 
 
-@pytest.mark.parametrize(
-    "series",
-    [
-        named(1e9, 12e6),
-        named(1e9, 12e6, series={}),
-        named(1e9, 12e6, share=0.4),
-        named(1e9, 12e6, share=0.4, series={}),
-        named(1e9, 12e6) | {VMS: [4e9] * SCRAPES},
-        in_epochs(3),
-        in_epochs(8),
-        in_turns(40e6),
-    ],
-    ids=[
-        "steps",
-        "no steps",
-        "a smaller part",
-        "a smaller part, no steps",
-        "pages touched now",
-        "short epochs",
-        "long epochs",
-        "steps in turns",
-    ],
-)
-def test_they_agree_on_growth_of_memory(series):
-    first_minutes = {one: values[: 4 * 30] for one, values in series.items()}
-    assert agreed(first_minutes) == {("leak", "memory", "trainer")}
-
-
-def test_a_verdict_ends_with_the_process():
-    """A trainer leaks from minute 40 on; at minute 50 another one is started at its address."""
-    levels = ramp(2e9, 60e6)[:200] + [5e8] * 120
-    series = {RSS: levels, START: [0.0] * 200 + [3000.0] * 120}
-    scenario = scenario_of(series)
-    for firing in (replay(scenario, RULES), firing_in_python(scenario)):
-        leaking = {
-            minute for minute, alerts in firing.items() if any(one["kind"] == "leak" for one in alerts)
-        }
-        assert min(leaking) < 49
-        assert max(leaking) <= 51
+def test_they_agree_on_growth_of_memory():
+    trainers = {
+        "steps": named(1e9, 12e6),
+        "no steps": named(1e9, 12e6, series={}),
+        "a smaller part": named(1e9, 12e6, share=0.4),
+        "a smaller part, no steps": named(1e9, 12e6, share=0.4, series={}),
+        "pages touched now": named(1e9, 12e6) | {VMS: [4e9] * SCRAPES},
+        "short epochs": in_epochs(3),
+        "long epochs": in_epochs(8),
+        "steps in turns": in_turns(40e6),
+    }
+    rules, python = minutes_of(
+        {name: {one: values[: 4 * 30] for one, values in series.items()} for name, series in trainers.items()}
+    )
+    assert {name: agreed(rules[name], python[name]) for name in trainers} == {
+        name: {LEAK} for name in trainers
+    }
 
 
 def part_of_gpu(part):
     return Series("trainer_gpu_memory_part_bytes", (("device", "0"), ("part", part)))
 
 
-def test_the_rules_call_the_same_leaks_at_the_same_time():
-    """One trainer with a leak of each sort, and healthy things beside them."""
+def with_a_leak_of_each_sort():
+    """And healthy things beside them."""
     noise = random.Random(2)
-    series = {
+    return {
         RSS: [level + noise.gauss(0, 4e6) for level in ramp(2e9, 12e6, since=30)],
         Series("trainer_process_resident_memory_bytes", (("role", "worker"),)): ramp(1e9, 30e6, since=40),
         Series("trainer_gpu_memory_allocated_bytes", (("device", "0"),)): [
@@ -142,25 +118,14 @@ def test_the_rules_call_the_same_leaks_at_the_same_time():
         ],
         START: [0.0] * SCRAPES,
     }
-    found = agreed(series)
-    assert found >= {
-        ("leak", "memory", "trainer"),
-        ("leak", "memory", "worker"),
-        ("leak", "bodies", "unknown"),
-        ("leak", "objects", "jax_programs"),
-        ("leak", "gpu_memory", "0 other_pools"),
-        ("leak", "gpu_memory", "0 jax_in_use"),
-        ("leak", "gpu_memory", "0 cupy_in_use"),
-    }
-    assert not found & {("leak", "gpu_memory", f"0 {library}_cached") for library in ("torch", "cupy")}
 
 
-def test_the_rules_agree_on_retention_bounds_workers_and_a_young_process():
+def young():
     """It started at minute 20 on the port of another that had reserved more, and counts steps alone."""
     lists, worker = (("list", "death"),), (("role", "worker"),)
     began = 80
     kept = [1e8 + 16e6 * max(0.0, number / 4 - 50) for number in range(SCRAPES)]
-    series = {
+    return {
         RSS: [1e9 + (kept[number] if number >= began else 5e8) for number in range(SCRAPES)],
         VMS: [30e9 if number < began else 4e9 + kept[number] for number in range(SCRAPES)],
         Series("trainer_allocator_retained_bytes"): kept,
@@ -176,21 +141,64 @@ def test_the_rules_agree_on_retention_bounds_workers_and_a_young_process():
         ],
         START: [0.0] * began + [15.0 * began] * (SCRAPES - began),
     }
-    assert agreed(series) == {
-        ("leak", "bodies", "static"),
-        ("leak", "events", "death"),
-        ("growth", "memory", "trainer"),
-    }
 
 
-@pytest.mark.parametrize(("minutes", "found"), [(14, set()), (60, {("growth", "memory", "trainer")})])
-def test_what_malloc_keeps_is_reported_when_it_has_grown_for_a_quarter_of_an_hour(minutes, found):
+def fragmenting(minutes):
     """The heap of a small trainer fragments for minutes before it stands still."""
     kept = [6e6 * min(number / 4, minutes) for number in range(SCRAPES)]
-    series = {
+    return {
         RSS: [370e6 + more for more in kept],
         Series("trainer_allocator_retained_bytes"): [1e7 + 0.95 * more for more in kept],
         START: [0.0] * SCRAPES,
         **TRAINING,
     }
-    assert agreed(series) == found
+
+
+@pytest.fixture(scope="module")
+def fired():
+    return minutes_of(
+        {
+            "each sort": with_a_leak_of_each_sort(),
+            "young": young(),
+            "fragmenting for 14 minutes": fragmenting(14),
+            "fragmenting for 60 minutes": fragmenting(60),
+            # It leaks from minute 40 on; at minute 50 another one is started at its address.
+            "restarted": {
+                RSS: ramp(2e9, 60e6)[:200] + [5e8] * 120,
+                START: [0.0] * 200 + [3000.0] * 120,
+            },
+        }
+    )
+
+
+def test_a_leak_of_each_sort_is_called_and_what_is_healthy_is_not(fired):
+    found = agreed(*(firing["each sort"] for firing in fired))
+    assert found >= {
+        LEAK,
+        ("leak", "memory", "worker"),
+        ("leak", "bodies", "unknown"),
+        ("leak", "objects", "jax_programs"),
+        ("leak", "gpu_memory", "0 other_pools"),
+        ("leak", "gpu_memory", "0 jax_in_use"),
+        ("leak", "gpu_memory", "0 cupy_in_use"),
+    }
+    assert not found & {("leak", "gpu_memory", f"0 {library}_cached") for library in ("torch", "cupy")}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "found"),
+    [
+        ("young", {("leak", "bodies", "static"), ("leak", "events", "death"), GROWTH}),
+        ("fragmenting for 14 minutes", set()),
+        ("fragmenting for 60 minutes", {GROWTH}),
+    ],
+)
+def test_they_agree_on_retention_bounds_workers_and_a_young_process(fired, trainer, found):
+    assert agreed(*(firing.get(trainer, {}) for firing in fired)) == found
+
+
+def test_a_verdict_ends_with_the_process(fired):
+    for firing in fired:
+        leaking = firing["restarted"][LEAK]
+        assert min(leaking) < 49
+        assert max(leaking) <= 51

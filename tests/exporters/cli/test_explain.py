@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from heapwatch.cli.explain import Child, with_workers
+from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.entering.ptrace import IS_SUPPORTED
-from heapwatch.entering.refusals import CannotEnter
 from heapwatch.explain.findings import Explanation, Finding
 from tests.exporters.entering.programs import LEAKING, program
 

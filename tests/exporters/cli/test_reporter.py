@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from heapwatch.analysis.limits import BODIES, MEMORY
-from heapwatch.analysis.readings import Readings
+from heapwatch.analysis.limits import BODIES
+from heapwatch.analysis.readings import MEMORY, Readings
 from heapwatch.cli.reporter import Reporter, Thresholds
 from heapwatch.cli.sources import Sample
 

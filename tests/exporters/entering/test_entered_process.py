@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -18,9 +19,10 @@ from typing import Any
 import psutil
 import pytest
 
-from heapwatch.entering.entered_process import EnteredProcess
+from heapwatch import lifecycle
+from heapwatch.entering.agent import answer_to
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
-from heapwatch.entering.refusals import CannotEnter
 from tests.exporters.entering.programs import LEAKING, program
 from tests.support.unreadable_files import UNREADABLE
 
@@ -93,6 +95,10 @@ def read(url: str) -> str:
 
 def test_a_process_without_any_package_serves_what_grows_in_it_and_nothing_stays(tmp_path: Path) -> None:
     with program(LEAKING, tmp_path) as process:
+        with pytest.raises(CannotEnter, match=r"cannot start Heapwatch: .*Error: "):
+            ask(process.pid, "serve", **{**SERVED, "host": "192.0.2.1"})
+        with pytest.raises(CannotEnter, match="does not run Heapwatch"):
+            ask(process.pid, "leave")
         url = ask(process.pid, "serve", **SERVED)["url"]
         assert 'trainer="robots"' in read(f"{url}metrics")
         assert json.loads(read(f"{url}explain"))["verdict"] == "too early"
@@ -142,7 +148,15 @@ def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) 
         assert process.poll() is None, process.communicate(timeout=10)
 
 
-def test_an_explanation_is_written_until_its_folder_is_gone(tmp_path: Path) -> None:
+def has_been_left(pid: int) -> bool:
+    """Whether the program's own thread is alone again; the explanation's thread looks once a second."""
+    end = time.monotonic() + 30
+    while psutil.Process(pid).num_threads() > 1 and time.monotonic() < end:
+        time.sleep(0.05)
+    return psutil.Process(pid).num_threads() == 1
+
+
+def test_an_explanation_is_written_until_its_folder_or_the_command_is_gone(tmp_path: Path) -> None:
     with program(LEAKING, tmp_path) as process:
         with EnteredProcess(process.pid) as entered:
             assert entered.ask("explain", name="robots") == {"already": False, "enabled": True}
@@ -150,22 +164,14 @@ def test_an_explanation_is_written_until_its_folder_is_gone(tmp_path: Path) -> N
             while entered.latest("explanation.json") is None and time.monotonic() < end:
                 time.sleep(0.05)
             assert entered.latest("explanation.json")["verdict"] == "too early"
-        while psutil.Process(process.pid).num_threads() > 1 and time.monotonic() < end:
-            time.sleep(0.05)
-        assert psutil.Process(process.pid).num_threads() == 1
-
-
-def test_a_process_is_left_and_the_folder_removed_when_the_command_was_killed(tmp_path: Path) -> None:
-    command = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    with program(LEAKING, tmp_path) as process, EnteredProcess(process.pid) as entered:
-        entered.ask("explain", name="robots", sender=command.pid)
-        command.kill()
-        command.wait(30)
-        end = time.monotonic() + 30
-        while psutil.Process(process.pid).num_threads() > 1 and time.monotonic() < end:
-            time.sleep(0.05)
-        assert psutil.Process(process.pid).num_threads() == 1
-        assert not entered.folder.exists()
+        assert has_been_left(process.pid)
+        command = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        with EnteredProcess(process.pid) as entered:
+            entered.ask("explain", name="robots", sender=command.pid)
+            command.kill()
+            command.wait(30)
+            assert has_been_left(process.pid)
+            assert not entered.folder.exists(), "the killed command would have removed it"
 
 
 def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path) -> None:
@@ -241,15 +247,6 @@ def test_what_the_program_started_itself_is_left_alone(tmp_path: Path) -> None:
             ask(process.pid, "leave")
 
 
-def test_what_goes_wrong_inside_is_reported_and_harms_nothing(tmp_path: Path) -> None:
-    with program(LEAKING, tmp_path) as process:
-        with pytest.raises(CannotEnter, match=r"cannot start Heapwatch: .*Error: "):
-            ask(process.pid, "serve", **{**SERVED, "host": "192.0.2.1"})
-        with pytest.raises(CannotEnter, match="does not run Heapwatch"):
-            ask(process.pid, "leave")
-        assert process.poll() is None
-
-
 def test_processes_that_cannot_be_entered_are_distinguished(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         with pytest.raises(CannotEnter, match=r"\(sleep\) does not run Python"):
@@ -272,6 +269,32 @@ def test_processes_that_cannot_be_entered_are_distinguished(tmp_path: Path) -> N
             with pytest.raises(CannotEnter, match=f"held by another program, .*: process {holding.pid}"):
                 ask(process.pid, "leave")
             holding.kill()
+
+
+@pytest.mark.parametrize(("switch", "why"), [("on", "too many of its files are open"), ("off", "SERVE=off")])
+def test_a_process_that_serves_nothing_says_why(
+    switch: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_server: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("heapwatch.http.server.Server.start", refused)
+    monkeypatch.setenv("HEAPWATCH_SERVE", switch)
+    assert why in answer_to({"action": "serve", **SERVED})["error"]
+    assert answer_to({"action": "leave"}) == {"error": "does not run Heapwatch"}
+
+
+def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_explanation: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("heapwatch.explain.findings.Explanation.as_json", broken)
+    asked = {"action": "explain", "name": "robots", "folder": str(tmp_path), "sender": os.getpid()}
+    assert answer_to(asked) == {"already": False, "enabled": True}
+    end = time.monotonic() + 30
+    while lifecycle.running() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert lifecycle.running() == []
 
 
 def test_without_a_folder_for_the_answer_nothing_is_entered(

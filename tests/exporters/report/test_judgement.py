@@ -6,8 +6,8 @@ from math import log
 import pytest
 
 from heapwatch.analysis.judge import judge
-from heapwatch.analysis.leak import MEMORY
 from heapwatch.analysis.observed import Series, observed
+from heapwatch.analysis.readings import MEMORY
 from heapwatch.recording.points import Point, Run
 from heapwatch.report.findings import analyse
 from heapwatch.report.judgement import Terms, judged, verdicts_of

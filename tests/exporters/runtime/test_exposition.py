@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.runtime.exposition import Exposition
+from heapwatch.runtime.exposition import CollectionStuck, Exposition, Snapshots
 from tests.exporters.exposed import value
 
 
@@ -135,6 +135,23 @@ def test_scrapes_may_overlap(exposition):
     for scrape in scrapes:
         scrape.join(30)
     assert found == [5] * 20
+
+
+def test_who_waits_for_the_collection_of_another_is_told_that_it_hangs(exposition):
+    hanging = Reading("hanging")
+    exposition._patience = 30
+    exposition.register(hanging)
+    hanging.free.clear()
+    snapshots = Snapshots(exposition)
+    first = threading.Thread(target=snapshots.take, args=(0.0,))
+    first.start()
+    while not snapshots._collecting.locked():
+        time.sleep(0.001)
+    with pytest.raises(CollectionStuck, match="a collector has been running for"):
+        snapshots.take(0.01)
+    hanging.free.set()
+    first.join(30)
+    assert [family.name for family in snapshots.take(1.0).families] == ["hanging"]
 
 
 def test_the_time_of_each_collector_is_kept(exposition):

@@ -1,7 +1,6 @@
 import asyncio
 import functools
 import gc
-import logging
 import signal
 import sys
 
@@ -34,8 +33,7 @@ def test_the_log_is_bounded(caplog):
     assert "others are only counted" in caplog.records[-1].message
 
 
-def test_an_error_that_cannot_be_read_is_named(caplog):
-    caplog.set_level(logging.WARNING)
+def test_an_error_that_cannot_be_read_is_named():
     assert describe(Unspeakable()) == "Unspeakable: (no message)"
     assert "\n" not in describe(ValueError("two\nlines"))
 
@@ -65,14 +63,11 @@ def caught(function):
 
 
 @pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit, RuntimeError])
-def test_what_a_source_raises_is_not_the_trainers(kind):
+def test_what_a_source_raises_is_not_the_trainers_but_for_an_interrupt(kind):
     def source():
         raise kind("no")
 
     assert not is_trainers(caught(source))
-
-
-def test_an_interrupt_is_the_trainers():
     assert is_trainers(KeyboardInterrupt())
 
 

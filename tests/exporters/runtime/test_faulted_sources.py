@@ -1,12 +1,10 @@
 """A served trainer whose sources raise, hang, die and change while they are read, in real threads."""
 
 import asyncio
-import gc
 import signal
 import sys
 import threading
 import time
-import urllib.request
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,12 +13,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
-from tests.exporters.exposed import value, values
+from tests.exporters.exposed import get, value, values
 
 
 def scrape(watch):
-    with urllib.request.urlopen(watch.server.url + "metrics", timeout=20) as response:
-        return list(text_string_to_metric_families(response.read().decode()))
+    return list(text_string_to_metric_families(get(watch)))
 
 
 def until(condition, seconds=20):
@@ -166,42 +163,6 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
         assert value(families, "trainer_exporter_collect_errors_total", collector="bodies") > 0
         destroyed.clear()
         until(lambda: values(scrape(watch), "trainer_bodies", "type"))
-
-
-def test_a_source_that_breaks_loses_its_series_and_gets_them_back(watch):
-    broken = threading.Event()
-
-    def food():
-        if broken.is_set():
-            raise RuntimeError("no such table")
-        return 7
-
-    watch.entities("food_sources", food)
-    watch.entities("obstacles", lambda: 3)
-    with Training(watch):
-        until(
-            lambda: values(scrape(watch), "trainer_entities", "type") == {"food_sources": 7, "obstacles": 3}
-        )
-        broken.set()
-        until(lambda: values(scrape(watch), "trainer_entities", "type") == {"obstacles": 3})
-        assert value(scrape(watch), "trainer_exporter_collect_errors_total", collector="entities") > 0
-        broken.clear()
-        until(lambda: "food_sources" in values(scrape(watch), "trainer_entities", "type"))
-
-
-def test_objects_that_die_take_their_series_along(watch):
-    class Buffer(deque):
-        pass
-
-    replay = Buffer([1, 2, 3], maxlen=9)
-    watch.events("replay", replay)
-    watch.buffer("replay", replay)
-    with Training(watch):
-        until(lambda: value(scrape(watch), "trainer_buffer_items", buffer="replay") == 3)
-        del replay
-        gc.collect()
-        until(lambda: value(scrape(watch), "trainer_buffer_items", buffer="replay") is None)
-        until(lambda: value(scrape(watch), "trainer_event_list_items", list="replay") is None)
 
 
 @pytest.mark.slow

@@ -66,14 +66,11 @@ def test_nothing_but_a_regular_file_is_opened_for_reading_or_writing(file, kind,
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_missing_file_is_distinguished(file):
+def test_a_missing_file_and_a_name_that_is_none_are_distinguished(file):
     with pytest.raises(FileNotFoundError):
         read_text(file)
-
-
-def test_a_name_that_is_none(tmp_path):
     with pytest.raises(UnusableFile, match="null"):
-        read_text(f"{tmp_path}/a\0b")
+        read_text(f"{file}/a\0b")
 
 
 def test_the_name_in_the_line_controls_no_terminal(tmp_path):
@@ -152,18 +149,15 @@ def test_a_failed_write_leaves_nothing(file):
     assert list(file.parent.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("name", ["pipe", "folder", "/dev/null"])
-def test_what_is_no_file_is_not_replaced(tmp_path, name):
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(UnusableFile, match="a regular file is allowed"):
-        check_replaceable(tmp_path / name)
-
-
-def test_a_file_and_a_free_name_may_be_replaced(file):
+def test_only_a_file_and_a_free_name_may_be_replaced(tmp_path, file):
     check_replaceable(file)
     file.touch()
     check_replaceable(file)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder", "/dev/null"):
+        with pytest.raises(UnusableFile, match="a regular file is allowed"):
+            check_replaceable(tmp_path / name)
 
 
 def test_only_what_replace_leaves_is_left_over(tmp_path, monkeypatch):
@@ -188,12 +182,15 @@ def test_only_what_replace_leaves_is_left_over(tmp_path, monkeypatch):
 def test_folders_are_private_whatever_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
+        tmp_path.chmod(0o755)
         make_private(tmp_path / "a" / "b" / "c")
         make_private(tmp_path / "a" / "b" / "c")
+        make_private(tmp_path)
     finally:
         os.umask(before)
     for folder in ("a", "a/b", "a/b/c"):
         assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755, "one that exists keeps its mode"
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link to nothing", "no UTF-8", "a socket"])
@@ -203,9 +200,3 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(file, kind):
         make_private(file)
     with pytest.raises(OSError, match=r"file\.json"):
         make_private(file / "inside")
-
-
-def test_a_folder_that_exists_keeps_its_mode(tmp_path):
-    tmp_path.chmod(0o755)
-    make_private(tmp_path)
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

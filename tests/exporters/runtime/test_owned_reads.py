@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -44,26 +45,38 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heapwatch.runtime.owned_reads._SECONDS", 30.0)
 
 
+@contextmanager
+def stepping(point: SafePoint, until: Callable[[threading.Event], object]) -> Iterator[threading.Thread]:
+    """A thread that has stepped, and then does this until the event is set."""
+    ended = threading.Event()
+
+    def train() -> None:
+        point.visit(stepping=True)
+        until(ended)
+
+    training = threading.Thread(target=train, daemon=True)
+    training.start()
+    while point.stepping_thread() is None:
+        pass
+    try:
+        yield training
+    finally:
+        ended.set()
+        training.join(30)
+
+
 @pytest.mark.usefixtures("patient")
 def test_a_thread_that_steps_is_asked_at_its_steps() -> None:
     point = SafePoint(Failures(), budget=0.1)
     reads = OwnedReads(point)
-    ended, stepped = threading.Event(), threading.Event()
 
-    def train() -> None:
+    def step(ended: threading.Event) -> None:
         while not ended.is_set():
             point.visit(stepping=True)
-            stepped.set()
 
-    training = threading.Thread(target=train, daemon=True)
-    training.start()
-    stepped.wait(30)
-    try:
+    with stepping(point, step) as training:
         assert answer_of(reads) == training.ident
         assert reads.seconds >= 0
-    finally:
-        ended.set()
-        training.join(30)
 
 
 @pytest.mark.usefixtures("patient")
@@ -79,31 +92,16 @@ def test_without_steps_or_after_their_thread_the_main_thread_is_asked() -> None:
 
 def test_a_thread_that_steps_too_rarely_answers_nothing() -> None:
     point = SafePoint(Failures(), budget=0.1)
-    ended = threading.Event()
-
-    def train() -> None:
-        point.visit(stepping=True)
-        ended.wait(30)
-
-    training = threading.Thread(target=train, daemon=True)
-    training.start()
-    while point.stepping_thread() is None:
-        pass
-    try:
+    with stepping(point, lambda ended: ended.wait(30)):
         assert answer_of(OwnedReads(point)) is None
-    finally:
-        ended.set()
-        training.join(30)
 
 
 def test_the_main_thread_answers_while_it_computes() -> None:
     main = MainThread()
+    assert main.ask(lambda: 3, 0.001) == 3, "in the main thread itself it comes at once"
+    assert asked_by_another(lambda: main.ask(lambda: 1 / 0, 30), compute) == [None], "the error stays there"
     assert asked_by_another(lambda: main.ask(threading.get_ident, 30), compute) == [threading.get_ident()]
     assert main.seconds >= main.longest >= 0
-
-
-def test_in_the_main_thread_the_answer_comes_at_once() -> None:
-    assert MainThread().ask(lambda: 3, 0.001) == 3
 
 
 def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questions_are_answered() -> None:
@@ -135,15 +133,6 @@ def test_an_answer_that_comes_before_the_question_has_been_noted_stops_no_later_
     main = MainThread()
     for at in range(2):
         assert asked_by_another(lambda at=at: main.ask(lambda: at, 30), compute) == [at]  # type: ignore[misc]
-
-
-def test_an_error_of_the_read_stays_out_of_the_program() -> None:
-    main = MainThread()
-
-    def fail() -> None:
-        raise ValueError
-
-    assert asked_by_another(lambda: main.ask(fail, 30), compute) == [None]
 
 
 def test_the_exception_of_a_signal_handler_reaches_the_program() -> None:

@@ -56,14 +56,11 @@ def test_a_printed_line_stays_one_line(capsys):
     assert lines[1].endswith("[bold]")
 
 
-def test_what_a_stream_cannot_encode_is_escaped(monkeypatch):
+def test_what_a_stream_cannot_encode_is_escaped_and_without_one_nothing_is_printed(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     monkeypatch.setattr(sys, "stdout", stream)
     say("Gedächtnis 記憶")
     assert stream.buffer.getvalue() == b"Ged\\xe4chtnis \\u8a18\\u61b6\n"
-
-
-def test_without_a_stream_nothing_is_printed(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     say("nobody reads this")
 
@@ -103,12 +100,9 @@ def test_no_text_is_markup_or_a_control_character():
     assert "\\u202e" in shown
 
 
-def test_what_is_unknown_is_an_empty_cell_and_no_rows_are_no_table():
+def test_what_is_unknown_is_an_empty_cell_and_what_is_in_backticks_is_code():
     assert '<td style="text-align:left"></td>' in table(["bytes"], [[None]])
     assert table(["bytes"], []) == ""
-
-
-def test_what_is_in_backticks_is_code() -> None:
     assert paragraph("`%reset -f out`, then `<b>`") == (
         "<p><code>%reset -f out</code>, then <code>&lt;b&gt;</code></p>"
     )

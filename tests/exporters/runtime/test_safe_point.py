@@ -43,6 +43,23 @@ def in_thread(function):
     return thread
 
 
+def visit_when_due(safe_point, clock):
+    clock.now = safe_point.tasks[0].due_at
+    safe_point.tick()
+    safe_point.visit(stepping=True)
+
+
+def shares(safe_point, clock, seconds):
+    """The share of the time that each sampler takes in so many seconds of training, after a start-up."""
+    visits(safe_point, clock, 10)
+    began, before = clock.now, [task.total for task in safe_point.tasks]
+    visits(safe_point, clock, seconds)
+    return [
+        (task.total - spent) / (clock.now - began)
+        for task, spent in zip(safe_point.tasks, before, strict=True)
+    ]
+
+
 def visits(safe_point, clock, seconds, step=0.1):
     """Visit as a training loop does for so long."""
     until = clock.now + seconds
@@ -60,8 +77,10 @@ def test_a_sampler_runs_at_its_interval(safe_point, clock):
 
 
 def test_nothing_is_due_between_samples(safe_point, clock):
-    safe_point.schedule(Sampler(clock), anywhere=False)
+    sampler = scheduled(safe_point, clock)
+    safe_point.schedule(sampler)
     safe_point.visit(stepping=True)
+    assert sampler.samples == 1, "however often it is scheduled"
     assert not safe_point.due
     clock.now += 0.5
     safe_point.tick()
@@ -94,9 +113,8 @@ def test_what_was_sampled_together_stays_together(safe_point, clock):
 
 
 def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point, clock):
-    costly, cheap = Sampler(clock, "costly", seconds=0.05), Sampler(clock, "cheap")
-    safe_point.schedule(costly, anywhere=False)
-    safe_point.schedule(cheap, anywhere=False)
+    scheduled(safe_point, clock, "costly", seconds=0.05)
+    cheap = scheduled(safe_point, clock, "cheap")
     began = clock.now
     visits(safe_point, clock, 200)
     tasks = {task.sampler.name: task for task in safe_point.tasks}
@@ -111,17 +129,22 @@ def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point
 )
 def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
     for number, cost in enumerate(seconds):
-        safe_point.schedule(Sampler(clock, f"sampler {number}", seconds=cost), anywhere=False)
-    visits(safe_point, clock, 10)
-    began, before = clock.now, [task.total for task in safe_point.tasks]
-    visits(safe_point, clock, 5000)
-    shares = [
-        (task.total - spent) / (clock.now - began)
-        for task, spent in zip(safe_point.tasks, before, strict=True)
-    ]
-    assert sum(shares) <= safe_point.budget * 1.02
-    least = min(shares[number] for number, cost in enumerate(seconds) if cost == max(seconds))
+        scheduled(safe_point, clock, f"sampler {number}", seconds=cost)
+    found = shares(safe_point, clock, 5000)
+    assert sum(found) <= safe_point.budget * 1.02
+    least = min(found[number] for number, cost in enumerate(seconds) if cost == max(seconds))
     assert least >= 0.9 * min(max(seconds) / 1.0, safe_point.budget / 2 / len(seconds))
+
+
+def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
+    class Swinging(Sampler):
+        def sample(self):
+            self.seconds = 0.3 if self.samples % 4 == 0 else 0.003
+            super().sample()
+
+    safe_point.schedule(Swinging(clock, "swinging"), Swinging(clock, "swinging too"))
+    scheduled(safe_point, clock, "steady", seconds=0.02)
+    assert sum(shares(safe_point, clock, 5000)) <= safe_point.budget * 1.02
 
 
 @pytest.mark.parametrize(
@@ -145,59 +168,44 @@ def gaps(safe_point, clock, seconds, step=0.1):
     return [after - before for before, after in zip(taken, [*taken[1:], clock.now], strict=True)]
 
 
-def test_one_sample_that_was_delayed_for_half_a_second_does_not_blind_the_watcher(safe_point, clock):
+@pytest.mark.parametrize(
+    ("seconds", "held_up", "longest"),
+    [(0.001, 0.5, 6), (0.5, 0.0, 20)],
+    ids=["delayed by the machine", "a garbage collection fell into it"],
+)
+def test_one_bad_sample_does_not_blind_the_watcher(safe_point, clock, seconds, held_up, longest):
     safe_point.budget = 0.002
     sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
-    visits(safe_point, clock, 60)
-    sampler.held_up = 0.5
-    clock.now = safe_point.tasks[0].due_at
-    safe_point.tick()
-    safe_point.visit(stepping=True)
-    sampler.held_up = 0.0
-    assert max(gaps(safe_point, clock, 120)) < 6
+    visits(safe_point, clock, 600)
+    sampler.seconds, sampler.held_up = seconds, held_up
+    visit_when_due(safe_point, clock)
+    sampler.seconds, sampler.held_up = 0.001, 0.0
+    assert max(gaps(safe_point, clock, 600)) < longest
+    assert safe_point.tasks[0].interval == sampler.interval
 
 
 def test_a_load_of_ten_on_two_cores_stretches_no_interval_past_a_minute(safe_point, clock):
     safe_point.budget = 0.002
-    samplers = []
     for name, seconds in (("bodies", 0.002), ("buffer_sizes", 0.02), ("objects", 0.04)):
-        sampler = Sampler(clock, name, interval=5.0, seconds=seconds)
+        sampler = scheduled(safe_point, clock, name, interval=5.0, seconds=seconds)
         sampler.held_up = 4 * seconds  # five run where one could
-        samplers.append(sampler)
-        safe_point.schedule(sampler, anywhere=False)
     visits(safe_point, clock, 600)
     assert max(task.interval for task in safe_point.tasks) <= 60
-    before = sum(task.total for task in safe_point.tasks)
-    visits(safe_point, clock, 2000)
-    assert sum(task.total for task in safe_point.tasks) - before <= safe_point.budget * 2000 * 1.05
-
-
-def test_one_dear_sample_is_paid_for_in_instalments(safe_point, clock):
-    safe_point.budget = 0.002
-    sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.001)
-    visits(safe_point, clock, 600)
-    sampler.seconds = 0.5  # such as a garbage collection that fell into it
-    clock.now = safe_point.tasks[0].due_at
-    safe_point.tick()
-    safe_point.visit(stepping=True)
-    sampler.seconds = 0.001
-    assert max(gaps(safe_point, clock, 600)) < 20
-    assert safe_point.tasks[0].interval == sampler.interval
+    assert sum(shares(safe_point, clock, 2000)) <= safe_point.budget * 1.05
 
 
 def test_a_source_that_waits_every_time_is_asked_more_rarely(safe_point, clock):
-    sampler = Sampler(clock, interval=5.0, seconds=0.0001)
+    sampler = scheduled(safe_point, clock, interval=5.0, seconds=0.0001)
     sampler.held_up = 2.0  # such as a disk or a lock
-    safe_point.schedule(sampler, anywhere=False)
     visits(safe_point, clock, 300)
     assert safe_point.tasks[0].interval == pytest.approx(100)
 
 
 def test_a_cheap_read_waits_for_no_costly_one(safe_point, clock):
-    costly = [Sampler(clock, f"costly {number}", interval=5.0, seconds=0.05) for number in range(3)]
-    cheap = Sampler(clock, "cheap", interval=5.0, seconds=0.0001)
-    for sampler in (*costly, cheap):
-        safe_point.schedule(sampler, anywhere=False)
+    costly = [
+        scheduled(safe_point, clock, f"costly {number}", interval=5.0, seconds=0.05) for number in range(3)
+    ]
+    cheap = scheduled(safe_point, clock, "cheap", interval=5.0, seconds=0.0001)
     for _ in range(4):
         safe_point.visit(stepping=True)
     clock.now += 1000
@@ -216,26 +224,8 @@ def test_a_starved_sampler_is_reported_once_in_ten_minutes(safe_point, clock, ca
     assert all(line.startswith("sizes: sampled every") for line in reported)
 
 
-def test_costs_that_swing_keep_to_the_budget_together(safe_point, clock):
-    class Swinging(Sampler):
-        def sample(self):
-            self.seconds = 0.3 if self.samples % 4 == 0 else 0.003
-            super().sample()
-
-    safe_point.schedule(Swinging(clock, "swinging"), anywhere=False)
-    safe_point.schedule(Swinging(clock, "swinging too"), anywhere=False)
-    safe_point.schedule(Sampler(clock, "steady", seconds=0.02), anywhere=False)
-    visits(safe_point, clock, 10)
-    began, before = clock.now, sum(task.total for task in safe_point.tasks)
-    visits(safe_point, clock, 5000)
-    spent = sum(task.total for task in safe_point.tasks) - before
-    assert spent <= safe_point.budget * 1.02 * (clock.now - began)
-
-
 def test_one_visit_leaves_the_rest_to_the_next(safe_point, clock):
-    samplers = [Sampler(clock, str(number), seconds=0.01) for number in range(3)]
-    for sampler in samplers:
-        safe_point.schedule(sampler, anywhere=False)
+    samplers = [scheduled(safe_point, clock, str(number), seconds=0.01) for number in range(3)]
     safe_point.visit(stepping=True)
     assert [sampler.samples for sampler in samplers] == [1, 0, 0]
     assert safe_point.due
@@ -245,9 +235,8 @@ def test_one_visit_leaves_the_rest_to_the_next(safe_point, clock):
 
 
 def test_what_a_sampler_raises_is_counted_and_its_series_marked(safe_point, clock, failures):
-    sampler = Sampler(clock)
+    sampler = scheduled(safe_point, clock)
     sampler.error = RuntimeError("deque mutated during iteration")
-    safe_point.schedule(sampler, anywhere=False)
     safe_point.visit(stepping=True)
     assert safe_point.failed(sampler)
     assert failures.counts["sampler"] == 1
@@ -258,9 +247,8 @@ def test_what_a_sampler_raises_is_counted_and_its_series_marked(safe_point, cloc
 
 
 def test_an_interrupt_passes_through_and_the_safe_point_stays_usable(safe_point, clock):
-    sampler = Sampler(clock)
+    sampler = scheduled(safe_point, clock)
     sampler.error = KeyboardInterrupt()
-    safe_point.schedule(sampler, anywhere=False)
     with pytest.raises(KeyboardInterrupt):
         safe_point.visit(stepping=True)
     sampler.error = None
@@ -293,19 +281,6 @@ def test_a_dead_owner_is_replaced(safe_point, clock):
     in_thread(lambda: safe_point.visit(stepping=True))
     clock.now += 10
     safe_point.visit(stepping=True)
-    assert sampler.samples == 2
-
-
-def test_a_thread_may_claim_it(safe_point, clock):
-    sampler = scheduled(safe_point, clock)
-    safe_point.visit(stepping=True)
-    clock.now += 10
-
-    def take_over():
-        safe_point.claim()
-        safe_point.visit(stepping=True)
-
-    assert sampler.thread is not in_thread(take_over)
     assert sampler.samples == 2
 
 
@@ -409,31 +384,24 @@ def test_stopped_it_does_nothing_any_more(safe_point, clock):
     assert sampler.samples == 0
 
 
-def costs(*samples):
-    found = Costs()
+@pytest.mark.parametrize(
+    ("samples", "share", "interval"),
+    [
+        ([], 0.01, 0.0),
+        ([(0.4, 0.4)], 0.01, 0.4 / 4 / 0.01),
+        ([(0.4, 0.4), *[(0.0, 0.0)] * 15], 0.01, 0.4 / 16 / 0.01),
+        ([(0.4, 0.4), *[(0.0, 0.0)] * 16], 0.01, 0.0),
+        ([(0.0, 1.0)], 0.5, 0.0),  # waiting counts when it happened twice
+        ([(0.0, 1.0), (0.0, 0.0)], 0.5, 0.0),
+        ([(0.0, 1.0), (0.0, 0.5)], 0.5, 0.5 / 0.02),
+        ([(0.1, 1.1), (0.1, 1.1)], 0.001, 0.2 / 4 / 0.001),  # the higher of both needs decides
+    ],
+)
+def test_the_cost_of_a_sample_is_spread_over_those_that_follow(samples, share, interval):
+    costs = Costs()
     for cpu, wall in samples:
-        found.add(cpu, wall)
-    return found
-
-
-def test_before_the_first_sample_nothing_delays_it():
-    assert Costs().interval(0.01) == 0.0
-
-
-def test_one_expensive_sample_is_spread_over_those_that_follow():
-    assert costs((0.4, 0.4)).interval(0.01) == pytest.approx(0.4 / 4 / 0.01)
-    assert costs((0.4, 0.4), *[(0.0, 0.0)] * 15).interval(0.01) == pytest.approx(0.4 / 16 / 0.01)
-    assert costs((0.4, 0.4), *[(0.0, 0.0)] * 16).interval(0.01) == 0.0
-
-
-def test_waiting_counts_when_it_happened_twice():
-    assert costs((0.0, 1.0)).interval(0.5) == 0.0
-    assert costs((0.0, 1.0), (0.0, 0.0)).interval(0.5) == 0.0
-    assert costs((0.0, 1.0), (0.0, 0.5)).interval(0.5) == pytest.approx(0.5 / 0.02)
-
-
-def test_the_higher_of_both_needs_decides():
-    assert costs((0.1, 1.1), (0.1, 1.1)).interval(0.001) == pytest.approx(0.2 / 4 / 0.001)
+        costs.add(cpu, wall)
+    assert costs.interval(share) == pytest.approx(interval)
 
 
 @pytest.mark.parametrize(

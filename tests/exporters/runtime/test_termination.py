@@ -34,7 +34,7 @@ WAIT = "for _ in range(600): time.sleep(0.1)"
 
 
 class Trainer:
-    """A running trainer; `end` sends SIGTERM and returns its status and what it printed on stdout."""
+    """A running trainer; `end` sends SIGTERM and returns its status, what it printed and what it logged."""
 
     def __init__(self, folder: Path, code: str) -> None:
         script = folder / "trainer.py"
@@ -70,108 +70,137 @@ def test_the_end_is_reported_and_the_record_closed_before_the_signal_ends_it(tmp
     assert list((tmp_path / "targets").glob("*.json")) == []
 
 
-@pytest.mark.parametrize(
-    "blocked",
-    [
-        # C code that does not return, without the interpreter's lock.
-        "lock = ctypes.CDLL(None).pthread_mutex_lock; mutex = bytes(99); lock(mutex); lock(mutex)",
-        "lock = threading.Lock(); lock.acquire(); lock.acquire()",
-        "threading.Thread(target=time.sleep, args=(60,)).start()",  # the interpreter waits for it at its end
-        "sys.setswitchinterval(1e-5)\nwhile True: threading.Thread(target=int).start()",
-        "while True: print('x' * 100, file=sys.stderr, end='')",
-    ],
-)
-def test_wherever_the_main_thread_is(tmp_path: Path, blocked: str) -> None:
-    status, _, reported = Trainer(tmp_path, f"starts()\n{READY}\n{blocked}").end()
-    assert status == -signal.SIGTERM
-    if "print" not in blocked:  # that one may hold the lock of stderr
-        assert "trainer has ended: " in reported
-
-
-def test_while_the_interpreter_waits_for_threads_at_its_end(tmp_path: Path) -> None:
-    """Python 3.12.0 to 3.12.2 start no further thread then."""
-    code = f"""
-    starts()
-    def work():
-        time.sleep(0.5)  # the main thread waits for this one by now
+ENDED_BY_IT = {
+    "in C code that does not return and holds no lock of the interpreter": f"""
         {READY}
-        time.sleep(60)
-    threading.Thread(target=work).start()
-    """
-    status, _, reported = Trainer(tmp_path, code).end()
+        lock = ctypes.CDLL(None).pthread_mutex_lock; mutex = bytes(99); lock(mutex); lock(mutex)
+    """,
+    "waits for a lock": f"{READY}\nlock = threading.Lock(); lock.acquire(); lock.acquire()",
+    "waits for a thread at its end": f"{READY}\nthreading.Thread(target=time.sleep, args=(60,)).start()",
+    # Python 3.12.0 to 3.12.2 start no further thread then.
+    "has waited for a thread at its end": f"""
+        def work():
+            time.sleep(0.5)  # the main thread waits for this one by now
+            {READY}
+            time.sleep(60)
+        threading.Thread(target=work).start()
+    """,
+    "starts threads": f"""
+        {READY}
+        sys.setswitchinterval(1e-5)
+        while True: threading.Thread(target=int).start()
+    """,
+    "in a loop of asyncio that leaves the signal alone": f"""
+        async def main():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print)
+            {READY}
+            await asyncio.sleep(60)
+        asyncio.run(main())
+    """,
+    "after forks whose children were ended at once": f"""
+        for _ in range(50):
+            child = os.fork()
+            if not child: time.sleep(20); os._exit(3)
+            os.kill(child, signal.SIGTERM)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+        {READY}
+        {WAIT}
+    """,
+}
+
+
+@pytest.mark.parametrize("code", ENDED_BY_IT.values(), ids=ENDED_BY_IT)
+def test_wherever_the_main_thread_is_the_signal_ends_it_and_the_end_is_told(
+    tmp_path: Path, code: str
+) -> None:
+    status, _, reported = Trainer(tmp_path, f"starts()\n{textwrap.dedent(code)}").end()
     assert status == -signal.SIGTERM
     assert "trainer has ended: " in reported
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        # This one may hold the lock of stderr.
+        f"{READY}\nwhile True: print('x' * 100, file=sys.stderr, end='')",
+        # C code has taken the signal back, and a fork changes nothing in that.
+        f"""
+        ctypes.pythonapi.PyOS_setsig(signal.SIGTERM, None)
+        child = os.fork()
+        if not child: os._exit(0)
+        os.waitpid(child, 0)
+        {READY}
+        {WAIT}
+        """,
+    ],
+    ids=["prints", "C code"],
+)
+def test_the_signal_ends_it_also_where_nothing_can_be_told(tmp_path: Path, code: str) -> None:
+    status, _, reported = Trainer(tmp_path, f"starts()\n{textwrap.dedent(code)}").end()
+    assert status == -signal.SIGTERM
+    if "PyOS_setsig" in code:
+        assert "trainer has ended: " not in reported
+
+
 def test_a_stop_that_hangs_is_left_after_two_seconds(tmp_path: Path) -> None:
-    code = f"""
-    watch = starts(seconds=2.0)
-    termination.before_end.insert(0, lambda: time.sleep(60))
-    {READY}
-    {WAIT}
-    """
-    trainer = Trainer(tmp_path, code)
+    hangs = "termination.before_end.insert(0, lambda: time.sleep(60))"
+    trainer = Trainer(tmp_path, f"starts(seconds=2.0)\n{hangs}\n{READY}\n{WAIT}")
     began = time.monotonic()
     assert trainer.end()[0] == -signal.SIGTERM
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        "signal.signal(signal.SIGTERM, own); starts()",
-        "starts(); signal.signal(signal.SIGTERM, own)",
-        # As libraries do that call what was there before them.
+GOES_ON = f"{READY}\ntime.sleep(1)\nprint('went on', flush=True)"
+DECIDED_BY_THE_PROGRAM = {
+    "its handler before": (
+        f"signal.signal(signal.SIGTERM, own); starts()\n{GOES_ON}",
+        0,
+        "own handler\nwent on\n",
+    ),
+    "its handler after": (
+        f"starts(); signal.signal(signal.SIGTERM, own)\n{GOES_ON}",
+        0,
+        "own handler\nwent on\n",
+    ),
+    # As libraries do.
+    "a handler that calls what was there before it": (
         "starts(); there = signal.getsignal(signal.SIGTERM); "
-        "signal.signal(signal.SIGTERM, lambda *a: (own(*a), callable(there) and there(*a)))",
-    ],
+        f"signal.signal(signal.SIGTERM, lambda *a: (own(*a), callable(there) and there(*a)))\n{GOES_ON}",
+        0,
+        "own handler\nwent on\n",
+    ),
+    "ignored": (f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\nstarts()\n{GOES_ON}", 0, "went on\n"),
+    "a handler that ends the program": (
+        f"signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\nstarts()\n{READY}\n{WAIT}",
+        7,
+        "",
+    ),
+    "a loop of asyncio": (
+        f"""
+        async def main():
+            ended = asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+            {READY}
+            await asyncio.wait_for(ended.wait(), 60)
+            print("asyncio", flush=True)
+        starts()
+        asyncio.run(main())
+        """,
+        0,
+        "asyncio\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"), DECIDED_BY_THE_PROGRAM.values(), ids=DECIDED_BY_THE_PROGRAM
 )
-def test_the_programs_own_handler_decides(tmp_path: Path, order: str) -> None:
-    code = f"{order}\n{READY}\ntime.sleep(1)\nprint('went on', flush=True)"
-    status, said, reported = Trainer(tmp_path, code).end()
-    assert status == 0
-    assert said == "own handler\nwent on\n"
+def test_what_the_program_does_with_the_signal_stays_so(
+    tmp_path: Path, code: str, status: int, said: str
+) -> None:
+    found, printed, reported = Trainer(tmp_path, code).end()
+    assert (found, printed) == (status, said)
     assert reported.count("trainer has ended: ") == 1
-
-
-def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
-    code = f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\nstarts()\n{READY}\ntime.sleep(1)\nprint('end')"
-    assert Trainer(tmp_path, code).end()[:2] == (0, "end\n")
-
-
-def test_a_handler_that_ends_the_program_ends_it_as_usual(tmp_path: Path) -> None:
-    code = f"signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\nstarts()\n{READY}\n{WAIT}"
-    status, _, reported = Trainer(tmp_path, code).end()
-    assert status == 7
-    assert "trainer has ended: " in reported
-
-
-def test_a_loop_of_asyncio_takes_the_signal(tmp_path: Path) -> None:
-    code = f"""
-    async def main():
-        ended = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-        {READY}
-        await asyncio.wait_for(ended.wait(), 60)
-        print("asyncio", flush=True)
-    starts()
-    asyncio.run(main())
-    """
-    assert Trainer(tmp_path, code).end()[:2] == (0, "asyncio\n")
-
-
-def test_beside_a_loop_of_asyncio_that_leaves_it_alone(tmp_path: Path) -> None:
-    code = f"""
-    async def main():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print)
-        {READY}
-        await asyncio.sleep(60)
-    starts()
-    asyncio.run(main())
-    """
-    status, _, reported = Trainer(tmp_path, code).end()
-    assert status == -signal.SIGTERM
-    assert "trainer has ended: " in reported
 
 
 def test_the_traceback_of_faulthandler_comes_first(tmp_path: Path) -> None:
@@ -201,60 +230,26 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 time.sleep(0.5)
 print("parent goes on")
 """
-    assert printed(tmp_path, code) == f"{-signal.SIGTERM}\nparent goes on\n"
-
-
-def test_a_child_that_was_just_forked_ends(tmp_path: Path) -> None:
-    code = f"""
-starts()
-for _ in range(50):
-    child = os.fork()
-    if not child: time.sleep(20); os._exit(3)
-    os.kill(child, signal.SIGTERM)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
-{READY}
-{WAIT}
-"""
-    status, _, reported = Trainer(tmp_path, code).end()
-    assert status == -signal.SIGTERM
-    assert "trainer has ended: " in reported, "the parent handles it again"
-
-
-def test_a_fork_changes_nothing_where_c_code_has_taken_the_signal_back(tmp_path: Path) -> None:
-    code = f"""
-starts()
-ctypes.pythonapi.PyOS_setsig(signal.SIGTERM, None)
-child = os.fork()
-if not child: os._exit(0)
-os.waitpid(child, 0)
-{READY}
-{WAIT}
-"""
-    status, _, reported = Trainer(tmp_path, code).end()
-    assert status == -signal.SIGTERM
-    assert "trainer has ended: " not in reported
-
-
-def printed(folder: Path, code: str) -> str:
-    """What a script prints that ends by itself."""
-    script = folder / "trainer.py"
+    script = tmp_path / "trainer.py"
     script.write_text(PRELUDE + code)
-    environment = {**os.environ, "HEAPWATCH_TARGETS_DIR": str(folder / "targets")}
     done = subprocess.run(
         [sys.executable, str(script)],
-        cwd=folder,
-        env=environment,
+        cwd=tmp_path,
+        env={**os.environ, "HEAPWATCH_TARGETS_DIR": str(tmp_path / "targets")},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\nparent goes on\n"), done.stderr
 
 
 def test_only_the_main_thread_handles_signals() -> None:
     found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(Termination([]).install()))
-    thread.start()
-    thread.join(60)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a watch of another test may handle it
+    try:
+        thread = threading.Thread(target=lambda: found.append(Termination([]).install()))
+        thread.start()
+        thread.join(60)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert found == [False]

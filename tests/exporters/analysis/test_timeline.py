@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from heapwatch.analysis.growth import GrowthRates
+from heapwatch.analysis.timeline import GrowthRates
 
 
 def history(values, *, every=15.0, **options):
