@@ -255,7 +255,7 @@ READS = (
     Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame"),
-        ("measure.introspection.roots", "measure.introspection.frames", "explain.census"),
+        ("measure.introspection.roots", "measure.introspection.exclusive_reads", "explain.census"),
         "any",
         "Changed only with the lock held. Under a debugger local variables are not read: until Python "
         "3.12 all readers share one snapshot with it.",

@@ -46,7 +46,7 @@ OWN = {
     "measure.gpu": {"devices"},
     "measure.sizing.memory": {"len"},
     "measure.sizing.traversal": {"address", "nbytes"},
-    "measure.introspection.frames": {"offset"},
+    "measure.introspection.exclusive_reads": {"offset"},
     "measure.introspection.roots": {"name"},
 }
 

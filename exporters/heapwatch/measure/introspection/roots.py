@@ -16,8 +16,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
-from heapwatch.measure.introspection.exclusive_reads import Ask
-from heapwatch.measure.introspection.frames import innermost, thread_ids
+from heapwatch.measure.introspection.exclusive_reads import Ask, innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
 _OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace

@@ -20,7 +20,7 @@ from types import CodeType, FunctionType, MethodDescriptorType
 from typing import Any
 
 from heapwatch.measure.introspection.attributes import code_in, nested_code
-from heapwatch.measure.introspection.frames import innermost, thread_ids
+from heapwatch.measure.introspection.exclusive_reads import innermost, thread_ids
 from heapwatch.measure.introspection.layout import Layout, flags_of, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label, module_namespace, user_modules
 

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from heapwatch.measure.introspection.frames import held_by_ended
+from heapwatch.measure.introspection.exclusive_reads import held_by_ended
 from heapwatch.measure.introspection.layout import flags_of, layout_of
 from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.measure.process.own_time import own_time
