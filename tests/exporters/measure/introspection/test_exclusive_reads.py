@@ -1,4 +1,4 @@
-"""What another thread might be changing is not read; what ended functions hold, and which calls only sleep."""
+"""What another thread might be changing is not read; what ended functions hold; which calls only sleep."""
 
 from __future__ import annotations
 

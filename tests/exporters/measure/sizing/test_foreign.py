@@ -1,21 +1,31 @@
 """Memory that libraries keep to themselves; what they really hold, benchmarks.exactness tests."""
 
+import collections
+import datetime
 import gc
+import mmap
+import os
+import re
+import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import types
 import weakref
+import zlib
 
 import jax
 import numpy as np
+import PIL.Image
 import polars
 import pyarrow
 import pytest
+import torch
 
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.sizing.deep_size import deep_size
-from heapwatch.measure.sizing.foreign import exported
+from heapwatch.measure.sizing.foreign import Mappings, exported, exported_memory, holds_memory
 
 LENGTH = 100_000
 
@@ -226,3 +236,120 @@ def test_foreign_memory_is_not_kept_alive():
     gc.collect()
 
     assert gone() is None
+
+
+LIST = """\
+1000-2000 rw-p 00000000 00:00 0
+2000-5000 rw-p 00000000 00:00 0          [heap]
+5000-6000 ---p 00000000 00:00 0
+6000-8000 rw-p 00000000 fe:00 12         /home/user/table.arrow
+8000-9000 rw-s 00000000 00:19 3          /dev/shm/psm_1 (deleted)
+9000-a000 rw-s 00000000 00:01 7          /dev/zero (deleted)
+"""
+
+
+def test_neighbours_of_one_sort_are_one_run(tmp_path):
+    path = tmp_path / "maps"
+    path.write_text(LIST)
+    mappings = Mappings(path)
+
+    assert mappings.extent(0x1000) == mappings.extent(0x4FFF) == 0x4000
+    assert mappings.extent(0x5000) == 0x1000
+    assert mappings.extent(0x6500) == 0x2000
+    assert mappings.extent(0xFFF) is None
+    assert mappings.extent(0xA000) is None
+    assert [at for at in range(0x1000, 0xA000, 0x1000) if mappings.in_file(at)] == [0x6000, 0x7000]
+
+
+def test_where_the_kernel_shows_nothing_nothing_is_known(tmp_path):
+    mappings = Mappings(tmp_path / "none")
+
+    assert mappings.extent(0x1000) is None
+    assert not mappings.in_file(0x1000)
+
+
+def test_this_process(tmp_path):
+    array = np.zeros(10**6)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(mmap.PAGESIZE))
+    descriptor = os.open(path, os.O_RDONLY)
+    with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as mapped:
+        address, size = exported_memory(mapped)
+        mappings = Mappings()
+        assert size == mmap.PAGESIZE
+        assert mappings.in_file(address)
+        assert not mappings.in_file(array.ctypes.data)
+        assert mappings.extent(array.ctypes.data) >= array.nbytes
+    os.close(descriptor)
+
+
+class Plain:
+    pass
+
+
+class Slotted:
+    __slots__ = ("__weakref__", "a", "b")
+
+
+class Both(Slotted):
+    __slots__ = ("__dict__", "c")
+
+
+class Failure(ValueError):
+    pass
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        Plain(),
+        Slotted(),
+        Both(),
+        Failure(),
+        Point(1, 2),
+        object(),
+        datetime.datetime.now(),
+        re.compile("a"),
+        threading.Lock(),
+        memoryview(b""),
+        iter({}),
+        np.random.default_rng(),
+        np.dtype("f4"),
+        torch.Generator(),
+        torch.float32,
+        torch.device("cpu"),
+        Plain.__dict__,
+        print,
+        property(print),
+        range(3),
+        reversed([]),
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_what_python_shows_holds_nothing_more(obj):
+    assert not holds_memory(layout_of(type(obj)))
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        PIL.Image.new("L", (1, 1)).im,
+        sqlite3.connect(":memory:"),
+        zlib.compressobj(),
+        torch.zeros(1, requires_grad=True).exp().grad_fn,
+        np.core.multiarray._ARRAY_API,
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_a_type_that_nothing_is_known_of_may_hold_anything(obj):
+    assert holds_memory(layout_of(type(obj)))
+
+
+def test_a_class_of_the_program_on_top_of_such_a_type():
+    class Database(sqlite3.Connection):
+        pass
+
+    assert holds_memory(layout_of(Database))
