@@ -72,7 +72,7 @@ READS = (
         "torch.Tensor",
         ("numel", "element_size", "nbytes", "storage_offset", "is_contiguous", "dim", "layout", "device",
          "type"),
-        ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.objects.large",
+        ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.objects.tracked",
          "measure.sizing.replay_buffers"),
         "any",
         "Numbers and flags inside the tensor. While `resize_` runs they may be old or new.",
@@ -88,7 +88,7 @@ READS = (
     Read(
         "torch.Tensor",
         ("_storage_address",),
-        ("measure.sizing.tensor_storage", "measure.objects.large"),
+        ("measure.sizing.tensor_storage", "measure.objects.tracked"),
         "any",
         "The address itself, which is not followed. It shows which tensors share their memory.",
     ),

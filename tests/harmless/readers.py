@@ -24,7 +24,7 @@ from heapwatch.measure.introspection.layout import classes, layout_of
 from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
-from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.foreign import Mappings, reader_of

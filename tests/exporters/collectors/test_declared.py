@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.declared import EntityCollector, EventCollector, NamedSources, SizeCollector
+from heapwatch.collectors.declared import (
+    EntityCollector,
+    EventCollector,
+    NamedSources,
+    ObjectCollector,
+    SizeCollector,
+)
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.sources import NoValue, Source
 
@@ -176,3 +182,31 @@ def test_an_object_too_large_to_walk_has_no_series(sizes, failures, monkeypatch)
 
     assert read(sizes).by("trainer_object_size_bytes", "object") == {}
     assert failures.counts["sizes"] == 1
+
+
+class Agent:
+    pass
+
+
+class Environment:
+    pass
+
+
+def test_counts_of_the_last_census():
+    collector = ObjectCollector(interval=5.0)
+    collector.count(Agent, Environment)
+    assert Readings(collector.collect()).by("trainer_objects", "type") == {}
+    agents = [Agent() for _ in range(4)]
+    collector.sample()
+    agents.clear()
+
+    assert Readings(collector.collect()).by("trainer_objects", "type") == {"Agent": 4, "Environment": 0}
+
+
+def test_only_classes_are_counted():
+    collector = ObjectCollector(interval=5.0)
+    with pytest.raises(ValueError, match="objects takes classes, got 'Agent'"):
+        collector.count(Environment, "Agent")
+    collector.sample()
+
+    assert Readings(collector.collect()).by("trainer_objects", "type") == {}

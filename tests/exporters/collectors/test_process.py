@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from types import SimpleNamespace
 
 import psutil
@@ -12,11 +13,16 @@ from heapwatch.collectors import process
 from heapwatch.collectors.process import (
     AllocatorCollector,
     BaselineCollector,
+    InfoCollector,
     ProcessCollector,
+    Rank,
     UniqueMemoryCollector,
+    array_task,
+    current_rank,
 )
 from heapwatch.measure.process import memory, process_tree
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
+from heapwatch.runtime.labels import machine
 from tests.exporters.exposed import value, values
 
 WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"
@@ -282,3 +288,58 @@ def test_a_costly_read_is_made_seldom(monkeypatch, clock):
         assert value(collector.collect(), "trainer_allocator_used_bytes") == 1
         clock.now += 1
     assert len(reads) <= 11
+
+
+def test_the_start_is_that_of_the_process():
+    started = datetime.fromtimestamp(psutil.Process().create_time())
+    (info, _) = InfoCollector("ppo", "sb3", "7").collect()
+    assert info.samples[0].labels["started"] == f"{started:%m-%d %H:%M}"
+
+
+def test_names_and_machine_are_labels_of_constant_ones():
+    samples = [s for family in InfoCollector("ppo", "sb3", "7").collect() for s in family.samples]
+    assert [(sample.name, sample.value) for sample in samples] == [
+        ("trainer_info", 1),
+        ("trainer_machine_info", 1),
+    ]
+    labels = samples[0].labels
+    assert labels.pop("started")
+    assert labels == {
+        "trainer": "ppo",
+        "framework": "sb3",
+        "run": "7",
+        "rank": "",
+        "world_size": "",
+    }
+    assert samples[1].labels == {"machine": machine()}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "64"}, Rank(3, 64)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, Rank(0, 2)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}, Rank(1, 4)),
+        ({"PMI_RANK": "7", "PMI_SIZE": "8"}, Rank(7, 8)),
+        # torchrun inside a Slurm job of one task a node
+        ({"RANK": "9", "WORLD_SIZE": "16", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, Rank(9, 16)),
+        # a job of one process has no ranks worth a label
+        ({"RANK": "0", "WORLD_SIZE": "1"}, None),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, None),
+        # a program's own variable of that name
+        ({"RANK": "captain"}, None),
+        ({"RANK": "3"}, None),
+        ({"RANK": "64", "WORLD_SIZE": "64"}, None),
+        ({"RANK": "-1", "WORLD_SIZE": "64"}, None),
+        ({"RANK": "٣", "WORLD_SIZE": "64"}, None),
+        ({}, None),
+    ],
+)
+def test_the_rank_is_what_the_launcher_says(environment: dict[str, str], expected: Rank | None) -> None:
+    assert current_rank(environment) == expected
+
+
+def test_a_task_of_a_slurm_array_is_a_run_of_its_own() -> None:
+    assert array_task({"SLURM_ARRAY_JOB_ID": "812", "SLURM_ARRAY_TASK_ID": "17"}) == "812_17"
+    assert array_task({"SLURM_ARRAY_TASK_ID": "17"}) == ""
+    assert array_task({}) == ""

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, compress, filterfalse
 from typing import Any, NamedTuple
 
-from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.layout import HAS_GC, flags_of, layout_of
 from heapwatch.measure.objects.tracked import tracked_count, tracked_slices, tracked_types
 from heapwatch.measure.sizing.sampling import CONTAINERS, ContainerChanged, pick, positions
 
@@ -71,28 +71,22 @@ class InstanceCounter:
         for cls in classes:
             self.count(cls)
 
-    def count(self, cls: type) -> None:
-        """Count `cls` from now on.
+    def count(self, cls: type) -> str:
+        """Count `cls` from now on; returns the name under which it is counted.
 
-        It is counted under its name, with its module in front if another watched class has the same name.
+        That is its own, with its module in front if another watched class has the same.
         """
         name = cls.__name__
         if name in self._watched and self._watched[name]() not in (cls, None):
             name = f"{layout_of(cls).module}.{name}"
         self._watched[name] = weakref.ref(cls)
-
-    def name_of(self, cls: type) -> str:
-        """The name under which a class is counted. Raises KeyError if it is not counted."""
-        for name, counted in self._watched.items():
-            if counted() is cls:
-                return name
-        raise KeyError(cls)
+        return name
 
     def take(self) -> dict[str, float]:
         """Live instances by name, without classes that were deleted or that cannot be estimated yet."""
         families = {name: set(_family(cls)) for name, cls in self._classes()}
         wanted = set(chain.from_iterable(families.values()))
-        untracked = set(filter(is_untracked, wanted))
+        untracked = {cls for cls in wanted if not flags_of(cls) & HAS_GC}
         # All in C: a Python loop over a million objects would take ten times as long.
         counts: Mapping[type, float] = Counter(filter(wanted.__contains__, tracked_types()))
         if untracked:
@@ -118,11 +112,6 @@ def _family(cls: type) -> Iterator[type]:
     subclasses: list[type] = type.__subclasses__(cls)
     for subclass in subclasses:
         yield from _family(subclass)
-
-
-def is_untracked(cls: type) -> bool:
-    """Whether instances of `cls` itself are invisible to the garbage collector."""
-    return not cls.__flags__ & 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
 
 
 class Untracked:

@@ -185,7 +185,7 @@ import sys
 from collections import deque
 import numpy as np
 from heapwatch.measure.objects.instances import InstanceCounter
-from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.objects.tracked import may_have_audit_hooks
 
 counter = InstanceCounter([np.ndarray])
