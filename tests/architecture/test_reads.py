@@ -44,7 +44,7 @@ OWN = {
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},
     "measure.gpu": {"devices"},
-    "measure.sizing.foreign": {"len"},
+    "measure.sizing.foreign": {"len", "name"},
     "measure.sizing.traversal": {"address", "nbytes"},
     "measure.introspection.exclusive_reads": {"offset"},
     "measure.introspection.roots": {"name"},

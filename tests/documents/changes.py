@@ -394,8 +394,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/process.py",
-        "{role: used.virtual for role, used in live.items()}",
-        "{role: used.resident for role, used in live.items()}",
+        "lambda used: used.virtual",
+        "lambda used: used.resident",
         ("erl_trading: RSS and VMS",),
     ),
     Change(
