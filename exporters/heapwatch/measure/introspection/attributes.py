@@ -197,9 +197,10 @@ def _is_descriptor(value: Any) -> bool:
 def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
     """The code of functions and methods, of the functions inside them and of those that they wrap."""
     for value in values:
-        if type(value) in (staticmethod, classmethod):
+        kind = type(value)
+        if kind is staticmethod or kind is classmethod:
             value = value.__func__
-        elif type(value) is property:
+        elif kind is property:
             value = value.fget
         if type(value) is FunctionType:
             held = gc.get_referents(*value.__closure__ or ())  # another thread may be emptying a cell

@@ -220,7 +220,8 @@ def held_by_ended(frame: FrameType) -> list[Any]:
     return [
         part
         for part in gc.get_referents(frame)
-        if type(part) not in (FrameType, CodeType)
+        if type(part) is not FrameType
+        and type(part) is not CodeType
         and not any(part is namespace for namespace in names)
         and not (type(part) is FunctionType and part.__code__ is frame.f_code)
     ]

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from heapwatch.measure.introspection.containers import array_bytes
-from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.layout import identity, layout_of
 from heapwatch.measure.introspection.source_names import type_name
 from heapwatch.measure.sizing.tensor_storage import array_data
 
@@ -239,15 +239,16 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     request.
     """
     found: dict[int, Large] = {}
-    of_classes: dict[type, Own | None] = {}
+    of_classes: dict[int, Own | None] = {}
     slices, _ = tracked_slices([0], sys.maxsize)
     tracked, in_tuples = slices.pop(0)
     try:
         for obj in chain(tracked, _others(tracked, in_tuples or [])):
             cls = type(obj)
-            if cls not in of_classes:
-                of_classes[cls] = _reader(cls)
-            own = of_classes[cls]
+            kind = identity(cls)
+            if kind not in of_classes:
+                of_classes[kind] = _reader(cls)
+            own = of_classes[kind]
             if own is None:
                 continue
             key, size = own(obj)
@@ -269,14 +270,14 @@ def _others(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
             if gc.is_tracked(part) and type(part) is not tuple:
                 continue
             yield part
-            if type(part) in _NOT_LISTED and id(part) not in seen:
+            if any(type(part) is kind for kind in _NOT_LISTED) and id(part) not in seen:
                 seen.add(id(part))
                 parts += gc.get_referents(part)
 
 
 def _reader(cls: type) -> Own | None:
     """The function that reads the memory of an instance; None for classes whose instances own none."""
-    if cls in _CONTAINERS:
+    if any(cls is kind for kind in _CONTAINERS):
         return lambda obj: (id(obj), obj.__sizeof__())
     kind = layout_of(cls).kind
     return {"array": _array, "tensor": _tensor, "text": _raw, "raw": _raw}.get(kind)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from heapwatch.measure.objects.instances import InstanceCounter
+from heapwatch.measure.objects.tracked import large_objects
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -121,6 +122,24 @@ def test_classes_of_one_name_are_distinguished():
     census.count(Agent)
 
     assert census.take() == {"Agent": 0, "elsewhere.Agent": len(alive)}
+
+
+class Unhashable(type):
+    def __eq__(cls, other):
+        raise AssertionError("code of the program runs")
+
+    __hash__ = None
+
+
+def test_a_class_that_cannot_be_compared_or_hashed_is_counted_and_hinders_no_count():
+    refusing = Unhashable("Refusing", (), {})
+    alive = [refusing(), [refusing()], (refusing(),)]
+    census = InstanceCounter([Agent, refusing, np.ndarray])
+    while "ndarray" not in (found := census.take()):
+        pass
+
+    assert (found["Agent"], found["Refusing"]) == (0, len(alive))
+    assert large_objects(1)
 
 
 def test_the_watched_class_is_untouched():
