@@ -258,21 +258,9 @@ def _arrow_array(array: Any, mappings: Mappings) -> Iterator[Part]:
         yield UNREAD
 
 
-def _arrow_chunks(chunked: Any, _: Mappings) -> Iterator[Part]:
-    yield from chunked.chunks
-
-
-def _arrow_table(table: Any, _: Mappings) -> Iterator[Part]:
-    yield from table.itercolumns()
-
-
 def _arrow_scalar(scalar: Any, mappings: Mappings) -> Iterator[Part]:
     if (buffer := scalar.as_buffer()) is not None:
         yield from _arrow_buffer(buffer, mappings)
-
-
-def _polars_frame(frame: Any, _: Mappings) -> Iterator[Part]:
-    yield from frame.get_columns()
 
 
 def _polars_series(series: Any, mappings: Mappings) -> Iterator[Part]:
@@ -330,13 +318,13 @@ _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("jaxlib.xla_extension", "ArrayImpl", _jax),
     ("pyarrow.lib", "Buffer", _arrow_buffer),
     ("pyarrow.lib", "Array", _arrow_array),
-    ("pyarrow.lib", "ChunkedArray", _arrow_chunks),
-    ("pyarrow.lib", "_Tabular", _arrow_table),
+    ("pyarrow.lib", "ChunkedArray", lambda chunked, _: iter(chunked.chunks)),
+    ("pyarrow.lib", "_Tabular", lambda table, _: iter(table.itercolumns())),
     ("pyarrow.lib", "BinaryScalar", _arrow_scalar),
     ("polars._plr", "PySeries", _polars_series),
-    ("polars._plr", "PyDataFrame", _polars_frame),
+    ("polars._plr", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
     ("polars.polars", "PySeries", _polars_series),
-    ("polars.polars", "PyDataFrame", _polars_frame),
+    ("polars.polars", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
     ("cupy", "ndarray", _cupy),
     ("pandas._libs.index", "IndexEngine", _pandas_index_engine),
     ("numpy.random", "BitGenerator", _numpy_bits),

@@ -147,10 +147,6 @@ class Walk:
         self._count_all(stack, tally, samples)
         return tally
 
-    def one_by_one(self, items: list[Any]) -> list[Tally]:
-        """Size of all that each of these reaches, without what those before it reach."""
-        return [self.everything([item], FEWEST_SAMPLES)[0] for item in items]
-
     def _count_all(self, stack: list[Any], tally: Tally, samples: int, home: int = 0) -> int:
         """Add all that `stack` reaches, and return how many references to the object `home` were found."""
         counted, back = self._counted, 0
