@@ -21,9 +21,9 @@ RESERVED = 600_000_000
 
 
 class Gpu:
-    def __init__(self, index, uuid=None, fails=None):
+    def __init__(self, index, uuid=None, fails=None, processes=None):
         self.index, self.uuid, self.fails = index, uuid or f"GPU-{index:08x}", dict(fails or {})
-        self.processes = {}
+        self.processes = dict(processes or {})
 
 
 class Nvml:
@@ -151,22 +151,18 @@ def test_the_process_tree_is_listed_once_for_all_gpus(failures, clock, monkeypat
 
 
 def test_all_fields_of_several_gpus(read, failures):
-    first, second = Gpu(0), Gpu(1)
-    first.processes = {os.getpid(): int(3 * GB), 999_999: int(5 * GB)}
-    found = read(Nvml(first, second))()
-
-    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": GB, "1": 2 * GB}
-    assert found.by("trainer_gpu_memory_total_bytes", "device") == {"0": 80 * GB, "1": 80 * GB}
-    assert found.by("trainer_gpu_utilization_ratio", "device") == {"0": 0.5, "1": 0.5}
-    assert found.by("trainer_gpu_temperature_celsius", "device") == {"0": 40, "1": 40}
-    assert found.by("trainer_gpu_power_watts", "device") == {"0": 120.5, "1": 120.5}
-    assert found.labels("trainer_gpu_info") == {
-        "device": "0",
-        "uuid": "GPU-00000000",
-        "name": "H200",
-        "driver": "570.1",
-    }
+    found = read(Nvml(Gpu(0, processes={os.getpid(): int(3 * GB), 999_999: int(5 * GB)}), Gpu(1)))()
+    for metric, first, second in [
+        ("memory_used_bytes", GB, 2 * GB),
+        ("memory_total_bytes", 80 * GB, 80 * GB),
+        ("utilization_ratio", 0.5, 0.5),
+        ("temperature_celsius", 40, 40),
+        ("power_watts", 120.5, 120.5),
+    ]:
+        assert found.by(f"trainer_gpu_{metric}", "device") == {"0": first, "1": second}
     assert found.by("trainer_gpu_process_memory_bytes", "device") == {"0": 3 * GB}
+    labels = found.labels("trainer_gpu_info")
+    assert labels == {"device": "0", "uuid": "GPU-00000000", "name": "H200", "driver": "570.1"}
     assert not failures.counts
 
 
@@ -252,16 +248,21 @@ def test_without_the_python_package(failures, monkeypatch, caplog):
     assert not failures.counts
 
 
-def test_visible_devices_are_numbered_as_cuda_does(read):
-    gpus = [Gpu(index) for index in range(4)]
+@pytest.mark.parametrize(
+    ("visible", "used"),
+    [("2,0", {"0": 3 * GB, "1": GB}), ("GPU-00000001", {"0": 2 * GB}), ("", {}), ("GPU-ffff", {})],
+)
+def test_visible_devices_are_numbered_as_cuda_does_and_one_that_is_not_there_counts(
+    read, failures, visible, used
+):
+    found = read(Nvml(*map(Gpu, range(4))), visible)()
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == used
+    assert set(found.by("trainer_gpu_info", "device")) == set(used)
+    assert failures.counts["gpu"] == (visible == "GPU-ffff")
 
-    assert read(Nvml(*gpus), "2,0")().by("trainer_gpu_memory_used_bytes", "device") == {"0": 3 * GB, "1": GB}
-    assert read(Nvml(*gpus), "GPU-00000001")().by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB}
-    assert read(Nvml(*gpus), "")().by("trainer_gpu_memory_used_bytes", "device") == {}
 
-
-def test_a_mig_instance_is_found_by_its_uuid(read, failures, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
+@pytest.mark.usefixtures("no_torch")
+def test_a_mig_instance_is_found_by_its_uuid(read, failures):
     missing = dict.fromkeys(("utilization", "processes"), pynvml.NVML_ERROR_NOT_SUPPORTED)
     instance = Gpu(6, uuid="MIG-1234", fails=missing)
     found = read(Nvml(Gpu(0), mig=[instance]), "MIG-1234")()
@@ -271,11 +272,6 @@ def test_a_mig_instance_is_found_by_its_uuid(read, failures, monkeypatch):
     assert found.value("trainer_gpu_utilization_ratio") is None
     assert found.parts() == {"free": 73 * GB - RESERVED, "driver": RESERVED, "unattributed": 7 * GB}
     assert not failures.counts
-
-
-def test_a_device_that_is_not_there_counts(read, failures):
-    assert read(Nvml(Gpu(0)), "GPU-ffff")().by("trainer_gpu_info", "device") == {}
-    assert failures.counts["gpu"] == 1
 
 
 @pytest.mark.parametrize(
@@ -327,36 +323,36 @@ class Cuda:
         return types.SimpleNamespace(uuid=f"{1 - index:08x}")
 
 
-def with_torch(monkeypatch, cuda):
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+@pytest.fixture
+def cuda(monkeypatch):
+    """The CUDA of a program that uses it."""
+    made = Cuda(initialised=True)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=made))
+    return made
 
 
-def test_the_allocator_of_an_initialised_cuda(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    found = read(Nvml(Gpu(0), Gpu(1)))()
+@pytest.fixture
+def no_torch(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
 
+
+def test_the_allocator_of_an_initialised_cuda(read, cuda):
+    collect = read(Nvml(Gpu(0), Gpu(1)))
+    found = collect()
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {"0": 1000, "1": 2000}
     assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
     assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB, "1": GB}
-
-
-def test_what_torch_reserved_and_cannot_use(read, monkeypatch):
-    cuda = Cuda(initialised=True)
-    with_torch(monkeypatch, cuda)
-    found = read(Nvml(Gpu(0), Gpu(1)))()
     assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {"0": 0, "1": 500}
     assert found.by("trainer_gpu_allocation_retries_total", "device") == {"0": 3, "1": 3}
 
     cuda.backend = "cudaMallocAsync"  # it leaves the figures at zero
-    found = read(Nvml(Gpu(0), Gpu(1)))()
+    found = collect()
     assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {}
     assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
 
 
-def test_an_allocator_that_fails_costs_its_series_alone(read, failures, monkeypatch):
-    cuda = Cuda(initialised=True)
+def test_an_allocator_that_fails_costs_its_series_alone(read, failures, cuda):
     cuda.memory_stats = lambda index: exec('raise RuntimeError("CUDA error: device-side assert triggered")')
-    with_torch(monkeypatch, cuda)
     found = read(Nvml(Gpu(0), Gpu(1)))()
 
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
@@ -364,11 +360,9 @@ def test_an_allocator_that_fails_costs_its_series_alone(read, failures, monkeypa
     assert failures.counts["gpu"] == 1
 
 
-def test_the_parts_of_each_device_add_up(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    gpus = Gpu(0), Gpu(1)
-    for gpu in gpus:
-        gpu.processes = {os.getpid(): 500_000, 999_999: 200_000}
+@pytest.mark.usefixtures("cuda")
+def test_the_parts_of_each_device_add_up(read):
+    gpus = [Gpu(index, processes={os.getpid(): 500_000, 999_999: 200_000}) for index in range(2)]
     collect = read(Nvml(*gpus))
     for device, used in (("0", 2 * GB), ("1", GB)):  # torch numbers them the other way round
         parts = collect().parts(device)
@@ -389,13 +383,10 @@ def test_the_parts_of_each_device_add_up(read, monkeypatch):
     }
 
 
+@pytest.mark.usefixtures("cuda")
 def test_the_pools_of_cupy_are_parts_of_their_own(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
     cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
-    gpus = Gpu(0), Gpu(1)
-    for gpu in gpus:
-        gpu.processes = {os.getpid(): 500_000}
-    found = read(Nvml(*gpus))()
+    found = read(Nvml(*(Gpu(index, processes={os.getpid(): 500_000}) for index in range(2))))()
     parts = found.parts()
     assert (parts["cupy_in_use"], parts["cupy_cached"]) == (30_000, 20_000)
     assert (parts["context"], parts["other_pools"]) == (446_000, 0)
@@ -403,8 +394,8 @@ def test_the_pools_of_cupy_are_parts_of_their_own(read, monkeypatch):
     assert "cupy_in_use" not in found.parts("1")
 
 
+@pytest.mark.usefixtures("cuda")
 def test_a_cupy_that_fails_costs_its_parts_alone(read, failures, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
     cupy = cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
     cupy.cuda.get_allocator = cupy.cuda.Device  # raises what the driver raises
     parts = read(Nvml(Gpu(0), Gpu(1)))().parts()
@@ -412,54 +403,38 @@ def test_a_cupy_that_fails_costs_its_parts_alone(read, failures, monkeypatch):
     assert failures.counts["gpu"] == 1
 
 
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("what", ["processes", "memory"])
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])
-def test_where_processes_are_not_known_the_parts_still_add_up(read, failures, monkeypatch, error):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    found = read(Nvml(*(Gpu(index, fails={"processes": error}) for index in range(2))))()
-
-    assert found.parts("1") == {
+def test_where_processes_are_not_known_the_parts_still_add_up_and_without_memory_there_are_none(
+    read, failures, what, error
+):
+    found = read(Nvml(*(Gpu(index, fails={what: error}) for index in range(2))))()
+    known = {
         "free": 79 * GB - RESERVED,
         "driver": RESERVED,
         "torch_in_use": 2000,
         "torch_cached": 6000,
         "unattributed": GB - 8000,
     }
+    assert found.parts("1") == (known if what == "processes" else {})
     assert not failures.counts
 
 
-def test_memory_that_may_not_be_read_has_no_parts(read, failures, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    denied = {"memory": pynvml.NVML_ERROR_NO_PERMISSION}
-    found = read(Nvml(Gpu(0, fails=denied), Gpu(1, fails=denied)))()
-    assert not found.by("trainer_gpu_memory_part_bytes", "part")
-    assert not failures.counts
-
-
-def test_a_listed_process_without_a_figure_is_no_zero(read, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    gpu = Gpu(0)
-    gpu.processes = {os.getpid(): None, 999_999: 1000}
-    found = read(Nvml(gpu))()
-
+@pytest.mark.usefixtures("no_torch")
+def test_a_listed_process_without_a_figure_is_no_zero(read):
+    found = read(Nvml(Gpu(0, processes={os.getpid(): None, 999_999: 1000})))()
     assert found.value("trainer_gpu_process_memory_bytes") is None
     assert set(found.parts()) == {"free", "driver", "unattributed"}
 
 
-def test_a_gpu_by_uuid_has_its_parts(read, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    gpu = Gpu(1)
-    gpu.processes = {os.getpid(): 3000}
-    parts = read(Nvml(Gpu(0), gpu), "GPU-00000001")().parts()
+@pytest.mark.usefixtures("no_torch")
+def test_a_gpu_by_uuid_has_its_parts_and_one_that_comes_back_keeps_its_context(read):
+    gpu = Gpu(1, processes={os.getpid(): 3000})
+    collect = read(Nvml(Gpu(0), gpu), "GPU-00000001")
+    parts = collect().parts()
     assert parts["context"] == 3000
     assert sum(parts.values()) == 80 * GB
-
-
-def test_a_gpu_that_comes_back_keeps_its_context(read, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    gpu = Gpu(0)
-    gpu.processes = {os.getpid(): 3000}
-    collect = read(Nvml(gpu))
-    collect()
     gpu.fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
     assert not collect().parts()
     gpu.fails.clear()
@@ -470,10 +445,8 @@ def test_a_gpu_that_comes_back_keeps_its_context(read, monkeypatch):
 
 @pytest.mark.parametrize("torch", ["not initialised", "not imported"])
 def test_cuda_is_never_initialised(read, monkeypatch, torch):
-    if torch == "not imported":
-        monkeypatch.delitem(sys.modules, "torch", raising=False)
-    else:
-        with_torch(monkeypatch, Cuda(initialised=False))
+    module = types.SimpleNamespace(cuda=Cuda(initialised=False)) if torch == "not initialised" else None
+    monkeypatch.setitem(sys.modules, "torch", module)
     found = read(Nvml(Gpu(0)))()
 
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
@@ -501,9 +474,6 @@ def test_each_new_shape_is_a_program_more():
 
 @pytest.mark.parametrize("backends", [None, {}])
 def test_without_a_backend_there_is_no_series(monkeypatch, backends):
-    if backends is None:
-        monkeypatch.delitem(sys.modules, "jax._src.xla_bridge")
-    else:
-        monkeypatch.setattr(sys.modules["jax._src.xla_bridge"], "_backends", backends)
-
+    bridge = None if backends is None else types.SimpleNamespace(_backends=backends)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
     assert programs() is None
