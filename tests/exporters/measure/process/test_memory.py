@@ -1,8 +1,6 @@
 import json
 import mmap
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import psutil
@@ -10,6 +8,7 @@ import pytest
 
 from heapwatch.measure.process import memory
 from heapwatch.measure.process.memory import Malloc, ResidentMemory, malloc_bytes, memory_limit
+from tests.exporters.measure.program import printed
 
 RAM = 10**12
 V2 = "30 25 0:26 {root} {mount} rw,nosuid - cgroup2 cgroup2 rw\n"
@@ -130,8 +129,7 @@ print(json.dumps(said))
 
 @pytest.mark.skipif(malloc_bytes() == (None, None), reason="this C library has no mallinfo2")
 def test_freed_memory_that_was_returned_is_not_kept():
-    done = subprocess.run([sys.executable, "-c", RETURNS], capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout)
+    said = json.loads(printed(RETURNS))
     freed, returned, grown, used_again = (kept for _, kept, _ in said)
     assert freed > 180e6
     assert returned < 40e6
