@@ -1,5 +1,6 @@
 """NVML by a double that raises the real library's exceptions, and answers as it was seen to on an H200."""
 
+import functools
 import itertools
 import os
 import sys
@@ -26,6 +27,16 @@ class Gpu:
         self.processes = dict(processes or {})
 
 
+# Of every GPU: the field that may fail, and the answer.
+ANSWERS = {
+    "nvmlDeviceGetName": ("name", "H200"),
+    "nvmlDeviceGetUtilizationRates": ("utilization", types.SimpleNamespace(gpu=50, memory=10)),
+    "nvmlDeviceGetTemperature": ("temperature", 40),
+    "nvmlDeviceGetPowerUsage": ("power", 120_500),
+    "nvmlDeviceGetGraphicsRunningProcesses": ("graphics", []),
+}
+
+
 class Nvml:
     """The functions of pynvml that are used, over GPUs of our own making; all else is pynvml's."""
 
@@ -35,7 +46,14 @@ class Nvml:
         self.initialised = 0
 
     def __getattr__(self, name):
+        if name in ANSWERS:
+            return functools.partial(self._answer, *ANSWERS[name])
         return getattr(pynvml, name)
+
+    def _answer(self, field, answer, gpu, sensor=None):
+        self._check(gpu, field)
+        assert sensor == (pynvml.NVML_TEMPERATURE_GPU if field == "temperature" else None)
+        return answer
 
     def nvmlInit(self):
         if self.init_error:
@@ -75,9 +93,6 @@ class Nvml:
         self._check(gpu, "uuid")
         return gpu.uuid.encode()
 
-    def nvmlDeviceGetName(self, gpu):
-        return "H200"
-
     def nvmlSystemGetDriverVersion(self):
         self._check()
         return "570.1"
@@ -93,26 +108,9 @@ class Nvml:
             told.used, told.reserved = used, RESERVED
         return told
 
-    def nvmlDeviceGetUtilizationRates(self, gpu):
-        self._check(gpu, "utilization")
-        return types.SimpleNamespace(gpu=50, memory=10)
-
-    def nvmlDeviceGetTemperature(self, gpu, sensor):
-        self._check(gpu, "temperature")
-        assert sensor == pynvml.NVML_TEMPERATURE_GPU
-        return 40
-
-    def nvmlDeviceGetPowerUsage(self, gpu):
-        self._check(gpu, "power")
-        return 120_500
-
     def nvmlDeviceGetComputeRunningProcesses(self, gpu):
         self._check(gpu, "processes")
         return [types.SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes.items()]
-
-    def nvmlDeviceGetGraphicsRunningProcesses(self, gpu):
-        self._check(gpu, "graphics")
-        return []
 
 
 FIELDS = {
@@ -225,26 +223,22 @@ def test_a_driver_that_restarts_is_found_again(read, failures):
     assert collect().value("trainer_gpu_power_watts") == 120.5
 
 
-@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED])
-def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, caplog, error):
+@pytest.mark.parametrize(
+    "error", [pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED, None]
+)
+def test_a_machine_without_nvml_or_its_package_is_said_once_and_no_failure(
+    failures, monkeypatch, caplog, error
+):
     library = Nvml()
     library.init_error = error
-    collect = read(library)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    collector = GpuCollector(failures, ProcessTree(), NvmlSession(library if error else None, {}))
     with caplog.at_level("DEBUG", logger="heapwatch"):
         for _ in range(3):
-            assert collect().by("trainer_gpu_memory_used_bytes", "device") == {}
+            assert Readings(collector.collect()).by("trainer_gpu_memory_used_bytes", "device") == {}
 
-    assert len([record for record in caplog.records if "no series of whole GPUs" in record.message]) == 1
-    assert not failures.counts
-
-
-def test_without_the_python_package(failures, monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with caplog.at_level("DEBUG", logger="heapwatch"):
-        families = list(GpuCollector(failures, ProcessTree()).collect())
-
-    assert all(not family.samples for family in families if "used" in family.name)
-    assert "nvidia-ml-py is not installed" in caplog.text
+    (said,) = [one.message for one in caplog.records if "no series of whole GPUs" in one.message]
+    assert error or "nvidia-ml-py is not installed" in said
     assert not failures.counts
 
 

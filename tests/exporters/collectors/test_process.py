@@ -66,7 +66,11 @@ def unique(collector):
     return values(collector.collect(), "trainer_process_unique_memory_bytes", "role")
 
 
-def test_the_trainer_alone():
+def test_without_workers_or_after_its_end_a_process_has_no_series_of_them(worker):
+    ended = ProcessCollector(ProcessTree(worker.pid))
+    stop(worker)
+    with pytest.raises(psutil.NoSuchProcess):
+        list(ended.collect())
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
     own = psutil.Process().memory_info()
@@ -76,11 +80,18 @@ def test_the_trainer_alone():
     assert value(families, "trainer_memory_limit_bytes") <= psutil.virtual_memory().total
 
 
-def test_workers_are_summed(worker):
-    families = list(ProcessCollector(ProcessTree()).collect())
+def test_workers_are_summed_and_no_descriptor_is_kept(worker):
+    tree = ProcessTree()
+    collector, of_pages = ProcessCollector(tree), UniqueMemoryCollector(tree)
+    families = list(collector.collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 1}
     assert by_role(families, "_resident_memory_bytes")["worker"] > 50_000_000
-    assert unique(UniqueMemoryCollector(ProcessTree()))["worker"] > 50_000_000
+    assert unique(of_pages)["worker"] > 50_000_000
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        list(collector.collect())
+        list(of_pages.collect())
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time():
@@ -119,22 +130,21 @@ def test_a_zombie_is_no_worker():
         os.waitpid(child, 0)
 
 
-def test_a_process_that_ended_has_no_series(worker):
-    collector = ProcessCollector(ProcessTree(worker.pid))
-    stop(worker)
-    with pytest.raises(psutil.NoSuchProcess):
-        list(collector.collect())
-
-
-def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock):
-    reads = []
+@pytest.fixture
+def reads(monkeypatch, clock):
+    """The times of the reads of unique memory, each of which takes so many seconds."""
+    made = SimpleNamespace(at=[], seconds=1.0)
 
     def read(self):
-        reads.append(clock.now)
-        clock.now += 1.0
+        made.at.append(clock.now)
+        clock.now += made.seconds
         return SimpleNamespace(rss=100, uss=60)
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", read)
+    return made
+
+
+def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock, reads):
     resident = iter(range(100, 200))
     monkeypatch.setattr(psutil.Process, "memory_info", lambda self: SimpleNamespace(rss=next(resident)))
     collector = UniqueMemoryCollector(ProcessTree(), clock)
@@ -143,7 +153,7 @@ def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, cloc
     while clock.now < began + 1000:
         sizes.append(unique(collector)["trainer"])
         clock.now += 15
-    assert len(reads) == 5
+    assert len(reads.at) == 5
     assert sizes == list(range(60, 60 + len(sizes)))
 
 
@@ -182,21 +192,14 @@ def test_forked_workers_do_not_count_the_pages_that_they_share():
         os.close(own)
 
 
-def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, worker):
+def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, reads, worker):
     """Its resident memory may be another's; it is counted as soon as the last count has paid for itself."""
-
-    def read(self):
-        clock.now += 0.1
-        return SimpleNamespace(rss=100, uss=60)
-
-    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
-    tree = ProcessTree(share=1.0)
-    collector = UniqueMemoryCollector(tree, clock)
-    monkeypatch.setattr(process_tree, "descendants", lambda pid: [])
+    reads.seconds = 0.1
+    workers = []
+    monkeypatch.setattr(ProcessTree, "workers", lambda self: workers)
+    collector = UniqueMemoryCollector(ProcessTree(), clock)
     assert unique(collector).keys() == {"trainer"}
-    monkeypatch.undo()
-    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
-    time.sleep(0.01)
+    workers.append(psutil.Process(worker.pid))
     clock.now += 15
     assert unique(collector).keys() == {"trainer"}
     clock.now += 15
@@ -214,16 +217,6 @@ def test_memory_that_may_not_be_read_is_absent_and_said_once(monkeypatch, caplog
     logged = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
     assert len(logged) == 1
     assert str(os.getpid()) in logged[0]
-
-
-def test_no_descriptor_is_kept(worker):
-    collector, unique = ProcessCollector(ProcessTree()), UniqueMemoryCollector(ProcessTree())
-    list(collector.collect())
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(20):
-        list(collector.collect())
-        list(unique.collect())
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_the_baseline_is_the_memory_of_the_first_safe_point_and_stays():
@@ -280,8 +273,7 @@ def test_a_costly_read_is_made_seldom(monkeypatch, clock):
 
     monkeypatch.setattr(process, "malloc_bytes", read)
     collector = AllocatorCollector(clock)
-    began = clock.now
-    while clock.now < began + 100:
+    for _ in range(100):
         assert value(collector.collect(), "trainer_allocator_used_bytes") == 1
         clock.now += 1
     assert len(reads) <= 11

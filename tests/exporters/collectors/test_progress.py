@@ -99,26 +99,23 @@ def test_the_last_run_counts_and_the_time_adds_up(phases, memory):
     assert 0 < value(families, "trainer_phase_duration_seconds_sum", phase="train") < 10
 
 
-def test_phases_nest_in_others_and_in_themselves(phases, memory):
+def test_phases_nest_in_others_in_themselves_and_as_decorators(phases, memory):
     outer = phases.phase("outer")
     with outer:
         memory.resident += 1
         with outer, phases.phase("inner"):
             memory.resident += 10
         memory.resident += 100
-    assert runs(phases) == {"outer": 2, "inner": 1}
-    assert value(phases.collect(), "trainer_phase_memory_delta_bytes", phase="outer") == 111
 
-
-def test_a_decorated_function_may_recurse_and_keeps_its_name(phases):
     @phases.phase("descend")
     def descend(depth):
         """Go down."""
         return descend(depth - 1) + 1 if depth else 0
 
     assert descend(4) == 4
-    assert runs(phases) == {"descend": 5}
     assert (descend.__name__, descend.__doc__) == ("descend", "Go down.")
+    assert runs(phases) == {"outer": 2, "inner": 1, "descend": 5}
+    assert value(phases.collect(), "trainer_phase_memory_delta_bytes", phase="outer") == 111
 
 
 def test_an_exception_passes_through_and_the_run_counts(phases):
