@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import gc
+import math
 import sys
 import types
 from bisect import bisect_right
@@ -201,14 +202,12 @@ def _device_interface(mro: tuple[type, ...]) -> Callable[[Any], Any] | None:
 
 def _device_array(interface: Any) -> Iterator[MemoryBlock]:
     """An array by the CUDA Array Interface, version 3."""
+    shape, strides = interface["shape"], interface.get("strides")
     size = int(interface["typestr"][2:])
-    strides = interface.get("strides")
-    for extent in interface["shape"] if strides is None else ():
-        size *= extent
-    if strides is not None:
-        size += sum(
-            (extent - 1) * abs(step) for extent, step in zip(interface["shape"], strides, strict=True)
-        )
+    if strides is None or 0 in shape:
+        size *= math.prod(shape)
+    else:
+        size += sum((extent - 1) * abs(step) for extent, step in zip(shape, strides, strict=True))
     yield MemoryBlock(int(interface["data"][0]), size, "gpu")
 
 

@@ -82,6 +82,7 @@ def test_an_unknown_library_s_array_is_measured_by_the_cuda_array_interface(monk
     assert size.unread == 1
     assert size.error_bytes > 0
     assert deep_size(cls((10, 100), (800, 8))).gpu_bytes == 9 * 800 + 99 * 8 + 4
+    assert deep_size(cls((0, 100), (900, 8))).gpu_bytes == 0
     assert deep_size([cls((10,)), cls((10,))]).gpu_bytes == 40  # the same address
 
 
