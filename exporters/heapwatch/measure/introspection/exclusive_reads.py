@@ -199,6 +199,13 @@ def innermost(thread: int) -> FrameType | None:
     return found
 
 
+def callers(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those that called it, the innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def innermost_frames() -> Iterator[FrameType]:
     """The frames of all threads, listed when the first is asked for; to be consumed by one call into C."""
     return chain.from_iterable(map(dict.values, _frames_by_thread()))
@@ -214,7 +221,8 @@ def held_by_ended(frame: FrameType) -> list[Any]:
     From Python 3.11 on the interpreter lists them for the collector only once the function has ended. Neither
     the globals nor the calling frame are among them. Before 3.11 a suspended generator's are listed, too.
     """
-    if sys.version_info < (3, 11) and _is_running(frame):
+    running = (one for thread in thread_ids() for one in callers(innermost(thread)))
+    if sys.version_info < (3, 11) and any(one is frame for one in running):
         return []
     names = (frame.f_globals, frame.f_builtins)
     return [
@@ -225,16 +233,6 @@ def held_by_ended(frame: FrameType) -> list[Any]:
         and not any(part is namespace for namespace in names)
         and not (type(part) is FunctionType and part.__code__ is frame.f_code)
     ]
-
-
-def _is_running(frame: FrameType) -> bool:
-    for thread in thread_ids():
-        current = innermost(thread)
-        while current is not None:
-            if current is frame:
-                return True
-            current = current.f_back
-    return False
 
 
 def in_waiting_call(code: CodeType, at: int, namespace: dict[str, Any]) -> bool:
