@@ -60,23 +60,16 @@ def test_folded_names_are_reported(exporter, failures):
     assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}
 
 
-class Trainer:
-    def __init__(self):
-        self.resident = 5_000_000
+def test_cleanups_are_counted_from_zero():
+    resident = [5_000_000]
 
-    def levels(self):
-        return {"resident_memory_bytes": self.resident}
-
-    def trim(self, action):
-        self.resident -= 1_000_000
+    def trim(action):
+        resident[0] -= 1_000_000
         return {"food": 57}
 
-
-def test_cleanups_are_counted_from_zero():
-    trainer = Trainer()
-    queue = CleanupQueue(trainer.levels, lambda: None, lambda: None)
+    queue = CleanupQueue(lambda: {"resident_memory_bytes": resident[0]}, lambda: None, lambda: None)
     collector = CleanupCollector(queue, lambda: True)
-    queue.register(trainer.trim)
+    queue.register(trim)
     assert values(collector.collect(), "trainer_cleanups_total", "action") == {"regular": 0, "emergency": 0}
     queue.submit(request_id="r1")
     assert value(collector.collect(), "trainer_cleanups_pending") == 1
