@@ -149,10 +149,10 @@ def test_a_rollout_that_is_emptied_or_detached_in_between_holds_no_graphs(timed,
     stored = [with_graph() for _ in range(50)]
     buffers.measure("rollout", BufferSources(held(stored)))
     read(buffers)
-    now[0] = 60.0
+    now[0] = 300.0
     stored[:] = stored[:20] if left == "few" else left
     read(buffers)
-    now[0] = 130.0
+    now[0] = 660.0
     stored[:] = [with_graph() for _ in range(50)]
     read(buffers)
     assert buffers.sizes.holding_graphs() == []

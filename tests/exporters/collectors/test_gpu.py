@@ -203,7 +203,7 @@ def test_a_gpu_that_falls_off_loses_its_series_alone(read, failures, where):
     found = collect()
 
     assert set(found.by("trainer_gpu_power_watts", "device")) == {"1"}
-    assert found.value("trainer_gpu_memory_used_bytes", device="1") == 2 * GB
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"1": 2 * GB}
     assert failures.counts["gpu"] == 1
     gpus[0].fails.clear()
     assert len(collect().by("trainer_gpu_power_watts", "device")) == 2

@@ -118,7 +118,7 @@ def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
     assert unique(UniqueMemoryCollector(ProcessTree())).keys() == {"trainer"}
 
 
-def test_a_zombie_is_no_worker():
+def test_a_zombie_is_no_worker_and_has_no_series():
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -126,6 +126,8 @@ def test_a_zombie_is_no_worker():
         while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.001)
         assert by_role(ProcessCollector(ProcessTree()).collect(), "es") == {"trainer": 1, "worker": 0}
+        with pytest.raises(psutil.NoSuchProcess):
+            list(ProcessCollector(ProcessTree(child)).collect())
     finally:
         os.waitpid(child, 0)
 
