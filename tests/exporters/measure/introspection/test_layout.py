@@ -72,7 +72,7 @@ def test_what_another_name_hides_is_read_without_running_it_and_no_class_is_kept
         found = known or layout_of(type(obj))
         assert found.slots["slot"](obj) == 1
         assert found.namespace(obj) == {"own": 2}
-    cls = made()
+    cls = type("Slotted", (made(),), {"__slots__": ("own_slot",)})
     layout_of(cls)
     gone = weakref.ref(cls)
     del cls
