@@ -66,7 +66,7 @@ def tracked_count() -> int:
 
 
 def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
-    """Tracked objects, the oldest first.
+    """Tracked objects, of each generation the oldest first.
 
     Args:
         type_ids: only objects whose type is exactly one of these, given by their ids.
