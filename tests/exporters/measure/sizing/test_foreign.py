@@ -227,7 +227,8 @@ LIST = """\
 1000-2000 rw-p 00000000 00:00 0
 2000-5000 rw-p 00000000 00:00 0          [heap]
 5000-6000 ---p 00000000 00:00 0
-6000-8000 rw-p 00000000 fe:00 12         /home/user/table.arrow
+6000-7000 rw-p 00000000 fe:00 12         /home/user/table.arrow
+7000-8000 rw-p 00000000 fe:00 13         /home/user/index.arrow
 8000-9000 rw-s 00000000 00:19 3          /dev/shm/psm_1 (deleted)
 9000-a000 rw-s 00000000 00:01 7          /dev/zero (deleted)
 """
@@ -240,7 +241,7 @@ def test_neighbours_of_one_sort_are_one_run_and_without_the_list_nothing_is_know
 
     assert mappings.extent(0x1000) == mappings.extent(0x4FFF) == 0x4000
     assert mappings.extent(0x5000) == 0x1000
-    assert mappings.extent(0x6500) == 0x2000
+    assert mappings.extent(0x6500) == 0x1000
     assert [at for at in range(0x1000, 0xA000, 0x1000) if mappings.in_file(at)] == [0x6000, 0x7000]
     for unknown, at in ((mappings, 0xFFF), (mappings, 0xA000), (Mappings(tmp_path / "none"), 0x1000)):
         assert unknown.extent(at) is None
