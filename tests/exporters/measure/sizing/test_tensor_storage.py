@@ -41,6 +41,7 @@ def test_the_whole_storages_are_wanted_and_used_once_they_were_read() -> None:
     large, storages = torch.zeros(100_000), Storages()
     view = large[5:15]
     del large
+    assert UNREAD in tensor_parts(view, storages)
     assert blocks(view, storages)[0].nbytes == 40
     assert not storages.read(lambda read: None)  # nobody could read them
     assert not storages.known
@@ -48,6 +49,7 @@ def test_the_whole_storages_are_wanted_and_used_once_they_were_read() -> None:
     assert storages.wanted
     assert storages.read(lambda read: read_alone(*read.args))
     assert not storages.wanted
+    assert UNREAD not in tensor_parts(view, storages)
     assert blocks(view, storages)[0].nbytes == 400_000
     assert storages.known
 
