@@ -63,7 +63,7 @@ READS = (
     Read(
         "torch.Tensor",
         ("is_leaf", "requires_grad"),
-        ("measure.sizing.tensor_storage", "measure.sizing.replay_buffers", "measure.sizing.graph"),
+        ("measure.sizing.tensor_storage", "measure.sizing.replay_buffers"),
         "any",
         "A flag, and a pointer that is compared with null and not followed. They are in a part of the "
         "tensor that exists as long as the tensor.",
@@ -72,7 +72,7 @@ READS = (
         "torch.Tensor",
         ("numel", "element_size", "nbytes", "storage_offset", "is_contiguous", "dim", "layout", "device",
          "type"),
-        ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.objects.large",
+        ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.objects.tracked",
          "measure.sizing.replay_buffers"),
         "any",
         "Numbers and flags inside the tensor. While `resize_` runs they may be old or new.",
@@ -88,7 +88,7 @@ READS = (
     Read(
         "torch.Tensor",
         ("_storage_address",),
-        ("measure.sizing.tensor_storage", "measure.objects.large"),
+        ("measure.sizing.tensor_storage", "measure.objects.tracked"),
         "any",
         "The address itself, which is not followed. It shows which tensors share their memory.",
     ),
@@ -104,7 +104,7 @@ READS = (
     Read(
         "torch.Tensor",
         ("grad_fn",),
-        ("measure.sizing.graph",),
+        ("measure.sizing.tensor_storage",),
         "alone",
         "In-place operations replace it without the lock.",
     ),
@@ -126,7 +126,7 @@ READS = (
     Read(
         "autograd operations",
         ("next_functions", "_sequence_nr"),
-        ("measure.sizing.graph",),
+        ("measure.sizing.tensor_storage",),
         "any",
         "Both never change. The reader refers to the newest operation, which keeps the others alive. "
         "`backward` frees what operations saved, which is not read.",
@@ -224,7 +224,7 @@ READS = (
     Read(
         "objects of unknown C code",
         ("PyObject_GetBuffer", "__cuda_array_interface__"),
-        ("measure.sizing.memory", "measure.sizing.foreign"),
+        ("measure.sizing.foreign",),
         "alone",
         "Nothing is known of their locks, so one call into C requests and releases their buffer. Mapped "
         "memory and ctypes are changed only with the lock held, so these may be read at any time.",
@@ -255,7 +255,7 @@ READS = (
     Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame"),
-        ("measure.introspection.roots", "measure.introspection.frames", "explain.census"),
+        ("measure.introspection.roots", "measure.introspection.exclusive_reads", "explain.census"),
         "any",
         "Changed only with the lock held. Under a debugger local variables are not read: until Python "
         "3.12 all readers share one snapshot with it.",

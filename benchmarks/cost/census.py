@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.cost.snapshots import erl_snapshot
 from benchmarks.measure import Peers, Report, Table, at_least, at_most, interleaved, milliseconds
-from heapwatch.collectors.objects import ObjectCollector
+from heapwatch.collectors.declared import ObjectCollector
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint

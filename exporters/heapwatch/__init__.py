@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from heapwatch.collectors.progress import Phase
     from heapwatch.lifecycle import start
-    from heapwatch.measure.objects.large import Large
+    from heapwatch.measure.objects.tracked import Large
     from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
     from heapwatch.runtime.cleanup import CleanupResult
     from heapwatch.watch import Watch
@@ -24,7 +24,7 @@ _MODULES = {
     "Checkpoint": "heapwatch.recording.checkpoints",
     "CheckpointGrowth": "heapwatch.recording.checkpoints",
     "CleanupResult": "heapwatch.runtime.cleanup",
-    "Large": "heapwatch.measure.objects.large",
+    "Large": "heapwatch.measure.objects.tracked",
     "Phase": "heapwatch.collectors.progress",
     # what `%load_ext heapwatch` calls
     "load_ipython_extension": "heapwatch.notebook.extension",

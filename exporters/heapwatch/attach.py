@@ -14,8 +14,7 @@ from prometheus_client import ProcessCollector as StandardProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.gpu import GpuCollector
-from heapwatch.collectors.info import InfoCollector
-from heapwatch.collectors.process import ProcessCollector, UniqueMemoryCollector
+from heapwatch.collectors.process import InfoCollector, ProcessCollector, UniqueMemoryCollector
 from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.server import DEFAULT_PORT, Server

@@ -28,7 +28,7 @@ from heapwatch.runtime.labels import boot
 from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
 
 if TYPE_CHECKING:
-    from heapwatch.measure.process.kernel_kills import KernelKills
+    from heapwatch.measure.process.process_tree import KernelKills
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
@@ -221,7 +221,7 @@ def _cause(owner: Owner, kills: KernelKills | None) -> str:
     if not owner.is_visible():
         return lost.SILENT
     if kills is None:
-        from heapwatch.measure.process.kernel_kills import KernelKills  # few starts find a dead trainer
+        from heapwatch.measure.process.process_tree import KernelKills  # few starts find a dead trainer
 
         kills = KernelKills()
     reasons = {"out of memory": lost.OUT_OF_MEMORY, "segmentation fault": lost.CRASHED, None: lost.UNKNOWN}

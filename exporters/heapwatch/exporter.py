@@ -12,18 +12,19 @@ from heapwatch.analysis.readings import LEVEL_SERIES, Readings
 from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
-from heapwatch.collectors.declared import EntityCollector, EventCollector, SizeCollector
+from heapwatch.collectors.declared import EntityCollector, EventCollector, ObjectCollector, SizeCollector
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
-from heapwatch.collectors.info import InfoCollector
 from heapwatch.collectors.limits import LimitCollector
-from heapwatch.collectors.objects import ObjectCollector
 from heapwatch.collectors.process import (
     AllocatorCollector,
     BaselineCollector,
+    InfoCollector,
     ProcessCollector,
     StandardCollector,
     UniqueMemoryCollector,
+    array_task,
+    current_rank,
 )
 from heapwatch.collectors.progress import PhaseCollector, ProgressCollector
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
@@ -40,7 +41,6 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.measure.process.ranks import array_task, current_rank
 from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.registration import NetworkRegistration, Registration
 from heapwatch.runtime.cleanup import CleanupQueue
@@ -51,7 +51,7 @@ from heapwatch.runtime.safe_point import SafePoint, Sampler
 from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
-    from heapwatch.measure.objects.large import Large
+    from heapwatch.measure.objects.tracked import Large
     from heapwatch.otlp import Sender
     from heapwatch.recording.journal import Journal, Sink
 
@@ -149,7 +149,7 @@ class Exporter:
         for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
             self.exposition.register(declared)
         if walker_names:
-            from heapwatch.collectors.walker_names import WalkerNames
+            from heapwatch.collectors.bodies import WalkerNames
 
             self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 

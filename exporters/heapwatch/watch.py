@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from heapwatch.collectors.progress import Phase
     from heapwatch.http.server import Server
-    from heapwatch.measure.objects.large import Large
+    from heapwatch.measure.objects.tracked import Large
     from heapwatch.recording.checkpoints import Checkpoint, CheckpointGrowth
     from heapwatch.runtime.cleanup import CleanupResult
 
@@ -314,7 +314,7 @@ class Watch:
         Training stops meanwhile, for about a second per million objects. `heapwatch report` of the recorded
         run lists the result of the last call.
         """
-        from heapwatch.measure.objects.large import large_objects
+        from heapwatch.measure.objects.tracked import large_objects
 
         found = large_objects(nbytes, most)
         self._exporter.found_large(found)

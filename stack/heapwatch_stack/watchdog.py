@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from heapwatch.discovery import sweep
-from heapwatch.measure.process.kernel_kills import KernelKills
+from heapwatch.measure.process.process_tree import KernelKills
 from heapwatch.runtime.own_files import open_own, replace
 from heapwatch.runtime.plain_text import say
 from heapwatch_stack import processes

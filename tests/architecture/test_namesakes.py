@@ -51,7 +51,7 @@ TESTED_BY = {
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
     "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds",
-    "tests/exporters/test_watch.py": f"{LIBRARY}: exporter collectors/walker_names",
+    "tests/exporters/test_watch.py": f"{LIBRARY}: exporter",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",
     "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes",

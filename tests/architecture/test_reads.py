@@ -44,9 +44,9 @@ OWN = {
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},
     "measure.gpu": {"devices"},
-    "measure.sizing.memory": {"len"},
+    "measure.sizing.foreign": {"len", "name"},
     "measure.sizing.traversal": {"address", "nbytes"},
-    "measure.introspection.frames": {"offset"},
+    "measure.introspection.exclusive_reads": {"offset"},
     "measure.introspection.roots": {"name"},
 }
 

@@ -305,7 +305,7 @@ CHANGES = (
         ("walker: 186 bodies",),
     ),
     Change(
-        "exporters/heapwatch/collectors/walker_names.py",
+        "exporters/heapwatch/collectors/bodies.py",
         "/ _MEGABYTE,",
         "/ 1000,",
         ("walker: `walker_system_memory_mb`",),
@@ -394,8 +394,8 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/collectors/process.py",
-        "{role: used.virtual for role, used in live.items()}",
-        "{role: used.resident for role, used in live.items()}",
+        "lambda used: used.virtual",
+        "lambda used: used.resident",
         ("erl_trading: RSS and VMS",),
     ),
     Change(
@@ -481,7 +481,7 @@ CHANGES = (
         ("erl_trading: scenario 1",),
     ),
     Change(
-        "exporters/heapwatch/collectors/objects.py",
+        "exporters/heapwatch/collectors/declared.py",
         'log.warning("%s: %d are alive, %d expected", name, alive, expected)',
         "pass",
         ("erl_trading: scenario 3",),

@@ -9,7 +9,7 @@ from examples.common.leaks import write
 from examples.erl_trading.trainer import CAPACITY, ErlTrainer
 from examples.fire_dqn.trainer import KEPT_EXPERIENCE, FireTrainer
 from examples.metta_ppo.trainer import STORED_POLICIES, MettaTrainer
-from heapwatch.measure.objects.large import Large
+from heapwatch.measure.objects.tracked import Large
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 
 from heapwatch import discovery, lost
 from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
-from heapwatch.measure.process.kernel_kills import KernelKills
+from heapwatch.measure.process.process_tree import KernelKills
 from tests.support.unreadable_files import UNREADABLE
 
 

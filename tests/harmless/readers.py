@@ -24,15 +24,13 @@ from heapwatch.measure.introspection.layout import classes, layout_of
 from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
-from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.sizing.deep_size import deep_size
-from heapwatch.measure.sizing.foreign import reader_of
-from heapwatch.measure.sizing.graph import has_graph, read_graphs
-from heapwatch.measure.sizing.memory import Mappings
+from heapwatch.measure.sizing.foreign import Mappings, reader_of
 from heapwatch.measure.sizing.replay_buffers import attached_tensors, contents_of
 from heapwatch.measure.sizing.sampling import ContainerChanged
-from heapwatch.measure.sizing.tensor_storage import Storages, tensor_parts
+from heapwatch.measure.sizing.tensor_storage import Storages, has_graph, read_graphs, tensor_parts
 from heapwatch.measure.sizing.traversal import OutOfTime
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads

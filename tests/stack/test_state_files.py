@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.discovery import TargetFile
-from heapwatch.measure.process.kernel_kills import KernelKills
+from heapwatch.measure.process.process_tree import KernelKills
 from heapwatch.runtime.own_files import UnusableFile
 from heapwatch_stack import configuration, containers, preflight, state_folder, watchdog
 from heapwatch_stack.errors import StackError

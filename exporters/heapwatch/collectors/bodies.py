@@ -1,4 +1,7 @@
-"""Physics bodies by type, counted in the training thread; Box2D worlds are read without importing Box2D."""
+"""Physics bodies by type, counted in the training thread, also under the names of the Walker system.
+
+Box2D worlds are read without importing Box2D.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.families import gauge
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import checked_name, keep_largest
@@ -22,6 +27,7 @@ _MAX_TYPES = 16
 # While the number of bodies does not change, their types are determined again only after this many seconds.
 _WALK_SECONDS = 5.0
 _STATIC = 0  # Box2D's b2_staticBody
+_MEGABYTE = 1e6
 
 
 class BodyCollector:
@@ -171,3 +177,34 @@ def _is_locked(world: Any) -> bool:
         if is_trainers(error):
             raise
         return False
+
+
+class WalkerNames:
+    """Repeats bodies, entities and memory under the `walker_*` names."""
+
+    name = "walker_names"
+
+    def __init__(self, readings: Callable[[], Readings], resident: Callable[[], int]) -> None:
+        self._readings = readings
+        self._resident = resident
+        psutil.cpu_percent()  # the first call has no interval to measure
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the four families. They are gauges, in spite of the suffix `_total`."""
+        readings = self._readings()
+        bodies = readings.by("trainer_bodies", "type")
+        entities = readings.by("trainer_entities", "type")
+        if bodies:
+            entities["world_bodies"] = sum(bodies.values())
+        yield gauge("walker_body_types_total", "Physics bodies by type.", "type", bodies)
+        yield gauge("walker_entities_total", "Bodies and food sources.", "type", entities)
+        yield GaugeMetricFamily(
+            "walker_system_memory_mb",
+            "Resident memory of the trainer, in 1e6 bytes.",
+            self._resident() / _MEGABYTE,
+        )
+        yield GaugeMetricFamily(
+            "walker_system_cpu_percent",
+            "CPU use of the whole machine since the last scrape; 100 is all cores.",
+            psutil.cpu_percent(),
+        )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from prometheus_client import Metric
 
 from heapwatch.collectors.declared import NamedSources
-from heapwatch.collectors.families import gauge, offheap_bytes
+from heapwatch.collectors.families import gauges, offheap_bytes
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.measure.sizing.replay_buffers import Attached, Contents, attached_tensors, contents_of
 from heapwatch.runtime.failures import Failures
@@ -107,18 +107,12 @@ class BufferCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
-        latest = self._latest
-        yield gauge(
-            "trainer_buffer_items",
-            "Items that a buffer stores.",
+        bound = "Most items that a buffer may hold; absent if it declared no bound."
+        yield from gauges(
             "buffer",
-            {name: items for name, (items, _) in latest.items()},
-        )
-        yield gauge(
-            "trainer_buffer_capacity_items",
-            "Most items that a buffer may hold; absent if it declared no bound.",
-            "buffer",
-            {name: capacity for name, (_, capacity) in latest.items()},
+            self._latest,
+            ("trainer_buffer_items", "Items that a buffer stores.", lambda counted: counted[0]),
+            ("trainer_buffer_capacity_items", bound, lambda counted: counted[1]),
         )
 
 
@@ -185,10 +179,7 @@ class BufferSizeCollector:
     def collect(self) -> Iterable[Metric]:
         """Yield the families of the last sample."""
         latest = self._latest
-        for metric, documentation, value_of in _FAMILIES:
-            yield gauge(
-                metric, documentation, "buffer", {name: value_of(size) for name, size in latest.items()}
-            )
+        yield from gauges("buffer", latest, *_FAMILIES)
         yield offheap_bytes(
             "trainer_buffer", "buffer", {name: size.stored for name, size in latest.items() if size.stored}
         )

@@ -9,7 +9,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.analysis.verdict import WORDS
-from heapwatch.collectors.families import counter, gauge
+from heapwatch.collectors.families import counter, gauge, gauges
 
 MOST_PATHS = 20
 _LONGEST_PATH = 120
@@ -99,33 +99,7 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     for finding in findings:
         named.setdefault((_cut(finding.path or finding.type), _cut(finding.type), finding.kind), finding)
     labels = ("path", "type", "kind")
-
-    def by_path(name: str, documentation: str, value_of: Callable[[Any], float | None]) -> Metric:
-        return gauge(name, documentation, labels, {key: value_of(finding) for key, finding in named.items()})
-
-    yield by_path("trainer_growing_path_bytes", "Bytes that a growing path holds.", lambda one: one.bytes)
-    yield by_path("trainer_growing_path_items", "Items that a growing path holds.", lambda one: one.items)
-    yield by_path(
-        "trainer_growing_path_capacity_items",
-        "Bound of the items of a growing path.",
-        lambda one: one.capacity_items,
-    )
-    yield by_path(
-        "trainer_growing_path_fits",
-        "1 if the remaining memory is enough for a growing path until it is full, 0 if not; absent without a "
-        "bound, or if not known.",
-        lambda one: None if one.fits is None else float(one.fits),
-    )
-    yield by_path(
-        "trainer_growing_path_growth_bytes_per_minute",
-        "Growth of a path per minute, over the time observed.",
-        lambda one: one.bytes_per_minute if _in_bytes(one) else None,
-    )
-    yield by_path(
-        "trainer_growing_path_share_ratio",
-        "Share of the process's growth that a path accounts for.",
-        lambda one: one.share if one.kind != "level" else None,  # which may be all of it
-    )
+    yield from gauges(labels, named, *_OF_A_PATH)
     yield gauge(
         "trainer_growing_path_leak",
         "1 if a growing path is a leak: it has no bound, keeps rising, and its bytes are material.",
@@ -134,8 +108,31 @@ def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
     )
 
 
-def _in_bytes(finding: Any) -> bool:
-    return finding.kind != "level" or finding.bytes is not None
+_OF_A_PATH: tuple[tuple[str, str, Callable[[Any], float | None]], ...] = (
+    ("trainer_growing_path_bytes", "Bytes that a growing path holds.", lambda one: one.bytes),
+    ("trainer_growing_path_items", "Items that a growing path holds.", lambda one: one.items),
+    (
+        "trainer_growing_path_capacity_items",
+        "Bound of the items of a growing path.",
+        lambda one: one.capacity_items,
+    ),
+    (
+        "trainer_growing_path_fits",
+        "1 if the remaining memory is enough for a growing path until it is full, 0 if not; absent without a "
+        "bound, or if not known.",
+        lambda one: None if one.fits is None else float(one.fits),
+    ),
+    (
+        "trainer_growing_path_growth_bytes_per_minute",
+        "Growth of a path per minute, over the time observed.",
+        lambda one: None if one.kind == "level" and one.bytes is None else one.bytes_per_minute,
+    ),
+    (
+        "trainer_growing_path_share_ratio",
+        "Share of the process's growth that a path accounts for.",
+        lambda one: one.share if one.kind != "level" else None,  # which may be all of it
+    ),
+)
 
 
 def _advice(finding: Any) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from heapwatch.measure.sizing.deep_size import Size
 
 Family = TypeVar("Family", GaugeMetricFamily, CounterMetricFamily)
+Row = TypeVar("Row")
 # The key is the value of the label, or a tuple of those of all labels.
 Values = Mapping[Any, float | None]
 
@@ -17,6 +18,16 @@ Values = Mapping[Any, float | None]
 def gauge(name: str, documentation: str, labels: str | tuple[str, ...], values: Values) -> GaugeMetricFamily:
     """A gauge with one label or several, and a sample for each of `values`."""
     return _filled(GaugeMetricFamily(name, documentation, labels=_names(labels)), values)
+
+
+def gauges(
+    labels: str | tuple[str, ...],
+    rows: Mapping[Any, Row],
+    *columns: tuple[str, str, Callable[[Row], float | None]],
+) -> Iterator[GaugeMetricFamily]:
+    """A gauge for each of `columns`: its name, its documentation, and how a row's value is read."""
+    for name, documentation, value_of in columns:
+        yield gauge(name, documentation, labels, {key: value_of(row) for key, row in rows.items()})
 
 
 def counter(

@@ -33,6 +33,27 @@ _FIELDS: dict[str, Callable[[Any, Any], float]] = {
     "trainer_gpu_power_watts": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
 }
 
+# The documentation, and the labels beside `device`.
+_DESCRIBED = {
+    "trainer_gpu_memory_allocated_bytes": ("Memory of live tensors of this process, by torch's allocator.",),
+    "trainer_gpu_memory_reserved_bytes": ("Memory that torch's allocator holds, in use or cached.",),
+    "trainer_gpu_memory_unusable_bytes": ("Reserved by torch, but stuck between blocks in use.",),
+    "trainer_gpu_memory_used_bytes": ("Memory in use on the whole device, by all processes (NVML).",),
+    "trainer_gpu_memory_total_bytes": ("Memory of the device (NVML).",),
+    "trainer_gpu_utilization_ratio": ("Share of recent time in which a kernel ran on the device (NVML).",),
+    "trainer_gpu_temperature_celsius": ("Temperature of the device (NVML).",),
+    "trainer_gpu_power_watts": ("Power draw of the device (NVML).",),
+    "trainer_gpu_process_memory_bytes": ("Memory of this process and its children on the device (NVML).",),
+    "trainer_gpu_info": ("A device that this process may use.", "uuid", "name", "driver"),
+    "trainer_gpu_memory_part_bytes": (
+        "All memory of the device, by part; the parts add up to trainer_gpu_memory_total_bytes.",
+        "part",
+    ),
+    "trainer_gpu_allocation_retries_total": (
+        "Allocations for which torch gave all its cached memory back to the device first.",
+    ),
+}
+
 # These errors mean that the device or the driver is lost, and not only one field.
 _FATAL = ("GpuIsLost", "Uninitialized", "DriverNotLoaded", "ResetRequired")
 
@@ -176,32 +197,9 @@ def _identity(nvml: Any, gpu: Any) -> list[str]:
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
-    described = {
-        "trainer_gpu_memory_allocated_bytes": "Memory of live tensors of this process, by torch's allocator.",
-        "trainer_gpu_memory_reserved_bytes": "Memory that torch's allocator holds, in use or cached.",
-        "trainer_gpu_memory_unusable_bytes": "Reserved by torch, but stuck between blocks in use.",
-        "trainer_gpu_memory_used_bytes": "Memory in use on the whole device, by all processes (NVML).",
-        "trainer_gpu_memory_total_bytes": "Memory of the device (NVML).",
-        "trainer_gpu_utilization_ratio": "Share of recent time in which a kernel ran on the device (NVML).",
-        "trainer_gpu_temperature_celsius": "Temperature of the device (NVML).",
-        "trainer_gpu_power_watts": "Power draw of the device (NVML).",
-        "trainer_gpu_process_memory_bytes": "Memory of this process and its children on the device (NVML).",
+    return {
+        metric: (CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily)(
+            metric, documentation, labels=["device", *labels]
+        )
+        for metric, (documentation, *labels) in _DESCRIBED.items()
     }
-    families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {
-        metric: GaugeMetricFamily(metric, documentation, labels=["device"])
-        for metric, documentation in described.items()
-    }
-    families["trainer_gpu_info"] = GaugeMetricFamily(
-        "trainer_gpu_info", "A device that this process may use.", labels=["device", "uuid", "name", "driver"]
-    )
-    families["trainer_gpu_memory_part_bytes"] = GaugeMetricFamily(
-        "trainer_gpu_memory_part_bytes",
-        "All memory of the device, by part; the parts add up to trainer_gpu_memory_total_bytes.",
-        labels=["device", "part"],
-    )
-    families["trainer_gpu_allocation_retries_total"] = CounterMetricFamily(
-        "trainer_gpu_allocation_retries",
-        "Allocations for which torch gave all its cached memory back to the device first.",
-        labels=["device"],
-    )
-    return families

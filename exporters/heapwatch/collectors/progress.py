@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
-from heapwatch.collectors.families import counter, gauge
+from heapwatch.collectors.families import counter, gauges
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
@@ -191,17 +191,12 @@ class PhaseCollector:
     def collect(self) -> Iterable[Metric]:
         """Yield the last run of each phase."""
         finished = self._finished.copy()
-        yield gauge(
-            "trainer_phase_end_resident_memory_bytes",
-            "RSS when the phase last ended.",
+        end, change = "RSS when the phase last ended.", "RSS change across the phase's last run."
+        yield from gauges(
             "phase",
-            {name: run.end_resident_bytes for name, run in finished.items()},
-        )
-        yield gauge(
-            "trainer_phase_memory_delta_bytes",
-            "RSS change across the phase's last run.",
-            "phase",
-            {name: run.delta_bytes for name, run in finished.items()},
+            finished,
+            ("trainer_phase_end_resident_memory_bytes", end, lambda run: run.end_resident_bytes),
+            ("trainer_phase_memory_delta_bytes", change, lambda run: run.delta_bytes),
         )
         duration = SummaryMetricFamily(
             "trainer_phase_duration_seconds", "Seconds spent in the phase.", labels=["phase"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
-from heapwatch.collectors.families import counter, gauge
+from heapwatch.collectors.families import counter, gauge, gauges
 from heapwatch.runtime.cleanup import ACTIONS, CleanupQueue
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
@@ -134,27 +134,28 @@ class ExporterCollector:
     def _samples(self) -> Iterable[Metric]:
         now = self._clock()
         tasks = {task.sampler.name: task for task in self._safe_point.tasks}
-        yield gauge(
-            "trainer_exporter_sample_age_seconds",
-            "Seconds since the last good sample.",
+        yield from gauges(
             "collector",
-            {name: max(0.0, now - at) for name, task in tasks.items() if (at := task.sampled_at) is not None},
+            tasks,
+            (
+                "trainer_exporter_sample_age_seconds",
+                "Seconds since the last good sample.",
+                lambda task: None if (at := task.sampled_at) is None else max(0.0, now - at),
+            ),
+            (
+                "trainer_exporter_sample_interval_seconds",
+                "Seconds between samples; longer than configured if a sample costs more than its share.",
+                lambda task: task.interval,
+            ),
+            (
+                "trainer_exporter_sample_running_seconds",
+                "Seconds that a sample which is running now has taken; the training loop waits for it.",
+                lambda task: None if (at := task.running_since) is None else now - at,
+            ),
         )
         yield counter(
             "trainer_exporter_sample_seconds",
             "CPU seconds that samples took of the trainer's own thread.",
             "collector",
             {name: task.total for name, task in tasks.items()},
-        )
-        yield gauge(
-            "trainer_exporter_sample_interval_seconds",
-            "Seconds between samples; longer than configured if a sample costs more than its share.",
-            "collector",
-            {name: task.interval for name, task in tasks.items()},
-        )
-        yield gauge(
-            "trainer_exporter_sample_running_seconds",
-            "Seconds that a sample which is running now has taken; the training loop waits for it.",
-            "collector",
-            {name: now - at for name, task in tasks.items() if (at := task.running_since) is not None},
         )

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.introspection.attributes import namespace_among
-from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.layout import layout_of, own_bytes
 from heapwatch.measure.introspection.source_names import qualified_type_name
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.traversal import OutOfTime
-from heapwatch.measure.sizing.type_information import own_bytes
 
 _MOST_EXAMINED = 10_000
 _CHUNK = 10_000

@@ -48,8 +48,8 @@ from heapwatch.measure.introspection.source_names import (
     type_name,
 )
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.graph import has_graph
 from heapwatch.measure.sizing.replay_buffers import ring_of
+from heapwatch.measure.sizing.tensor_storage import has_graph
 
 SAMPLES = (8, 3, 1)  # items visited of a container, by the number of containers around it
 _DEEPEST = 14

@@ -24,8 +24,8 @@ from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
 from heapwatch.measure.introspection.reading import Step, follow
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.introspection.source_names import type_name
-from heapwatch.measure.sizing.graph import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.measure.sizing.replay_buffers import ring_of
+from heapwatch.measure.sizing.tensor_storage import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.runtime.sources import NoValue
 
 SHORTEST_INTERVAL = 1.0  # seconds between two readings of a container

@@ -26,9 +26,8 @@ from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.source_names import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
-from heapwatch.measure.sizing.graph import has_graph
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
-from heapwatch.measure.sizing.tensor_storage import Storages
+from heapwatch.measure.sizing.tensor_storage import Storages, has_graph
 from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime
 
 _BUDGET_SECONDS = 0.02

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.measure.introspection.frames import innermost
+from heapwatch.measure.introspection.exclusive_reads import innermost
 from heapwatch.runtime.safe_point import Request, SafePoint
 
 # A single operation of torch rarely takes longer; while it lasts, no byte code is reached.

@@ -26,9 +26,13 @@ def read(buffers):
     return Readings([*buffers.collect(), *buffers.sizes.collect()])
 
 
-def test_items_bytes_and_both_when_full(buffers):
+def test_items_bytes_and_both_when_full_and_memory_elsewhere_apart(buffers, tmp_path):
     replay = deque([np.zeros(1000) for _ in range(50)], maxlen=200)
+    array = np.memmap(tmp_path / "states", dtype=np.uint8, mode="w+", shape=(100, 50))
+    weight = torch.zeros(2, requires_grad=True)
     buffers.measure("replay", BufferSources(Source.of(replay)))
+    buffers.measure("mapped", BufferSources(Source.of(array)))
+    buffers.measure("graphs", BufferSources(held(deque(weight * at for at in range(100)))))
     found = read(buffers)
 
     assert found.value("trainer_buffer_items", buffer="replay") == 50
@@ -37,6 +41,9 @@ def test_items_bytes_and_both_when_full(buffers):
     assert found.value("trainer_buffer_capacity_bytes", buffer="replay") == pytest.approx(1_600_000, rel=0.03)
     assert found.value("trainer_buffer_error_bytes", buffer="replay") == 0
     assert found.value("trainer_buffer_attached_tensors", buffer="replay") == 0
+    assert found.value("trainer_buffer_offheap_bytes", buffer="mapped", place="mapped") == 5000
+    assert found.value("trainer_buffer_bytes", buffer="mapped") < 2000
+    assert found.value("trainer_buffer_attached_tensors", buffer="graphs") == 100
 
 
 def test_a_list_that_replaces_a_bounded_deque_is_seen_over_its_bound(buffers):
@@ -50,52 +57,25 @@ def test_a_list_that_replaces_a_bounded_deque_is_seen_over_its_bound(buffers):
     assert found.value("trainer_buffer_capacity_items") == 10
 
 
-def test_a_declared_capacity_counts_before_the_found_one(buffers):
+def test_what_is_declared_counts_before_what_is_found_and_what_cannot_be_known_has_no_series(buffers):
     buffers.measure("replay", BufferSources(held(list(range(100))), capacity=Source.constant(50)))
     buffers.measure("pool", BufferSources(held(list(range(100))), capacity=held(400)))
-    found = read(buffers)
-
-    assert found.by("trainer_buffer_capacity_items", "buffer") == {"replay": 50, "pool": 400}
-    assert found.value("trainer_buffer_capacity_bytes", buffer="pool") == pytest.approx(
-        4 * found.value("trainer_buffer_bytes", buffer="pool"), rel=0.01
-    )
-
-
-def test_callables_alone(buffers):
     buffers.measure("remote", BufferSources(items=held(20), capacity=Source.constant(100), nbytes=held(5000)))
-    found = read(buffers)
-
-    assert found.value("trainer_buffer_items") == 20
-    assert found.value("trainer_buffer_bytes") == 5000
-    assert found.value("trainer_buffer_capacity_bytes") == 25_000
-    assert found.value("trainer_buffer_attached_tensors") is None
-
-
-def test_what_cannot_be_known_has_no_series(buffers):
     buffers.measure("unbounded", BufferSources(held([1, 2, 3])))
     buffers.measure("counted", BufferSources(items=held(7)))
     found = read(buffers)
+    nbytes, when_full, items, bounds = (
+        found.by(f"trainer_buffer_{name}", "buffer")
+        for name in ("bytes", "capacity_bytes", "items", "capacity_items")
+    )
 
-    assert found.by("trainer_buffer_capacity_items", "buffer") == {}
-    assert found.by("trainer_buffer_capacity_bytes", "buffer") == {}
-    assert set(found.by("trainer_buffer_bytes", "buffer")) == {"unbounded"}
-    assert found.by("trainer_buffer_items", "buffer") == {"unbounded": 3, "counted": 7}
-
-
-def test_memory_elsewhere_is_said_apart(buffers, tmp_path):
-    array = np.memmap(tmp_path / "states", dtype=np.uint8, mode="w+", shape=(100, 50))
-    buffers.measure("mapped", BufferSources(Source.of(array)))
-    found = read(buffers)
-
-    assert found.value("trainer_buffer_offheap_bytes", buffer="mapped", place="mapped") == 5000
-    assert found.value("trainer_buffer_bytes", buffer="mapped") < 2000
-
-
-def test_tensors_with_a_graph_are_counted(buffers):
-    weight = torch.zeros(2, requires_grad=True)
-    buffers.measure("replay", BufferSources(held(deque(weight * at for at in range(100)))))
-
-    assert read(buffers).value("trainer_buffer_attached_tensors") == 100
+    assert items == {"replay": 100, "pool": 100, "remote": 20, "unbounded": 3, "counted": 7}
+    assert bounds == {"replay": 50, "pool": 400, "remote": 100}
+    assert nbytes.keys() == {"replay", "pool", "remote", "unbounded"}
+    assert when_full.keys() == {"replay", "pool", "remote"}
+    assert when_full["pool"] == pytest.approx(4 * nbytes["pool"], rel=0.01)
+    assert (nbytes["remote"], when_full["remote"]) == (5000, 25_000)
+    assert found.value("trainer_buffer_attached_tensors", buffer="remote") is None
 
 
 class Replay:
@@ -118,13 +98,7 @@ def test_one_that_fails_or_dies_costs_its_own_series(buffers, failures):
 
 def test_items_are_counted_without_measuring_bytes(buffers):
     asked = []
-
-    def measure():
-        asked.append(1)
-        return 1000
-
-    sources = BufferSources(items=Source.of(lambda: 3), nbytes=Source.of(measure))
-    buffers.measure("replay", sources)
+    buffers.measure("replay", BufferSources(items=held(3), nbytes=Source.of(lambda: asked.append(1) or 1000)))
     buffers.sample()
     assert Readings(buffers.collect()).value("trainer_buffer_items", buffer="replay") == 3
     assert not asked
@@ -175,10 +149,10 @@ def test_a_rollout_that_is_emptied_or_detached_in_between_holds_no_graphs(timed,
     stored = [with_graph() for _ in range(50)]
     buffers.measure("rollout", BufferSources(held(stored)))
     read(buffers)
-    now[0] = 60.0
+    now[0] = 300.0
     stored[:] = stored[:20] if left == "few" else left
     read(buffers)
-    now[0] = 130.0
+    now[0] = 660.0
     stored[:] = [with_graph() for _ in range(50)]
     read(buffers)
     assert buffers.sizes.holding_graphs() == []

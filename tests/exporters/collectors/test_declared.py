@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.declared import EntityCollector, EventCollector, NamedSources, SizeCollector
+from heapwatch.collectors.declared import (
+    EntityCollector,
+    EventCollector,
+    NamedSources,
+    ObjectCollector,
+    SizeCollector,
+)
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.sources import NoValue, Source
 
@@ -20,37 +26,29 @@ def held(obj):
     return Source.of(lambda: obj)
 
 
-def test_a_source_that_fails_costs_its_own_value(failures):
-    sources = NamedSources("entities", failures)
-    sources.register("good", Source.of(lambda: 1))
-    sources.register("bad", Source.of(lambda: 1 / 0))
-    for _ in range(2):
-        assert sources.read(lambda _, value: value) == {"good": 1}
-    assert failures.counts["entities"] == 2
+def raising(error):
+    def read():
+        raise error
+
+    return Source.of(read)
 
 
-def test_a_source_without_a_value_at_the_moment_has_not_failed(failures):
-    """A world that the program never declared and has dropped, or that there was no time to count."""
-
-    def count():
-        raise NoValue
-
-    sources = NamedSources("entities", failures)
-    sources.register("env.world.bodies", Source.of(count))
-    for _ in range(5):
-        assert sources.read(lambda _, value: value) == {}
-    assert "entities" not in failures.counts
-
-
-def test_a_source_that_died_is_counted_once(failures):
-    sources = NamedSources("entities", failures)
-    food = deque([1])
+def test_a_source_that_fails_costs_its_own_value_and_one_that_died_or_has_none_counts_once_or_never(failures):
+    """Without a value at the moment is a world that was dropped, or that there was no time to count."""
+    sources, food = NamedSources("entities", failures), deque([1])
+    sources.register("good", Source.of(lambda: [1, 2]))
+    sources.register("world", raising(NoValue()))
     sources.register("food", Source.of(food))
-    assert sources.read(lambda _, value: len(value)) == {"food": 1}
+    assert sources.read(lambda _, value: len(value)) == {"good": 2, "food": 1}
+    assert "entities" not in failures.counts
     del food
     for _ in range(5):
-        assert sources.read(lambda _, value: len(value)) == {}
+        assert sources.read(lambda _, value: len(value)) == {"good": 2}
     assert failures.counts["entities"] == 1
+    sources.register("bad", raising(ZeroDivisionError()))
+    for _ in range(2):
+        assert sources.read(lambda _, value: len(value)) == {"good": 2}
+    assert failures.counts["entities"] == 3
 
 
 def test_sources_are_bounded_and_the_rest_is_counted(failures):
@@ -150,22 +148,17 @@ def test_deep_sizes_by_name(sizes, tmp_path):
     sizes.measure("stats", held({"returns": np.zeros(1000)}))
     sizes.measure("store", held(Size(bytes=3_000_000)))
     sizes.measure("mapped", held(np.memmap(tmp_path / "array", dtype=np.uint8, mode="w+", shape=5000)))
+    sizes.measure("lengths", held([bytes(at % 1000) for at in range(10_000)]))
     found = read(sizes)
     nbytes = found.by("trainer_object_size_bytes", "object")
+    errors = found.by("trainer_object_size_error_bytes", "object")
 
     assert nbytes["policy.state_dict"] == pytest.approx(40_400, abs=2000)
     assert nbytes["stats"] == pytest.approx(8000, abs=500)
     assert nbytes["store"] == 3_000_000
     assert found.value("trainer_object_size_offheap_bytes", object="mapped", place="mapped") == 5000
-
-
-def test_the_error_bound_of_a_sampled_object(sizes):
-    sizes.measure("lengths", held([bytes(at % 1000) for at in range(10_000)]))
-    sizes.measure("weights", held(torch.zeros(1000)))
-    found = read(sizes).by("trainer_object_size_error_bytes", "object")
-
-    assert found["lengths"] > 0
-    assert found["weights"] == 0
+    assert errors["lengths"] > 0
+    assert errors["stats"] == 0
 
 
 def test_an_object_too_large_to_walk_has_no_series(sizes, failures, monkeypatch):
@@ -176,3 +169,24 @@ def test_an_object_too_large_to_walk_has_no_series(sizes, failures, monkeypatch)
 
     assert read(sizes).by("trainer_object_size_bytes", "object") == {}
     assert failures.counts["sizes"] == 1
+
+
+class Agent:
+    pass
+
+
+class Environment:
+    pass
+
+
+def test_counts_of_the_last_census_are_those_of_classes_alone():
+    collector = ObjectCollector(interval=5.0)
+    with pytest.raises(ValueError, match="objects takes classes, got 'Agent'"):
+        collector.count(Environment, "Agent")
+    collector.sample()
+    assert Readings(collector.collect()).by("trainer_objects", "type") == {}
+    collector.count(Agent, Environment)
+    agents = [Agent() for _ in range(4)]
+    collector.sample()
+    agents.clear()
+    assert Readings(collector.collect()).by("trainer_objects", "type") == {"Agent": 4, "Environment": 0}

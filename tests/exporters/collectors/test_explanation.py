@@ -39,7 +39,17 @@ def test_a_growing_path_is_reported_with_its_bytes_line_and_remedy():
     assert sum(values(families, "trainer_memory_verdict", "verdict").values()) == 1
 
 
-def test_leaks_with_a_name_are_added_up_for_the_rules():
+@pytest.mark.parametrize(
+    ("beside", "growth"),
+    [
+        ((), 50e6),
+        # Pages that workers copy are no growth of the trainer's own.
+        ((finding(5, kind="worker", path=None, bytes_per_minute=1e9),), 1.05e9),
+        # Objects that stay between freed ones make malloc keep more than they hold.
+        ((finding(5, kind="allocator", path=None, bytes_per_minute=1e9),), 1.05e9),
+    ],
+)
+def test_leaks_with_a_name_are_added_up_for_the_rules(beside, growth):
     findings = (
         finding(share=0.4, bytes_per_minute=20e6),
         finding(1, kind="type", share=0.3, bytes_per_minute=15e6),
@@ -47,34 +57,22 @@ def test_leaks_with_a_name_are_added_up_for_the_rules():
         finding(3, is_leak=False, share=0.2),
         finding(4, steady=False, share=0.2),
     )
-    families = collected(Explanation("leak", 60.0, 50e6, 1.0, findings))
+    families = collected(Explanation("leak", 60.0, growth, 1.0, (*findings, *beside)))
     assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 35e6
     assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
-
-    # Pages that workers copy are no growth of the trainer's own.
-    more = (*findings, finding(5, kind="worker", path=None, bytes_per_minute=1e9))
-    families = collected(Explanation("leak", 60.0, 1.05e9, 1.0, more))
-    assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
-
-    # Objects that stay between freed ones make malloc keep more than they hold.
-    more = (*findings, finding(5, kind="allocator", path=None, bytes_per_minute=1e9))
-    families = collected(Explanation("leak", 60.0, 1.05e9, 1.0, more))
-    assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
-
-
-def test_it_is_said_that_no_leak_has_a_name_but_not_while_the_pace_of_one_varies():
-    families = collected(Explanation("leak", 60.0, 50e6, 1.0, (finding(kind="level", path=None),)))
-    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 0
-    families = collected(Explanation("leak", 60.0, 50e6, 1.0, (finding(steady=False),)))
-    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") is None
 
 
 def test_what_is_not_known_is_absent():
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
     assert values(families, "trainer_growing_path_bytes", "path") == {}
-    families = collected(Explanation("healthy", 60.0, 0.0, 1.0))
-    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 0
     assert value(families, "trainer_memory_growth_explained_ratio") is None
+    for findings, growth in [
+        ((), 0),
+        ((finding(kind="level", path=None),), 0),
+        ((finding(steady=False),), None),
+    ]:
+        families = collected(Explanation("leak", 60.0, 50e6, 1.0, findings))
+        assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == growth
 
 
 def test_paths_are_bounded_in_number_and_length():

@@ -1,5 +1,6 @@
 """NVML by a double that raises the real library's exceptions, and answers as it was seen to on an H200."""
 
+import functools
 import itertools
 import os
 import sys
@@ -21,9 +22,19 @@ RESERVED = 600_000_000
 
 
 class Gpu:
-    def __init__(self, index, uuid=None, fails=None):
+    def __init__(self, index, uuid=None, fails=None, processes=None):
         self.index, self.uuid, self.fails = index, uuid or f"GPU-{index:08x}", dict(fails or {})
-        self.processes = {}
+        self.processes = dict(processes or {})
+
+
+# Of every GPU: the field that may fail, and the answer.
+ANSWERS = {
+    "nvmlDeviceGetName": ("name", "H200"),
+    "nvmlDeviceGetUtilizationRates": ("utilization", types.SimpleNamespace(gpu=50, memory=10)),
+    "nvmlDeviceGetTemperature": ("temperature", 40),
+    "nvmlDeviceGetPowerUsage": ("power", 120_500),
+    "nvmlDeviceGetGraphicsRunningProcesses": ("graphics", []),
+}
 
 
 class Nvml:
@@ -35,7 +46,14 @@ class Nvml:
         self.initialised = 0
 
     def __getattr__(self, name):
+        if name in ANSWERS:
+            return functools.partial(self._answer, *ANSWERS[name])
         return getattr(pynvml, name)
+
+    def _answer(self, field, answer, gpu, sensor=None):
+        self._check(gpu, field)
+        assert sensor == (pynvml.NVML_TEMPERATURE_GPU if field == "temperature" else None)
+        return answer
 
     def nvmlInit(self):
         if self.init_error:
@@ -75,9 +93,6 @@ class Nvml:
         self._check(gpu, "uuid")
         return gpu.uuid.encode()
 
-    def nvmlDeviceGetName(self, gpu):
-        return "H200"
-
     def nvmlSystemGetDriverVersion(self):
         self._check()
         return "570.1"
@@ -93,26 +108,9 @@ class Nvml:
             told.used, told.reserved = used, RESERVED
         return told
 
-    def nvmlDeviceGetUtilizationRates(self, gpu):
-        self._check(gpu, "utilization")
-        return types.SimpleNamespace(gpu=50, memory=10)
-
-    def nvmlDeviceGetTemperature(self, gpu, sensor):
-        self._check(gpu, "temperature")
-        assert sensor == pynvml.NVML_TEMPERATURE_GPU
-        return 40
-
-    def nvmlDeviceGetPowerUsage(self, gpu):
-        self._check(gpu, "power")
-        return 120_500
-
     def nvmlDeviceGetComputeRunningProcesses(self, gpu):
         self._check(gpu, "processes")
         return [types.SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes.items()]
-
-    def nvmlDeviceGetGraphicsRunningProcesses(self, gpu):
-        self._check(gpu, "graphics")
-        return []
 
 
 FIELDS = {
@@ -151,22 +149,18 @@ def test_the_process_tree_is_listed_once_for_all_gpus(failures, clock, monkeypat
 
 
 def test_all_fields_of_several_gpus(read, failures):
-    first, second = Gpu(0), Gpu(1)
-    first.processes = {os.getpid(): int(3 * GB), 999_999: int(5 * GB)}
-    found = read(Nvml(first, second))()
-
-    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": GB, "1": 2 * GB}
-    assert found.by("trainer_gpu_memory_total_bytes", "device") == {"0": 80 * GB, "1": 80 * GB}
-    assert found.by("trainer_gpu_utilization_ratio", "device") == {"0": 0.5, "1": 0.5}
-    assert found.by("trainer_gpu_temperature_celsius", "device") == {"0": 40, "1": 40}
-    assert found.by("trainer_gpu_power_watts", "device") == {"0": 120.5, "1": 120.5}
-    assert found.labels("trainer_gpu_info") == {
-        "device": "0",
-        "uuid": "GPU-00000000",
-        "name": "H200",
-        "driver": "570.1",
-    }
+    found = read(Nvml(Gpu(0, processes={os.getpid(): int(3 * GB), 999_999: int(5 * GB)}), Gpu(1)))()
+    for metric, first, second in [
+        ("memory_used_bytes", GB, 2 * GB),
+        ("memory_total_bytes", 80 * GB, 80 * GB),
+        ("utilization_ratio", 0.5, 0.5),
+        ("temperature_celsius", 40, 40),
+        ("power_watts", 120.5, 120.5),
+    ]:
+        assert found.by(f"trainer_gpu_{metric}", "device") == {"0": first, "1": second}
     assert found.by("trainer_gpu_process_memory_bytes", "device") == {"0": 3 * GB}
+    labels = found.labels("trainer_gpu_info")
+    assert labels == {"device": "0", "uuid": "GPU-00000000", "name": "H200", "driver": "570.1"}
     assert not failures.counts
 
 
@@ -209,7 +203,7 @@ def test_a_gpu_that_falls_off_loses_its_series_alone(read, failures, where):
     found = collect()
 
     assert set(found.by("trainer_gpu_power_watts", "device")) == {"1"}
-    assert found.value("trainer_gpu_memory_used_bytes", device="1") == 2 * GB
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"1": 2 * GB}
     assert failures.counts["gpu"] == 1
     gpus[0].fails.clear()
     assert len(collect().by("trainer_gpu_power_watts", "device")) == 2
@@ -229,39 +223,40 @@ def test_a_driver_that_restarts_is_found_again(read, failures):
     assert collect().value("trainer_gpu_power_watts") == 120.5
 
 
-@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED])
-def test_a_machine_without_nvml_is_said_once_and_no_failure(read, failures, caplog, error):
+@pytest.mark.parametrize(
+    "error", [pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED, None]
+)
+def test_a_machine_without_nvml_or_its_package_is_said_once_and_no_failure(
+    failures, monkeypatch, caplog, error
+):
     library = Nvml()
     library.init_error = error
-    collect = read(library)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    collector = GpuCollector(failures, ProcessTree(), NvmlSession(library if error else None, {}))
     with caplog.at_level("DEBUG", logger="heapwatch"):
         for _ in range(3):
-            assert collect().by("trainer_gpu_memory_used_bytes", "device") == {}
+            assert Readings(collector.collect()).by("trainer_gpu_memory_used_bytes", "device") == {}
 
-    assert len([record for record in caplog.records if "no series of whole GPUs" in record.message]) == 1
+    (said,) = [one.message for one in caplog.records if "no series of whole GPUs" in one.message]
+    assert error or "nvidia-ml-py is not installed" in said
     assert not failures.counts
 
 
-def test_without_the_python_package(failures, monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with caplog.at_level("DEBUG", logger="heapwatch"):
-        families = list(GpuCollector(failures, ProcessTree()).collect())
-
-    assert all(not family.samples for family in families if "used" in family.name)
-    assert "nvidia-ml-py is not installed" in caplog.text
-    assert not failures.counts
-
-
-def test_visible_devices_are_numbered_as_cuda_does(read):
-    gpus = [Gpu(index) for index in range(4)]
-
-    assert read(Nvml(*gpus), "2,0")().by("trainer_gpu_memory_used_bytes", "device") == {"0": 3 * GB, "1": GB}
-    assert read(Nvml(*gpus), "GPU-00000001")().by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB}
-    assert read(Nvml(*gpus), "")().by("trainer_gpu_memory_used_bytes", "device") == {}
+@pytest.mark.parametrize(
+    ("visible", "used"),
+    [("2,0", {"0": 3 * GB, "1": GB}), ("GPU-00000001", {"0": 2 * GB}), ("", {}), ("GPU-ffff", {})],
+)
+def test_visible_devices_are_numbered_as_cuda_does_and_one_that_is_not_there_counts(
+    read, failures, visible, used
+):
+    found = read(Nvml(*map(Gpu, range(4))), visible)()
+    assert found.by("trainer_gpu_memory_used_bytes", "device") == used
+    assert set(found.by("trainer_gpu_info", "device")) == set(used)
+    assert failures.counts["gpu"] == (visible == "GPU-ffff")
 
 
-def test_a_mig_instance_is_found_by_its_uuid(read, failures, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
+@pytest.mark.usefixtures("no_torch")
+def test_a_mig_instance_is_found_by_its_uuid(read, failures):
     missing = dict.fromkeys(("utilization", "processes"), pynvml.NVML_ERROR_NOT_SUPPORTED)
     instance = Gpu(6, uuid="MIG-1234", fails=missing)
     found = read(Nvml(Gpu(0), mig=[instance]), "MIG-1234")()
@@ -271,11 +266,6 @@ def test_a_mig_instance_is_found_by_its_uuid(read, failures, monkeypatch):
     assert found.value("trainer_gpu_utilization_ratio") is None
     assert found.parts() == {"free": 73 * GB - RESERVED, "driver": RESERVED, "unattributed": 7 * GB}
     assert not failures.counts
-
-
-def test_a_device_that_is_not_there_counts(read, failures):
-    assert read(Nvml(Gpu(0)), "GPU-ffff")().by("trainer_gpu_info", "device") == {}
-    assert failures.counts["gpu"] == 1
 
 
 @pytest.mark.parametrize(
@@ -327,36 +317,36 @@ class Cuda:
         return types.SimpleNamespace(uuid=f"{1 - index:08x}")
 
 
-def with_torch(monkeypatch, cuda):
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+@pytest.fixture
+def cuda(monkeypatch):
+    """The CUDA of a program that uses it."""
+    made = Cuda(initialised=True)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=made))
+    return made
 
 
-def test_the_allocator_of_an_initialised_cuda(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    found = read(Nvml(Gpu(0), Gpu(1)))()
+@pytest.fixture
+def no_torch(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
 
+
+def test_the_allocator_of_an_initialised_cuda(read, cuda):
+    collect = read(Nvml(Gpu(0), Gpu(1)))
+    found = collect()
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {"0": 1000, "1": 2000}
     assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
     assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB, "1": GB}
-
-
-def test_what_torch_reserved_and_cannot_use(read, monkeypatch):
-    cuda = Cuda(initialised=True)
-    with_torch(monkeypatch, cuda)
-    found = read(Nvml(Gpu(0), Gpu(1)))()
     assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {"0": 0, "1": 500}
     assert found.by("trainer_gpu_allocation_retries_total", "device") == {"0": 3, "1": 3}
 
     cuda.backend = "cudaMallocAsync"  # it leaves the figures at zero
-    found = read(Nvml(Gpu(0), Gpu(1)))()
+    found = collect()
     assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {}
     assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
 
 
-def test_an_allocator_that_fails_costs_its_series_alone(read, failures, monkeypatch):
-    cuda = Cuda(initialised=True)
+def test_an_allocator_that_fails_costs_its_series_alone(read, failures, cuda):
     cuda.memory_stats = lambda index: exec('raise RuntimeError("CUDA error: device-side assert triggered")')
-    with_torch(monkeypatch, cuda)
     found = read(Nvml(Gpu(0), Gpu(1)))()
 
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
@@ -364,11 +354,9 @@ def test_an_allocator_that_fails_costs_its_series_alone(read, failures, monkeypa
     assert failures.counts["gpu"] == 1
 
 
-def test_the_parts_of_each_device_add_up(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    gpus = Gpu(0), Gpu(1)
-    for gpu in gpus:
-        gpu.processes = {os.getpid(): 500_000, 999_999: 200_000}
+@pytest.mark.usefixtures("cuda")
+def test_the_parts_of_each_device_add_up(read):
+    gpus = [Gpu(index, processes={os.getpid(): 500_000, 999_999: 200_000}) for index in range(2)]
     collect = read(Nvml(*gpus))
     for device, used in (("0", 2 * GB), ("1", GB)):  # torch numbers them the other way round
         parts = collect().parts(device)
@@ -389,13 +377,10 @@ def test_the_parts_of_each_device_add_up(read, monkeypatch):
     }
 
 
+@pytest.mark.usefixtures("cuda")
 def test_the_pools_of_cupy_are_parts_of_their_own(read, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
     cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
-    gpus = Gpu(0), Gpu(1)
-    for gpu in gpus:
-        gpu.processes = {os.getpid(): 500_000}
-    found = read(Nvml(*gpus))()
+    found = read(Nvml(*(Gpu(index, processes={os.getpid(): 500_000}) for index in range(2))))()
     parts = found.parts()
     assert (parts["cupy_in_use"], parts["cupy_cached"]) == (30_000, 20_000)
     assert (parts["context"], parts["other_pools"]) == (446_000, 0)
@@ -403,8 +388,8 @@ def test_the_pools_of_cupy_are_parts_of_their_own(read, monkeypatch):
     assert "cupy_in_use" not in found.parts("1")
 
 
+@pytest.mark.usefixtures("cuda")
 def test_a_cupy_that_fails_costs_its_parts_alone(read, failures, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
     cupy = cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
     cupy.cuda.get_allocator = cupy.cuda.Device  # raises what the driver raises
     parts = read(Nvml(Gpu(0), Gpu(1)))().parts()
@@ -412,54 +397,38 @@ def test_a_cupy_that_fails_costs_its_parts_alone(read, failures, monkeypatch):
     assert failures.counts["gpu"] == 1
 
 
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("what", ["processes", "memory"])
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])
-def test_where_processes_are_not_known_the_parts_still_add_up(read, failures, monkeypatch, error):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    found = read(Nvml(*(Gpu(index, fails={"processes": error}) for index in range(2))))()
-
-    assert found.parts("1") == {
+def test_where_processes_are_not_known_the_parts_still_add_up_and_without_memory_there_are_none(
+    read, failures, what, error
+):
+    found = read(Nvml(*(Gpu(index, fails={what: error}) for index in range(2))))()
+    known = {
         "free": 79 * GB - RESERVED,
         "driver": RESERVED,
         "torch_in_use": 2000,
         "torch_cached": 6000,
         "unattributed": GB - 8000,
     }
+    assert found.parts("1") == (known if what == "processes" else {})
     assert not failures.counts
 
 
-def test_memory_that_may_not_be_read_has_no_parts(read, failures, monkeypatch):
-    with_torch(monkeypatch, Cuda(initialised=True))
-    denied = {"memory": pynvml.NVML_ERROR_NO_PERMISSION}
-    found = read(Nvml(Gpu(0, fails=denied), Gpu(1, fails=denied)))()
-    assert not found.by("trainer_gpu_memory_part_bytes", "part")
-    assert not failures.counts
-
-
-def test_a_listed_process_without_a_figure_is_no_zero(read, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    gpu = Gpu(0)
-    gpu.processes = {os.getpid(): None, 999_999: 1000}
-    found = read(Nvml(gpu))()
-
+@pytest.mark.usefixtures("no_torch")
+def test_a_listed_process_without_a_figure_is_no_zero(read):
+    found = read(Nvml(Gpu(0, processes={os.getpid(): None, 999_999: 1000})))()
     assert found.value("trainer_gpu_process_memory_bytes") is None
     assert set(found.parts()) == {"free", "driver", "unattributed"}
 
 
-def test_a_gpu_by_uuid_has_its_parts(read, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    gpu = Gpu(1)
-    gpu.processes = {os.getpid(): 3000}
-    parts = read(Nvml(Gpu(0), gpu), "GPU-00000001")().parts()
+@pytest.mark.usefixtures("no_torch")
+def test_a_gpu_by_uuid_has_its_parts_and_one_that_comes_back_keeps_its_context(read):
+    gpu = Gpu(1, processes={os.getpid(): 3000})
+    collect = read(Nvml(Gpu(0), gpu), "GPU-00000001")
+    parts = collect().parts()
     assert parts["context"] == 3000
     assert sum(parts.values()) == 80 * GB
-
-
-def test_a_gpu_that_comes_back_keeps_its_context(read, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    gpu = Gpu(0)
-    gpu.processes = {os.getpid(): 3000}
-    collect = read(Nvml(gpu))
-    collect()
     gpu.fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
     assert not collect().parts()
     gpu.fails.clear()
@@ -470,10 +439,8 @@ def test_a_gpu_that_comes_back_keeps_its_context(read, monkeypatch):
 
 @pytest.mark.parametrize("torch", ["not initialised", "not imported"])
 def test_cuda_is_never_initialised(read, monkeypatch, torch):
-    if torch == "not imported":
-        monkeypatch.delitem(sys.modules, "torch", raising=False)
-    else:
-        with_torch(monkeypatch, Cuda(initialised=False))
+    module = types.SimpleNamespace(cuda=Cuda(initialised=False)) if torch == "not initialised" else None
+    monkeypatch.setitem(sys.modules, "torch", module)
     found = read(Nvml(Gpu(0)))()
 
     assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
@@ -501,9 +468,6 @@ def test_each_new_shape_is_a_program_more():
 
 @pytest.mark.parametrize("backends", [None, {}])
 def test_without_a_backend_there_is_no_series(monkeypatch, backends):
-    if backends is None:
-        monkeypatch.delitem(sys.modules, "jax._src.xla_bridge")
-    else:
-        monkeypatch.setattr(sys.modules["jax._src.xla_bridge"], "_backends", backends)
-
+    bridge = None if backends is None else types.SimpleNamespace(_backends=backends)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
     assert programs() is None

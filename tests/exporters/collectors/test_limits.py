@@ -12,8 +12,9 @@ def samples(collector, name):
     }
 
 
-def test_limits_are_series():
-    limits = LimitCollector()
+def test_limits_are_series_and_a_later_one_replaces_the_first():
+    limits = LimitCollector("aggressive")
+    limits.set_limits("memory", "", {"warning": 5e8})
     limits.set_limits("memory", "", {"warning": 1e9, "critical": 1.5e9, "emergency": None})
     limits.set_limits("bodies", "static", {"critical": 300})
     limits.set_growth_limits("memory", "trainer", {"minute": 20e6, "epoch": None})
@@ -23,18 +24,8 @@ def test_limits_are_series():
         ("bodies", "static", "critical"): 300,
     }
     assert samples(limits, "trainer_growth_limit") == {("memory", "trainer", "minute"): 20e6}
-
-
-def test_a_later_limit_replaces_the_first():
-    limits = LimitCollector()
-    limits.set_limits("memory", "", {"warning": 1e9})
-    limits.set_limits("memory", "", {"warning": 2e9})
-    assert samples(limits, "trainer_limit") == {("memory", "", "warning"): 2e9}
-
-
-@pytest.mark.parametrize("profile", ["default", "aggressive"])
-def test_the_profile_is_a_series(profile):
-    assert samples(LimitCollector(profile), "trainer_limit_profile") == {(profile,): 1}
+    assert samples(limits, "trainer_limit_profile") == {("aggressive",): 1}
+    assert samples(LimitCollector(), "trainer_limit_profile") == {("default",): 1}
 
 
 def test_an_unknown_profile_is_refused():

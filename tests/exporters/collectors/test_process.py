@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from types import SimpleNamespace
 
 import psutil
@@ -12,11 +13,16 @@ from heapwatch.collectors import process
 from heapwatch.collectors.process import (
     AllocatorCollector,
     BaselineCollector,
+    InfoCollector,
     ProcessCollector,
+    Rank,
     UniqueMemoryCollector,
+    array_task,
+    current_rank,
 )
 from heapwatch.measure.process import memory, process_tree
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
+from heapwatch.runtime.labels import machine
 from tests.exporters.exposed import value, values
 
 WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"
@@ -60,7 +66,11 @@ def unique(collector):
     return values(collector.collect(), "trainer_process_unique_memory_bytes", "role")
 
 
-def test_the_trainer_alone():
+def test_without_workers_or_after_its_end_a_process_has_no_series_of_them(worker):
+    ended = ProcessCollector(ProcessTree(worker.pid))
+    stop(worker)
+    with pytest.raises(psutil.NoSuchProcess):
+        list(ended.collect())
     families = list(ProcessCollector(ProcessTree()).collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 0}
     own = psutil.Process().memory_info()
@@ -70,11 +80,18 @@ def test_the_trainer_alone():
     assert value(families, "trainer_memory_limit_bytes") <= psutil.virtual_memory().total
 
 
-def test_workers_are_summed(worker):
-    families = list(ProcessCollector(ProcessTree()).collect())
+def test_workers_are_summed_and_no_descriptor_is_kept(worker):
+    tree = ProcessTree()
+    collector, of_pages = ProcessCollector(tree), UniqueMemoryCollector(tree)
+    families = list(collector.collect())
     assert by_role(families, "es") == {"trainer": 1, "worker": 1}
     assert by_role(families, "_resident_memory_bytes")["worker"] > 50_000_000
-    assert unique(UniqueMemoryCollector(ProcessTree()))["worker"] > 50_000_000
+    assert unique(of_pages)["worker"] > 50_000_000
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        list(collector.collect())
+        list(of_pages.collect())
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time():
@@ -101,7 +118,7 @@ def test_children_that_vanish_in_between_cost_nothing(monkeypatch):
     assert unique(UniqueMemoryCollector(ProcessTree())).keys() == {"trainer"}
 
 
-def test_a_zombie_is_no_worker():
+def test_a_zombie_is_no_worker_and_has_no_series():
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -109,26 +126,27 @@ def test_a_zombie_is_no_worker():
         while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.001)
         assert by_role(ProcessCollector(ProcessTree()).collect(), "es") == {"trainer": 1, "worker": 0}
+        with pytest.raises(psutil.NoSuchProcess):
+            list(ProcessCollector(ProcessTree(child)).collect())
     finally:
         os.waitpid(child, 0)
 
 
-def test_a_process_that_ended_has_no_series(worker):
-    collector = ProcessCollector(ProcessTree(worker.pid))
-    stop(worker)
-    with pytest.raises(psutil.NoSuchProcess):
-        list(collector.collect())
-
-
-def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock):
-    reads = []
+@pytest.fixture
+def reads(monkeypatch, clock):
+    """The times of the reads of unique memory, each of which takes so many seconds."""
+    made = SimpleNamespace(at=[], seconds=1.0)
 
     def read(self):
-        reads.append(clock.now)
-        clock.now += 1.0
+        made.at.append(clock.now)
+        clock.now += made.seconds
         return SimpleNamespace(rss=100, uss=60)
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", read)
+    return made
+
+
+def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock, reads):
     resident = iter(range(100, 200))
     monkeypatch.setattr(psutil.Process, "memory_info", lambda self: SimpleNamespace(rss=next(resident)))
     collector = UniqueMemoryCollector(ProcessTree(), clock)
@@ -137,7 +155,7 @@ def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, cloc
     while clock.now < began + 1000:
         sizes.append(unique(collector)["trainer"])
         clock.now += 15
-    assert len(reads) == 5
+    assert len(reads.at) == 5
     assert sizes == list(range(60, 60 + len(sizes)))
 
 
@@ -176,48 +194,32 @@ def test_forked_workers_do_not_count_the_pages_that_they_share():
         os.close(own)
 
 
-def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, worker):
+def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, reads, worker):
     """Its resident memory may be another's; it is counted as soon as the last count has paid for itself."""
-
-    def read(self):
-        clock.now += 0.1
-        return SimpleNamespace(rss=100, uss=60)
-
-    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
-    tree = ProcessTree(share=1.0)
-    collector = UniqueMemoryCollector(tree, clock)
-    monkeypatch.setattr(process_tree, "descendants", lambda pid: [])
+    reads.seconds = 0.1
+    workers = []
+    monkeypatch.setattr(ProcessTree, "workers", lambda self: workers)
+    collector = UniqueMemoryCollector(ProcessTree(), clock)
     assert unique(collector).keys() == {"trainer"}
-    monkeypatch.undo()
-    monkeypatch.setattr(psutil.Process, "memory_full_info", read)
-    time.sleep(0.01)
+    workers.append(psutil.Process(worker.pid))
     clock.now += 15
     assert unique(collector).keys() == {"trainer"}
     clock.now += 15
     assert unique(collector).keys() == {"trainer", "worker"}
 
 
-def test_memory_that_may_not_be_read_is_absent_and_said_once(monkeypatch, caplog):
+def test_memory_that_may_not_be_read_is_absent_and_said_once(monkeypatch, clock, caplog):
     def refuse(self):
         raise psutil.AccessDenied
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", refuse)
-    collector = UniqueMemoryCollector(ProcessTree())
-    assert unique(collector) == {}
-    assert unique(collector) == {}
+    collector = UniqueMemoryCollector(ProcessTree(), clock)
+    for _ in range(2):
+        assert unique(collector) == {}
+        clock.now += 1000
     logged = [record.getMessage() for record in caplog.records if "shared pages" in record.getMessage()]
     assert len(logged) == 1
     assert str(os.getpid()) in logged[0]
-
-
-def test_no_descriptor_is_kept(worker):
-    collector, unique = ProcessCollector(ProcessTree()), UniqueMemoryCollector(ProcessTree())
-    list(collector.collect())
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(20):
-        list(collector.collect())
-        list(unique.collect())
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_the_baseline_is_the_memory_of_the_first_safe_point_and_stays():
@@ -240,6 +242,10 @@ def allocated():
 
 def test_what_is_allocated_is_used_and_what_is_freed_is_retained():
     used, _, blocks = allocated()
+    big = bytearray(300_000_000)  # which malloc maps by itself
+    assert allocated()[0] > used + 290_000_000
+    del big
+    used, _, _ = allocated()
     ballast = [bytes(2000) for _ in range(50_000)]
     pins = ballast[::50]
     full, retained, _ = allocated()  # it may have taken what was free before
@@ -251,13 +257,6 @@ def test_what_is_allocated_is_used_and_what_is_freed_is_retained():
     small = [object() for _ in range(50_000)]
     assert allocated()[2] > blocks + 49_000
     assert (len(pins), len(small)) == (1000, 50_000)
-
-
-def test_memory_that_malloc_maps_by_itself_is_used():
-    used, _, _ = allocated()
-    big = bytearray(300_000_000)
-    assert allocated()[0] > used + 290_000_000
-    assert len(big) == 300_000_000
 
 
 def test_without_glibc_only_python_has_values(monkeypatch):
@@ -277,8 +276,49 @@ def test_a_costly_read_is_made_seldom(monkeypatch, clock):
 
     monkeypatch.setattr(process, "malloc_bytes", read)
     collector = AllocatorCollector(clock)
-    began = clock.now
-    while clock.now < began + 100:
+    for _ in range(100):
         assert value(collector.collect(), "trainer_allocator_used_bytes") == 1
         clock.now += 1
     assert len(reads) <= 11
+
+
+def test_names_start_and_machine_are_labels_of_constant_ones():
+    samples = [s for family in InfoCollector("ppo", "sb3", "7").collect() for s in family.samples]
+    assert [(one.name, one.value) for one in samples] == [("trainer_info", 1), ("trainer_machine_info", 1)]
+    started = datetime.fromtimestamp(psutil.Process().create_time())
+    assert samples[0].labels == {
+        "trainer": "ppo", "framework": "sb3", "run": "7", "rank": "", "world_size": "",
+        "started": f"{started:%m-%d %H:%M}",
+    }  # fmt: skip
+    assert samples[1].labels == {"machine": machine()}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "64"}, Rank(3, 64)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, Rank(0, 2)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}, Rank(1, 4)),
+        ({"PMI_RANK": "7", "PMI_SIZE": "8"}, Rank(7, 8)),
+        # torchrun inside a Slurm job of one task a node
+        ({"RANK": "9", "WORLD_SIZE": "16", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, Rank(9, 16)),
+        # a job of one process has no ranks worth a label
+        ({"RANK": "0", "WORLD_SIZE": "1"}, None),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, None),
+        # a program's own variable of that name
+        ({"RANK": "captain"}, None),
+        ({"RANK": "3"}, None),
+        ({"RANK": "64", "WORLD_SIZE": "64"}, None),
+        ({"RANK": "-1", "WORLD_SIZE": "64"}, None),
+        ({"RANK": "٣", "WORLD_SIZE": "64"}, None),
+        ({}, None),
+    ],
+)
+def test_the_rank_is_what_the_launcher_says(environment: dict[str, str], expected: Rank | None) -> None:
+    assert current_rank(environment) == expected
+
+
+def test_a_task_of_a_slurm_array_is_a_run_of_its_own() -> None:
+    assert array_task({"SLURM_ARRAY_JOB_ID": "812", "SLURM_ARRAY_TASK_ID": "17"}) == "812_17"
+    assert array_task({"SLURM_ARRAY_TASK_ID": "17"}) == ""
+    assert array_task({}) == ""

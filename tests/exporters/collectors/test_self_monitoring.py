@@ -46,19 +46,9 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     safe_point.visit(stepping=True)
     clock.now += 30
     families = list(exporter.collect())
-    found = {
-        name: value(families, f"trainer_exporter_{name}", collector="bodies")
-        for name in (
-            "sample_age_seconds",
-            "sample_seconds_total",
-            "sample_interval_seconds",
-        )
-    }
-    assert found == {
-        "sample_age_seconds": 30,
-        "sample_seconds_total": pytest.approx(0.05),
-        "sample_interval_seconds": 2.0,
-    }
+    for name, expected in (("age_seconds", 30), ("seconds_total", 0.05), ("interval_seconds", 2.0)):
+        found = value(families, f"trainer_exporter_sample_{name}", collector="bodies")
+        assert found == pytest.approx(expected)
     assert value(families, "trainer_exporter_budget_ratio") == 0.01
     assert value(families, "trainer_exporter_safe_point_age_seconds") == pytest.approx(30.05)
     assert value(families, "trainer_exporter_collect_seconds", collector="other") == 0.002
@@ -70,23 +60,16 @@ def test_folded_names_are_reported(exporter, failures):
     assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}
 
 
-class Trainer:
-    def __init__(self):
-        self.resident = 5_000_000
+def test_cleanups_are_counted_from_zero():
+    resident = [5_000_000]
 
-    def levels(self):
-        return {"resident_memory_bytes": self.resident}
-
-    def trim(self, action):
-        self.resident -= 1_000_000
+    def trim(action):
+        resident[0] -= 1_000_000
         return {"food": 57}
 
-
-def test_cleanups_are_counted_from_zero():
-    trainer = Trainer()
-    queue = CleanupQueue(trainer.levels, lambda: None, lambda: None)
+    queue = CleanupQueue(lambda: {"resident_memory_bytes": resident[0]}, lambda: None, lambda: None)
     collector = CleanupCollector(queue, lambda: True)
-    queue.register(trainer.trim)
+    queue.register(trim)
     assert values(collector.collect(), "trainer_cleanups_total", "action") == {"regular": 0, "emergency": 0}
     queue.submit(request_id="r1")
     assert value(collector.collect(), "trainer_cleanups_pending") == 1

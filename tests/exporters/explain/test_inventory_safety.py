@@ -26,7 +26,7 @@ from heapwatch.explain.schedule import Budget
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.objects.instances import InstanceCounter
-from heapwatch.measure.objects.large import large_objects
+from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.sizing.deep_size import deep_size
 from tests.exporters.explain import objects_with_code as own
 from tests.exporters.explain.objects_with_code import ARMED, CALLS

@@ -16,7 +16,7 @@ from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import newest_of, newest_parts, shared_share, traits_of, weigh
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing import tensor_storage, traversal
-from heapwatch.measure.sizing.memory import MemoryBlock
+from heapwatch.measure.sizing.foreign import MemoryBlock
 from heapwatch.measure.sizing.traversal import OutOfTime
 from tests.exporters.explain.walking import inventory_of
 

@@ -43,7 +43,9 @@ def backends(monkeypatch, **clients):
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
 
 
-def test_the_pools_of_jax_by_device(monkeypatch):
+def test_the_pools_of_jax_by_device_and_no_backend_is_made(monkeypatch):
+    jax.numpy.zeros(1)
+    assert jax_pools() == {}  # one for a CPU has no pools
     backends(
         monkeypatch,
         cpu=[device(0, None)],
@@ -53,13 +55,7 @@ def test_the_pools_of_jax_by_device(monkeypatch):
             device(2, None),
         ],
     )
-
     assert jax_pools() == {0: Pool(10, 900), 1: Pool(20, 20)}
-
-
-def test_no_backend_of_jax_is_made_and_one_for_a_cpu_has_no_pools(monkeypatch):
-    jax.numpy.zeros(1)
-    assert jax_pools() == {}
     backends(monkeypatch)
     assert jax_pools() == {}
     monkeypatch.delitem(sys.modules, "jax._src.xla_bridge", raising=False)
@@ -73,24 +69,14 @@ def test_without_cuda(monkeypatch, torch):
     assert torch_pools() == {}
 
 
-VERSIONS = [cupy_double.by_device, cupy_double.in_order]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_pools_of_cupy_by_device(monkeypatch, version):
+@pytest.mark.parametrize("version", [cupy_double.by_device, cupy_double.in_order])
+def test_the_pools_of_cupy_by_device_and_one_that_the_program_set_beside(monkeypatch, version):
     cupy = cupy_double.install(monkeypatch, version(Pool(70, 512), Pool(9, 10)))
-
     assert cupy_pools() == {0: Pool(70, 512), 1: Pool(9, 10)}
-    assert not cupy.asked_driver
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_pool_that_the_program_set_is_counted_beside_the_default_one(monkeypatch, version):
-    cupy = cupy_double.install(monkeypatch, version(Pool(70, 512)))
     other = cupy.cuda.memory.MemoryPool(version(Pool(5, 100), Pool(1, 2)))
     cupy.cuda.get_allocator = lambda: other.malloc
-
-    assert cupy_pools() == {0: Pool(75, 612), 1: Pool(1, 2)}
+    assert cupy_pools() == {0: Pool(75, 612), 1: Pool(10, 12)}
+    assert not cupy.asked_driver
 
 
 def test_managed_memory_and_allocators_of_others_are_no_pools_of_the_device(monkeypatch):
@@ -157,9 +143,10 @@ def test_the_parts_add_up_whatever_is_known(torch, jax, cupy, processes):
     assert all(value >= 0 for value in parts.values())
 
 
-def test_what_is_not_used_or_not_known_has_no_part():
+def test_what_is_not_used_or_not_known_has_no_part_and_too_much_in_pools_leaves_none():
     assert divide() == {"free": 50_000, "unattributed": USED}
     assert set(divide(jax=Pool(1, 2))) == {"free", "jax_in_use", "jax_cached", "unattributed"}
+    assert divide(torch=Pool(500, USED + 1)) == {}
 
 
 def test_a_pool_of_each_library_is_no_other_pool():
@@ -171,24 +158,16 @@ def test_a_pool_of_each_library_is_no_other_pool():
     assert (found["context"], found["other_pools"]) == (600, 70)
 
 
-def test_pools_that_hold_more_than_is_in_use_have_no_parts_this_time():
-    assert divide(torch=Pool(500, USED + 1)) == {}
-
-
-def test_the_context_is_the_least_that_was_seen():
-    parts = GpuParts()
-    first = divide(parts, torch=Pool(10, 100), processes=Processes(700))
-    assert (first["context"], first["other_pools"]) == (600, 0)
-    later = divide(parts, torch=Pool(10, 5000), processes=Processes(6000))
-    assert (later["context"], later["other_pools"]) == (600, 400)
-    smaller = divide(parts, torch=Pool(10, 5000), processes=Processes(5500))
-    assert (smaller["context"], smaller["other_pools"]) == (500, 0)
-
-
-def test_a_process_that_holds_nothing_yet_has_no_context():
+def test_the_context_is_the_least_that_was_seen_once_the_process_holds_anything():
     parts = GpuParts()
     assert "context" not in divide(parts, processes=Processes(0, 1000))
-    assert divide(parts, processes=Processes(700))["context"] == 700
+    for held, in_process, context, beside in [
+        (100, 700, 600, 0),
+        (5000, 6000, 600, 400),
+        (5000, 5500, 500, 0),
+    ]:
+        found = divide(parts, torch=Pool(10, held), processes=Processes(in_process))
+        assert (found["context"], found["other_pools"]) == (context, beside)
 
 
 class Driver:
@@ -246,21 +225,17 @@ def test_a_driver_that_is_not_loaded_is_looked_for_once_a_second(monkeypatch):
     assert len(looks) == 2
 
 
-@pytest.mark.parametrize(("before", "lasts"), [((), 0), ((allow_capture,), 1)])
-def test_a_thread_that_frees_a_graph_does_not_end_the_capture_of_another(driver, before, lasts):
-    driver.capture_lasts = 1
-    in_a_thread(*before, driver.destroy)
-    assert driver.capture_lasts == lasts
-
-
-def test_a_thread_is_exempt_once_the_driver_is_initialised(driver):
-    driver.initialised = False
+def test_a_thread_is_exempt_once_the_driver_is_initialised_and_ends_no_capture_of_another(driver):
+    driver.initialised, driver.capture_lasts = False, 1
     in_a_thread(allow_capture, allow_capture)
     assert not driver.relaxed
     driver.initialised = True
     driver.asked = 0
-    in_a_thread(allow_capture, allow_capture, allow_capture)
-    assert driver.asked == len(driver.relaxed) == 1
+    in_a_thread(allow_capture, allow_capture, allow_capture, driver.destroy)
+    assert driver.asked == len(driver.relaxed) == driver.capture_lasts == 1
+    driver.relaxed.clear()
+    in_a_thread(driver.destroy)
+    assert driver.capture_lasts == 0
 
 
 def test_a_program_without_the_driver_loads_none():
@@ -278,6 +253,7 @@ def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, mo
     )
     with heapwatch.start("capture", port=0, interval=0.01, record=tmp_path / "run.jsonl") as watch:
         watch.step()
+        watch.progress("generation")  # else the journal waits a quarter of a minute for its first point
         for page in ("metrics", "explain"):
             with urllib.request.urlopen(f"{watch.server.url}{page}") as response:
                 response.read()
@@ -289,14 +265,9 @@ def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, mo
     assert any("request" in name or "process" in name for name in names), names
 
 
-def session(*gpus):
-    library = Nvml(*gpus)
-    return NvmlSession(library, {})
-
-
 def test_the_free_bytes_of_each_device(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    opened = session(Gpu(0), Gpu(1))
+    opened = NvmlSession(Nvml(Gpu(0), Gpu(1)), {})
     assert free_bytes(opened) == {0: 79e9 - RESERVED, 1: 78e9 - RESERVED}
     opened.library.gpus[0].fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
     assert free_bytes(opened) == {}
@@ -317,8 +288,7 @@ def test_the_end_of_a_watch_closes_the_connection(monkeypatch):
 
 
 def test_what_a_gpu_can_still_give_is_what_is_free_and_what_the_pools_cache():
-    memory = ProcessMemory(clock=lambda: 0.0)
-    library = Nvml(Gpu(0), Gpu(1))
+    memory, library = ProcessMemory(clock=lambda: 0.0), Nvml(Gpu(0), Gpu(1))
     memory._nvml = NvmlSession(library, {})
     memory._read_gpu_left(0.0)
     assert memory.gpu_left == {}  # of a program without pools nothing is asked

@@ -103,15 +103,11 @@ class _Names:
 
     def __init__(self, layout: Layout) -> None:
         assigned: dict[str, None] = {}
-        of_classes: set[object] = set()
         for base in layout.mro:
             assigned.update(dict.fromkeys(_assigned_in(base)))
-            of_classes.update(namespace_of(base))
         self.known: list[str] = []
         self.others = [
-            name
-            for name in islice(assigned, _MOST_NAMES)
-            if name not in of_classes or _is_plain(layout, name)
+            name for name in islice(assigned, _MOST_NAMES) if not _is_descriptor(_of_class(layout, name))
         ]
 
 
@@ -191,12 +187,8 @@ def _of_class(layout: Layout, name: str) -> Any:
     return _MISSING
 
 
-def _is_plain(layout: Layout, name: str) -> bool:
-    """Whether reading it runs no code: the class has no property or other descriptor of that name."""
-    return not _is_descriptor(_of_class(layout, name))
-
-
 def _is_descriptor(value: Any) -> bool:
+    """Whether reading an attribute for which the class has this value may run code, as of a property."""
     return value is not _MISSING and any(
         "__get__" in namespace_of(base) for base in layout_of(type(value)).mro
     )
@@ -205,9 +197,10 @@ def _is_descriptor(value: Any) -> bool:
 def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
     """The code of functions and methods, of the functions inside them and of those that they wrap."""
     for value in values:
-        if type(value) in (staticmethod, classmethod):
+        kind = type(value)
+        if kind is staticmethod or kind is classmethod:
             value = value.__func__
-        elif type(value) is property:
+        elif kind is property:
             value = value.fget
         if type(value) is FunctionType:
             held = gc.get_referents(*value.__closure__ or ())  # another thread may be emptying a cell

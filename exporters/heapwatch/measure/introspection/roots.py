@@ -16,8 +16,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
-from heapwatch.measure.introspection.exclusive_reads import Ask
-from heapwatch.measure.introspection.frames import innermost, thread_ids
+from heapwatch.measure.introspection.exclusive_reads import Ask, callers, innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
 _OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace
@@ -205,7 +204,7 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
     own = _own_threads()
     for thread in thread_ids():
         called = False
-        for frame in _chain(None if thread in own else innermost(thread)):
+        for frame in callers(None if thread in own else innermost(thread)):
             code = frame.f_code
             if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
                 break  # the line that entered the loop called nothing that runs now
@@ -219,7 +218,7 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
 def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:
     own = _own_threads()
     for thread in thread_ids():
-        chain = list(_chain(None if thread in own else innermost(thread)))[-_MOST_FRAMES:]
+        chain = list(callers(None if thread in own else innermost(thread)))[-_MOST_FRAMES:]
         while chain:
             code = chain.pop().f_code
             if (modules or code.co_flags & _OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
@@ -233,12 +232,6 @@ def _own_threads() -> set[int]:
         if type(name) is str and name.startswith(OWN_THREADS):
             own.add(ident)
     return own
-
-
-def _chain(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _frame(thread: int, code: int, function: str) -> Root:

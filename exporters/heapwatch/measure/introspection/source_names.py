@@ -16,11 +16,12 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from types import CodeType, FunctionType, MethodDescriptorType
 from typing import Any
 
 from heapwatch.measure.introspection.attributes import code_in, nested_code
-from heapwatch.measure.introspection.frames import innermost, thread_ids
+from heapwatch.measure.introspection.exclusive_reads import callers, innermost, thread_ids
 from heapwatch.measure.introspection.layout import Layout, flags_of, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label, module_namespace, user_modules
 
@@ -213,13 +214,9 @@ def _text_of(file: str) -> str | None:
 def _running() -> Iterator[CodeType]:
     """The code that runs and is in no file, such as that of `python -c`."""
     for thread in thread_ids():
-        at = innermost(thread)
-        for _ in range(_MOST_FRAMES):
-            if at is None:
-                break
-            if at.f_code.co_filename.startswith(_PROMPTS):
-                yield from nested_code(at.f_code)
-            at = at.f_back
+        for frame in islice(callers(innermost(thread)), _MOST_FRAMES):
+            if frame.f_code.co_filename.startswith(_PROMPTS):
+                yield from nested_code(frame.f_code)
 
 
 def _words_of(code: CodeType) -> Iterator[str]:

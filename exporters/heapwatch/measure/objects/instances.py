@@ -19,12 +19,17 @@ import time
 import types
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Set
 from itertools import chain, compress, filterfalse
 from typing import Any, NamedTuple
 
-from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.objects.tracked import tracked_count, tracked_slices, tracked_types
+from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
+from heapwatch.measure.objects.tracked import (
+    may_have_audit_hooks,
+    tracked_count,
+    tracked_slices,
+    tracked_types,
+)
 from heapwatch.measure.sizing.sampling import CONTAINERS, ContainerChanged, pick, positions
 
 _SLICE = 20_000  # tracked objects looked at in one reading
@@ -37,17 +42,22 @@ _DEEPEST = 4  # levels of nested untracked dicts and tuples, or of views of view
 
 # Types of the interpreter's own objects, which hold no data of the program.
 _IGNORED = frozenset(
-    (
-        type,
-        types.BuiltinFunctionType,
-        types.CodeType,
-        types.GetSetDescriptorType,
-        types.MemberDescriptorType,
-        types.MethodDescriptorType,
-        types.WrapperDescriptorType,
-        types.GenericAlias,
+    map(
+        identity,
+        (
+            type,
+            types.BuiltinFunctionType,
+            types.CodeType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+            types.MethodDescriptorType,
+            types.WrapperDescriptorType,
+            types.GenericAlias,
+        ),
     )
 )
+_FOLLOWED = frozenset(map(identity, (dict, tuple)))
+_SAMPLED = frozenset(map(identity, CONTAINERS))
 
 
 class Census(NamedTuple):
@@ -71,37 +81,34 @@ class InstanceCounter:
         for cls in classes:
             self.count(cls)
 
-    def count(self, cls: type) -> None:
-        """Count `cls` from now on.
+    def count(self, cls: type) -> str:
+        """Count `cls` from now on; returns the name under which it is counted.
 
-        It is counted under its name, with its module in front if another watched class has the same name.
+        That is its own, with its module in front if another watched class has the same.
         """
         name = cls.__name__
         if name in self._watched and self._watched[name]() not in (cls, None):
             name = f"{layout_of(cls).module}.{name}"
         self._watched[name] = weakref.ref(cls)
-
-    def name_of(self, cls: type) -> str:
-        """The name under which a class is counted. Raises KeyError if it is not counted."""
-        for name, counted in self._watched.items():
-            if counted() is cls:
-                return name
-        raise KeyError(cls)
+        return name
 
     def take(self) -> dict[str, float]:
         """Live instances by name, without classes that were deleted or that cannot be estimated yet."""
-        families = {name: set(_family(cls)) for name, cls in self._classes()}
-        wanted = set(chain.from_iterable(families.values()))
-        untracked = set(filter(is_untracked, wanted))
+        watched = {name: list(_family(cls)) for name, cls in self._classes()}
+        families = {name: set(map(identity, family)) for name, family in watched.items()}
+        key = identity if may_have_audit_hooks() else id  # which takes half the time
+        classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
+        untracked = {identity(cls) for cls in classes.values() if not flags_of(cls) & HAS_GC}
         # All in C: a Python loop over a million objects would take ten times as long.
-        counts: Mapping[type, float] = Counter(filter(wanted.__contains__, tracked_types()))
+        found = Counter(filter(classes.__contains__, map(key, tracked_types())))
+        counts: dict[int, float] = {identity(classes[one]): number for one, number in found.items()}
         if untracked:
             estimated = self._untracked.count(untracked)
             if estimated is None:
                 families = {name: family for name, family in families.items() if not family & untracked}
             else:
-                counts = {**counts, **estimated}
-        return {name: round(sum(counts.get(cls, 0) for cls in family)) for name, family in families.items()}
+                counts |= estimated
+        return {name: round(sum(counts.get(one, 0) for one in family)) for name, family in families.items()}
 
     def _classes(self) -> Iterator[tuple[str, type]]:
         for name, holder in list(self._watched.items()):
@@ -120,27 +127,21 @@ def _family(cls: type) -> Iterator[type]:
         yield from _family(subclass)
 
 
-def is_untracked(cls: type) -> bool:
-    """Whether instances of `cls` itself are invisible to the garbage collector."""
-    return not cls.__flags__ & 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
-
-
 class Untracked:
     """Counts one slice of the tracked objects at each reading; the result is the sum over all slices."""
 
     def __init__(self) -> None:
         self._next = 0
         self._total = 0
-        self._slices: dict[int, dict[type, float]] = {}
+        self._slices: dict[int, dict[int, float]] = {}
 
-    def count(self, wanted: Iterable[type]) -> dict[type, float] | None:
-        """Estimated instances by class; None until all slices were seen once.
+    def count(self, wanted: Set[int]) -> dict[int, float] | None:
+        """Estimated instances by the identity of their class; None until all slices were seen once.
 
         Args:
-            wanted: classes, none of them tracked.
+            wanted: the identities of classes, none of them tracked.
 
         """
-        wanted = frozenset(wanted)
         self._total = self._total or -(-tracked_count() // _SLICE)
         until = time.thread_time() + _FIRST_SECONDS
         while True:
@@ -158,30 +159,28 @@ class Untracked:
                 break
         if len(self._slices) < self._total:
             return None
-        counts: dict[type, float] = {}
+        counts: dict[int, float] = {}
         for found in self._slices.values():
-            for cls, number in found.items():
-                counts[cls] = counts.get(cls, 0.0) + number
+            for key, number in found.items():
+                counts[key] = counts.get(key, 0.0) + number
         return counts
 
 
-def _references(
-    objects: list[Any], in_tuples: list[Any] | None, wanted: frozenset[type]
-) -> dict[type, float]:
+def _references(objects: list[Any], in_tuples: list[Any] | None, wanted: Set[int]) -> dict[int, float]:
     """References to instances of `wanted`, each divided by all references to the instance.
 
     Args:
         objects: what holds them.
         in_tuples: what tuples hold, an entry for each reference; emptied. None: tuples are followed from the
             objects that hold them.
-        wanted: the classes.
+        wanted: the identities of the classes.
 
     """
-    counts: dict[type, float] = {}
+    counts: dict[int, float] = {}
     through = in_tuples is None
     _follow(in_tuples or [], 1.0, wanted, counts, _DEEPEST)
-    holders = [obj for obj in objects if type(obj) not in _IGNORED]
-    long = [obj for obj in holders if type(obj) in CONTAINERS and len(obj) > _LONG]
+    holders = [obj for obj in objects if identity(type(obj)) not in _IGNORED]
+    long = [obj for obj in holders if identity(type(obj)) in _SAMPLED and len(obj) > _LONG]
     if long:
         known = set(map(id, long))
         holders = [obj for obj in holders if id(obj) not in known]
@@ -206,8 +205,8 @@ def _references(
 def _follow(
     referents: list[object],
     weight: float,
-    wanted: frozenset[type],
-    counts: dict[type, float],
+    wanted: Set[int],
+    counts: dict[int, float],
     depth: int,
     through: bool = False,
 ) -> None:
@@ -215,8 +214,8 @@ def _follow(
 
     With `through` also inside tracked tuples.
     """
-    kinds = wanted | {dict, tuple}
-    of_kinds = compress(referents, map(kinds.__contains__, map(type, referents)))
+    kinds = wanted | _FOLLOWED
+    of_kinds = compress(referents, map(kinds.__contains__, map(identity, map(type, referents))))
     if through:
         found = [one for one in of_kinds if type(one) is tuple or not gc.is_tracked(one)]
     else:
@@ -226,12 +225,13 @@ def _follow(
     while found:
         obj = found.pop()
         occurrences[id(obj)] -= 1
-        parts = [getattr(obj, "base", None)] if type(obj) in wanted else gc.get_referents(obj)
-        if type(obj) not in wanted and kinds.isdisjoint(map(type, parts)):
+        key = identity(type(obj))
+        parts = [getattr(obj, "base", None)] if key in wanted else gc.get_referents(obj)
+        if key not in wanted and kinds.isdisjoint(map(identity, map(type, parts))):
             continue
         share = weight / max(1, sys.getrefcount(obj) - _HELD - occurrences[id(obj)])
-        if type(obj) in wanted:
-            counts[type(obj)] = counts.get(type(obj), 0.0) + share
+        if key in wanted:
+            counts[key] = counts.get(key, 0.0) + share
         if depth:
             _follow(parts, share, wanted, counts, depth - 1, through)
 

@@ -106,7 +106,7 @@ def size_by_items(
 
     """
     walk = Walk(_LONG, budget_seconds, elsewhere, storages)
-    first, *others = walk.one_by_one(list(items))
+    first, *others = [walk.everything([item], FEWEST_SAMPLES)[0] for item in items]
     for one in others:
         first.add(one, (length - 1) / len(others))
     return _size(first, walk)

@@ -1,4 +1,4 @@
-"""Memory that extension libraries hold outside of Python objects.
+"""Blocks of memory outside of Python objects, and how they are read from the libraries that hold them.
 
 It is read only from libraries that the program has imported, by methods that neither copy, nor wait for a
 device, nor run code of the program. Objects of other extension types count as unread.
@@ -6,25 +6,155 @@ device, nor run code of the program. Objects of other extension types count as u
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import gc
+import math
 import sys
+import types
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
-from typing import Any
+from typing import Any, Literal
 
-from heapwatch.measure.introspection.exclusive_reads import read_alone
-from heapwatch.measure.introspection.layout import classes, layout_of, namespace_of
+from heapwatch.measure.introspection.exclusive_reads import call_alone, read_alone
+from heapwatch.measure.introspection.layout import Layout, classes, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import is_user_module
-from heapwatch.measure.sizing.memory import (
-    UNREAD,
-    Mappings,
-    MemoryBlock,
-    MemoryPlace,
-    Unread,
-    exported_memory,
-)
+
+# The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
+# drop file-backed pages (mapped), and shared memory has one copy for several processes.
+MemoryPlace = Literal["heap", "gpu", "mapped", "shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBlock:
+    """Memory outside of Python's own objects; objects with the same address share it.
+
+    Attributes:
+        address: its address, or another number that identifies it.
+        nbytes: its length in bytes.
+        place: see `MemoryPlace`.
+        references: number of objects that are known to refer to it.
+        slack: bytes that its owner may keep in addition, or that others count too.
+
+    """
+
+    address: int
+    nbytes: int
+    place: MemoryPlace
+    references: int = 1
+    slack: int = 0
+
+
+class Unread:
+    """Memory of unknown size that an object holds."""
+
+
+UNREAD = Unread()
+
+
+class _Buffer(ctypes.Structure):
+    """CPython's `Py_buffer`."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
+
+
+_FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
+
+
+def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | None:
+    """Address and bytes of the buffer that `obj` exports; zeros if it exports none.
+
+    It is asked for and given back in one call into C. While it is held, the program could not resize the
+    object.
+
+    Args:
+        obj: the object.
+        alone: only while all other threads wait; else the result is None.
+
+    """
+    api, buffer = ctypes.pythonapi, _Buffer()
+    where = ctypes.byref(buffer)
+    asked = map(api.PyObject_GetBuffer, [ctypes.py_object(obj)], [where], [_FULL_READ_ONLY])
+    calls = chain(asked, map(api.PyBuffer_Release, [where]))
+    try:
+        done = call_alone(calls) if alone else list(calls)
+    except (TypeError, BufferError, ValueError, NotImplementedError):
+        return 0, 0
+    return (buffer.buf or 0, buffer.len) if done else None
+
+
+_IN_MEMORY = ("/dev/shm/", "/dev/zero", "/memfd:", "/SYSV")  # files that lie nowhere else
+
+
+class Mappings:
+    """The mappings around an address; they are read once, at the first call.
+
+    Args:
+        path: the kernel's list of mappings; without it all results are unknown.
+
+    """
+
+    def __init__(self, path: Path = Path("/proc/self/maps")) -> None:
+        self._path = path
+        self._starts: list[int] | None = None
+        self._ends: list[int] = []
+        self._in_file: list[bool] = []
+
+    def extent(self, address: int) -> int | None:
+        """Bytes of the unbroken run of mappings that may hold the memory at `address`; None if unknown."""
+        at = self._find(address)
+        return None if at is None else self._ends[at] - (self._starts or [])[at]
+
+    def in_file(self, address: int) -> bool:
+        """Whether the kernel can read the page of `address` again from a file."""
+        at = self._find(address)
+        return at is not None and self._in_file[at]
+
+    def _find(self, address: int) -> int | None:
+        if self._starts is None:
+            self._read()
+        starts = self._starts or []
+        at = bisect_right(starts, address) - 1
+        return at if at >= 0 and address < self._ends[at] else None
+
+    def _read(self) -> None:
+        self._starts = []
+        try:
+            lines = self._path.read_text().splitlines()
+        except OSError:
+            return
+        sort = (True, "")
+        for line in lines:
+            fields = line.split(maxsplit=5)
+            start, end = (int(number, 16) for number in fields[0].split("-"))
+            name = fields[5] if len(fields) > 5 else ""
+            in_file = fields[4] != "0" and not name.startswith(_IN_MEMORY)
+            # Advice on pages splits a mapping; other rights are another's.
+            sort, before = (in_file, fields[1]), sort
+            if self._starts and self._ends[-1] == start and sort == before and not in_file:
+                self._ends[-1] = end
+                continue
+            self._starts.append(start)
+            self._ends.append(end)
+            self._in_file.append(in_file)
+
 
 Part = MemoryBlock | Unread | Any
 Reader = Callable[[Any, Mappings], Iterator[Part]]
@@ -72,14 +202,12 @@ def _device_interface(mro: tuple[type, ...]) -> Callable[[Any], Any] | None:
 
 def _device_array(interface: Any) -> Iterator[MemoryBlock]:
     """An array by the CUDA Array Interface, version 3."""
+    shape, strides = interface["shape"], interface.get("strides")
     size = int(interface["typestr"][2:])
-    strides = interface.get("strides")
-    for extent in interface["shape"] if strides is None else ():
-        size *= extent
-    if strides is not None:
-        size += sum(
-            (extent - 1) * abs(step) for extent, step in zip(interface["shape"], strides, strict=True)
-        )
+    if strides is None or 0 in shape:
+        size *= math.prod(shape)
+    else:
+        size += sum((extent - 1) * abs(step) for extent, step in zip(shape, strides, strict=True))
     yield MemoryBlock(int(interface["data"][0]), size, "gpu")
 
 
@@ -129,21 +257,9 @@ def _arrow_array(array: Any, mappings: Mappings) -> Iterator[Part]:
         yield UNREAD
 
 
-def _arrow_chunks(chunked: Any, _: Mappings) -> Iterator[Part]:
-    yield from chunked.chunks
-
-
-def _arrow_table(table: Any, _: Mappings) -> Iterator[Part]:
-    yield from table.itercolumns()
-
-
 def _arrow_scalar(scalar: Any, mappings: Mappings) -> Iterator[Part]:
     if (buffer := scalar.as_buffer()) is not None:
         yield from _arrow_buffer(buffer, mappings)
-
-
-def _polars_frame(frame: Any, _: Mappings) -> Iterator[Part]:
-    yield from frame.get_columns()
 
 
 def _polars_series(series: Any, mappings: Mappings) -> Iterator[Part]:
@@ -201,13 +317,13 @@ _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("jaxlib.xla_extension", "ArrayImpl", _jax),
     ("pyarrow.lib", "Buffer", _arrow_buffer),
     ("pyarrow.lib", "Array", _arrow_array),
-    ("pyarrow.lib", "ChunkedArray", _arrow_chunks),
-    ("pyarrow.lib", "_Tabular", _arrow_table),
+    ("pyarrow.lib", "ChunkedArray", lambda chunked, _: iter(chunked.chunks)),
+    ("pyarrow.lib", "_Tabular", lambda table, _: iter(table.itercolumns())),
     ("pyarrow.lib", "BinaryScalar", _arrow_scalar),
     ("polars._plr", "PySeries", _polars_series),
-    ("polars._plr", "PyDataFrame", _polars_frame),
+    ("polars._plr", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
     ("polars.polars", "PySeries", _polars_series),
-    ("polars.polars", "PyDataFrame", _polars_frame),
+    ("polars.polars", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
     ("cupy", "ndarray", _cupy),
     ("pandas._libs.index", "IndexEngine", _pandas_index_engine),
     ("numpy.random", "BitGenerator", _numpy_bits),
@@ -216,3 +332,67 @@ _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("_ctypes", "Structure", _ctypes),
     ("_ctypes", "Union", _ctypes),
 )
+
+_base_of: Callable[[type], type | None] = type.__dict__["__base__"].__get__
+_size_of: Callable[[type], int] = type.__dict__["__basicsize__"].__get__
+_dict_at: Callable[[type], int] = type.__dict__["__dictoffset__"].__get__
+_weakrefs_at: Callable[[type], int] = type.__dict__["__weakrefoffset__"].__get__
+_POINTER = 8
+
+# Types of the interpreter itself: what they hold is in `sys.getsizeof`, or visible as objects.
+_OF_THE_INTERPRETER = frozenset(
+    id(cls)
+    for cls in (
+        *vars(builtins).values(),
+        *vars(types).values(),
+        *map(type, (iter([]), iter(()), iter({}), iter(set()), iter(""), iter(b""), iter(range(0)))),
+        *map(type, (reversed([]), {}.keys(), {}.values(), {}.items(), iter({}.values()), iter({}.items()))),
+        *map(type, (iter(int, 0), memoryview(b""), gc.get_referents(memoryview(b""))[0])),
+    )
+    if isinstance(cls, type)
+) - {id(getattr(types, "CapsuleType", None))}
+_FOREIGN_OF_THE_STANDARD_LIBRARY = frozenset(
+    ("_sqlite3", "sqlite3", "zlib", "_lzma", "lzma", "_bz2", "bz2", "_ssl", "pyexpat", "_tkinter", "_ctypes")
+)
+# Types of these libraries that hold much have readers; the rest are descriptions: dtypes, streams, devices.
+_PLAIN_LIBRARIES = ("numpy", "pandas", "heapwatch")
+_PLAIN_TYPES = frozenset(
+    (
+        "torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.finfo", "torch.iinfo",
+        "torch._C.Generator", "torch.Stream", "torch.Event", "torch._C.StorageBase",
+        "pyarrow.lib._Weakrefable", "pyarrow.lib.DataType", "pyarrow.lib.Field", "pyarrow.lib.Schema",
+        "jax.jaxlib._jax.Array", "jaxlib._jax.Device",
+        "jaxlib._jax.Sharding", "jaxlib._jax.SingleDeviceSharding",
+        "jaxlib._jax.NamedSharding", "jaxlib._jax.DeviceList",
+    )
+)  # fmt: skip
+
+
+def holds_memory(layout: Layout) -> bool:
+    """Whether a base class is written in another language and is not known to hold almost nothing.
+
+    The instances of such a class have space besides their Python attributes.
+    """
+    return any(_native_bytes(base) > 0 and not _is_plain(base) for base in layout.mro)
+
+
+def _native_bytes(cls: type) -> int:
+    """Bytes that a class adds to its instances besides attributes, their dict, and weak references."""
+    base = _base_of(cls)
+    if base is None:
+        return 0
+    own = _size_of(cls) - _size_of(base)
+    own -= _POINTER * sum(type(value) is MemberDescriptorType for value in namespace_of(cls).values())
+    own -= _POINTER * (_dict_at(cls) > 0 >= _dict_at(base))
+    own -= _POINTER * (_weakrefs_at(cls) > 0 >= _weakrefs_at(base))
+    return own
+
+
+def _is_plain(cls: type) -> bool:
+    layout = layout_of(cls)
+    if id(cls) in _OF_THE_INTERPRETER:
+        return True
+    library = layout.module.partition(".")[0]
+    if library in sys.stdlib_module_names and library != "builtins":
+        return library not in _FOREIGN_OF_THE_STANDARD_LIBRARY
+    return library in _PLAIN_LIBRARIES or f"{layout.module}.{layout.name}" in _PLAIN_TYPES

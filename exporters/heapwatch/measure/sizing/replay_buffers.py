@@ -153,14 +153,11 @@ def attached_tensors(contents: Contents) -> Attached | None:
     if not classes("torch", "Tensor"):
         return None
     holder = contents.holder
-    if not isinstance(holder, CONTAINERS):
-        return _attached(list(_tensors([holder])), 1.0)
-    wanted = positions(len(holder), _ATTACHED_SAMPLES)
-    found = [tensor for item in pick(holder, wanted) for tensor in _tensors(item)]
-    return _attached(found, len(holder) / len(wanted) if wanted else 0.0)
-
-
-def _attached(tensors: list[Any], weight: float) -> Attached:
+    weight, items = 1.0, [[holder]]
+    if isinstance(holder, CONTAINERS):
+        wanted = positions(len(holder), _ATTACHED_SAMPLES)
+        weight, items = len(holder) / max(1, len(wanted)), pick(holder, wanted)
+    tensors = [tensor for item in items for tensor in _tensors(item)]
     attached = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
     graphs = sum(not tensor.is_leaf for tensor in tensors)
     return Attached(attached * weight, graphs * weight)

@@ -19,15 +19,32 @@ import gc
 import math
 import sys
 from collections.abc import Iterable
-from typing import Any
+from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
+from typing import Any, Literal
 
-from heapwatch.measure.introspection.frames import held_by_ended
-from heapwatch.measure.introspection.layout import flags_of, layout_of
+from heapwatch.measure.introspection.exclusive_reads import held_by_ended
+from heapwatch.measure.introspection.layout import (
+    HAS_GC,
+    classes,
+    flags_of,
+    layout_of,
+    own_bytes,
+    values_bytes,
+)
 from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.foreign import exported, reader_of
-from heapwatch.measure.sizing.memory import Mappings, MemoryBlock, MemoryPlace
+from heapwatch.measure.sizing.foreign import (
+    Mappings,
+    MemoryBlock,
+    MemoryPlace,
+    Unread,
+    exported,
+    holds_memory,
+    is_device_array,
+    reader_of,
+)
 from heapwatch.measure.sizing.sampling import (
+    CONTAINERS,
     Container,
     ContainerChanged,
     around,
@@ -47,7 +64,6 @@ from heapwatch.measure.sizing.tensor_storage import (
     storage_memory,
     tensor_parts,
 )
-from heapwatch.measure.sizing.type_information import HAS_GC, Kind, kind_of, own_bytes, values_bytes
 
 _NEIGHBOURS = 4  # items before and after an item that may share objects with it: a frame stack of 4
 _MOST_COMPARED = 3  # sampled items that are compared with their neighbours, if they may share objects
@@ -56,6 +72,15 @@ FEWEST_SAMPLES = 8  # of a container inside an item, and when the time runs out
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
 _MOST_TIMES = 32  # most samples, as a multiple of the usual number
 _SMALL = 512  # bytes of a string or number up to which sharing between neighbours is ignored
+
+# How an object is looked into. Names, not an Enum: they are compared for each object.
+Kind = Literal[
+    "atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "unread", "foreign",
+    "native", "object", "frame",
+]  # fmt: skip
+
+_OPAQUE = (type, ModuleType, CodeType, GetSetDescriptorType)
+_KNOWN_LIBRARIES = ("torch", "tensordict", "torchao", "torchrl")
 
 
 class OutOfTime(RuntimeError):
@@ -121,10 +146,6 @@ class Walk:
         self._kinds[id(type(obj))] = "opaque"
         self._count_all(stack, tally, samples)
         return tally
-
-    def one_by_one(self, items: list[Any]) -> list[Tally]:
-        """Size of all that each of these reaches, without what those before it reach."""
-        return [self.everything([item], FEWEST_SAMPLES)[0] for item in items]
 
     def _count_all(self, stack: list[Any], tally: Tally, samples: int, home: int = 0) -> int:
         """Add all that `stack` reaches, and return how many references to the object `home` were found."""
@@ -374,6 +395,37 @@ class Walk:
             held, back = self.everything([obj], FEWEST_SAMPLES)
             outside = references - back
             total.add(held, scale * seen / outside if outside > _FEW_REFERENCES else scale * seen)
+
+
+def kind_of(cls: type) -> Kind:
+    """How instances of `cls` are inspected."""
+    if cls is MemoryBlock:
+        return "memory"
+    if cls is Unread:
+        return "unread"
+    if issubclass(cls, _OPAQUE):
+        return "opaque"
+    if cls is FunctionType:
+        return "function"
+    if cls is FrameType:
+        return "frame"
+    if issubclass(cls, CONTAINERS):
+        return "container"
+    layout = layout_of(cls)
+    if layout.kind == "array":
+        return "array"
+    # A class of the program's own sees all that its tensors are asked.
+    if layout.kind == "tensor" and layout.module.partition(".")[0] in _KNOWN_LIBRARIES:
+        return "tensor"
+    if issubclass(cls, classes("torch", "UntypedStorage")):
+        return "storage"
+    if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
+        return "foreign"
+    if layout.kind in ("object", "tensor", "programs") and (
+        holds_memory(layout) or is_device_array(layout.mro)
+    ):
+        return "native"
+    return "object" if flags_of(cls) & HAS_GC or layout_of(cls).sizer == "python" else "atom"
 
 
 def _key(obj: Any) -> int:

@@ -1,4 +1,4 @@
-"""What another thread might be changing is not read."""
+"""What another thread might be changing is not read; what ended functions hold; which calls only sleep."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ import gc
 import sys
 import threading
 import time
+import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from operator import methodcaller
-from types import FrameType
+from time import sleep
+from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
 
 from heapwatch.measure.introspection import exclusive_reads
-from heapwatch.measure.introspection.exclusive_reads import in_an_operation, read_alone, waits_in
+from heapwatch.measure.introspection.exclusive_reads import (
+    held_by_ended,
+    in_an_operation,
+    in_waiting_call,
+    read_alone,
+    waits_in,
+)
 from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
 from heapwatch.measure.objects.tracked import tracked_slices
 
@@ -57,15 +66,35 @@ def busy_in_c(ended: threading.Event) -> None:
         sum(range(100_000))
 
 
-def test_each_object_has_a_row_with_a_value_for_each_column() -> None:
+def test_each_living_object_has_a_row_with_a_value_for_each_column() -> None:
+    class Held(list[int]):
+        pass
+
     one, two = [1], [1, 2]
     assert read_alone([one, two], length, (id, str)) == [(1, str(id(one))), (2, str(id(two)))]
     assert read_alone([], length) == []
+    kept, gone = Held([1]), Held()
+    references = [weakref.ref(gone), weakref.ref(kept)]
+    del gone
+    assert read_alone(references, length) == [(1,)]
+    with pytest.raises(TypeError):
+        read_alone([[1], 2], length)
 
 
-def test_a_thread_that_waits_is_no_reason_to_read_nothing() -> None:
+def test_a_thread_that_waits_or_is_declared_to_is_no_reason_to_read_nothing() -> None:
+    done: list[bool] = []
+
+    @waits_in
+    def compute(ended: threading.Event) -> None:
+        while not done:
+            pass
+
     with beside(lambda ended: ended.wait(30)):
         assert read_alone([[1]], length) == [(1,)]
+    with beside(compute):
+        read = read_alone([[1]], length)
+        done.append(True)
+    assert read == [(1,)]
 
 
 def sleeping(ended: threading.Event) -> None:
@@ -85,18 +114,6 @@ def test_a_thread_that_sleeps_is_no_reason_either() -> None:
 def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threading.Event], Any]) -> None:
     with beside(run):
         assert read_alone([[1]], length) is None
-
-
-@pytest.mark.slow
-def test_a_function_that_is_declared_to_wait_is_no_reason_either() -> None:
-    @waits_in
-    def compute(ended: threading.Event) -> None:
-        end = time.monotonic() + 2
-        while time.monotonic() < end:
-            pass
-
-    with beside(compute):
-        assert read_alone([[1]], length) == [(1,)]
 
 
 @pytest.mark.slow
@@ -135,21 +152,6 @@ def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> 
         gc.enable()
         sys.setswitchinterval(before)
     assert left == set()
-
-
-def test_what_has_died_has_no_row() -> None:
-    class Held(list[int]):
-        pass
-
-    kept, gone = Held([1]), Held()
-    references = [weakref.ref(gone), weakref.ref(kept)]
-    del gone
-    assert read_alone(references, length) == [(1,)]
-
-
-def test_an_error_of_a_reader_is_raised() -> None:
-    with pytest.raises(TypeError):
-        read_alone([[1], 2], length)
 
 
 def test_nothing_is_read_while_torch_calls_python() -> None:
@@ -214,3 +216,75 @@ def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: p
         sys.setswitchinterval(interval)
     assert read == [(None,) * 100_001]
     assert ran[lock]
+
+
+def fails(held: Any) -> None:
+    local = [held]
+    raise ValueError(f"with {len(local)} local variables")
+
+
+def frames_of(error: BaseException) -> list[FrameType]:
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+
+
+class Incomparable(type):
+    def __eq__(cls, other: object) -> bool:
+        raise AssertionError("code of the program runs")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_a_function_that_has_ended_holds_its_local_variables_and_one_that_runs_nothing() -> None:
+    held = Incomparable("Held", (), {})()
+    try:
+        fails(held)
+    except ValueError as error:
+        running, ended = frames_of(error)
+    assert running is sys._getframe()
+    assert held_by_ended(running) == []
+    parts = held_by_ended(ended)
+    assert any(part is held for part in parts)
+    assert any(type(part) is list and part[0] is held for part in parts)
+    for other in (globals(), ended.f_builtins, fails, ended.f_code, running):
+        assert not any(part is other for part in parts)
+
+
+ENDED: list[bool] = []  # what the threads below run until
+SHORT = range(200_000)  # some milliseconds
+pretended = ModuleType("pretended")
+pretended.sleep = partial(sum, SHORT)  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no place in the source")
+@pytest.mark.parametrize(
+    ("argument", "statement", "expected"),
+    [
+        ("", "time.sleep(0.05)", True),
+        ("", "sleep(0.025 + 0.025)", True),
+        ("", "str([1, (time.sleep(0.05), 2), 3])", True),
+        ("", "pretended.sleep(1)", False),
+        ("time=pretended", "time.sleep(1)", False),
+        ("", "sum(SHORT).__class__(3)", False),
+        ("", "sum(SHORT)", False),
+    ],
+)
+def test_a_call_of_sleep_is_known_and_nothing_else_is(argument: str, statement: str, expected: bool) -> None:
+    names: dict[str, Any] = globals().copy()
+    exec(f"def run({argument}):\n    while not ENDED:\n        {statement}", names)
+    run = names["run"]
+    ENDED.clear()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    sleep(0.1)
+    found = []
+    try:
+        for _ in range(20):
+            frame = sys._current_frames().get(thread.ident or 0)
+            if frame is not None and frame.f_code is run.__code__:
+                found.append(in_waiting_call(frame.f_code, frame.f_lasti, frame.f_globals))
+            sleep(0.01)
+    finally:
+        ENDED.append(True)
+        thread.join(30)
+    assert found
+    assert set(found) == {expected}

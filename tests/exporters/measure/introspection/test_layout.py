@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.sizing.deep_size import deep_size
 
 
 def test_a_class_without_a_module_has_a_layout() -> None:
@@ -50,35 +55,72 @@ def made() -> type:
     return Made
 
 
-def test_what_another_name_hides_is_read_without_running_it() -> None:
-    made_now = made()()
-    Hidden.slot.__set__(made_now, 1)
-    made_now.own = 2
-    layout = layout_of(type(made_now))
-    assert layout.slots["slot"](made_now) == 1
-    assert layout.namespace(made_now) == {"own": 2}
-
-
-def test_what_a_base_hides_that_a_class_gets_later_is_read_without_running_it() -> None:
+def test_what_another_name_hides_is_read_without_running_it_and_no_class_is_kept_alive() -> None:
     class Base(Hidden):
         pass
 
     class Changed(Base):
         pass
 
-    changed: Any = Changed()
-    changed.slot, changed.own = 1, 2
+    before: Any = Changed()
     layout = layout_of(Changed)
     Changed.__bases__ = made(), Base
     assert layout_of(Changed) is layout
-    assert layout.slots["slot"](changed) == 1
-    assert layout.namespace(changed) == {"own": 2}
-
-
-def test_a_class_is_not_kept_alive() -> None:
-    cls = made()
+    for obj, known in ((made()(), None), (before, layout)):
+        Hidden.slot.__set__(obj, 1)
+        obj.own = 2
+        found = known or layout_of(type(obj))
+        assert found.slots["slot"](obj) == 1
+        assert found.namespace(obj) == {"own": 2}
+    cls = type("Slotted", (made(),), {"__slots__": ("own_slot",)})
     layout_of(cls)
     gone = weakref.ref(cls)
     del cls
     gc.collect()
     assert gone() is None
+
+
+INSTANCES = 2000
+
+
+class Plain:
+    def __init__(self, number: int) -> None:
+        self.reward = float(number)
+        self.observation = [number]
+        self.info = None
+
+
+class WithDict:
+    def __init__(self, number: int) -> None:
+        self.reward = float(number)
+        self.table = {"number": float(number)}
+
+
+class Slotted:
+    __slots__ = ("observation", "reward")
+
+    def __init__(self, number: int) -> None:
+        self.reward = float(number)
+        self.observation = [number]
+
+
+def extended(number: int) -> Plain:
+    made = Plain(number)
+    made.late = float(number)  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.mark.parametrize("make", [Plain, WithDict, Slotted, extended])
+def test_instances_have_the_bytes_that_were_allocated(make: Callable[[int], Any]) -> None:
+    warm_up = [make(number) for number in range(300)]  # later instances are smaller
+    kept: list[Any] = [None] * INSTANCES
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for at in range(INSTANCES):
+        kept[at] = make(1000 + at)
+    allocated = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    warm_up.clear()
+    measured = deep_size(kept, budget_seconds=60).bytes - 8 * INSTANCES
+    assert measured == pytest.approx(allocated, rel=0.05)

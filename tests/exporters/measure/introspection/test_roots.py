@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 import weakref
@@ -49,31 +48,8 @@ def other() -> Other:
     return Other()
 
 
-def test_local_variables_of_other_threads_are_found_and_let_go(other: Other) -> None:
-    refs: list[weakref.ref[Batch]] = []
-    dropped = threading.Event()
-
-    def training() -> None:
-        batch: Batch | None = Batch()
-        refs.append(weakref.ref(batch))
-        other.ready.set()
-        other.go_on.wait(10)
-        batch = None
-        other.go_on.clear()
-        dropped.set()
-        other.go_on.wait(10)
-
-    with other.running(training) as root:
-        assert type(root.read()["batch"]) is Batch
-        other.go_on.set()
-        assert dropped.wait(10)
-        gc.collect()
-        assert refs[0]() is None
-    with pytest.raises(Gone):
-        root.read()
-
-
-def test_local_variables_are_let_go_though_an_exception_keeps_the_function(other: Other) -> None:
+@pytest.mark.parametrize("failed", [False, True], ids=["", "an exception keeps the function"])
+def test_local_variables_of_other_threads_are_found_and_let_go(other: Other, failed: bool) -> None:
     refs: list[weakref.ref[Batch]] = []
     kept: list[Exception] = []
     dropped = threading.Event()
@@ -83,7 +59,8 @@ def test_local_variables_are_let_go_though_an_exception_keeps_the_function(other
 
     def training() -> None:
         try:
-            fails()
+            if failed:
+                fails()
         except ValueError as error:
             kept.append(error)
         batch: Batch | None = Batch()
@@ -103,6 +80,8 @@ def test_local_variables_are_let_go_though_an_exception_keeps_the_function(other
         other.go_on.set()
         assert dropped.wait(10)
         assert refs[0]() is None
+    with pytest.raises(Gone):
+        root.read()
 
 
 def test_a_snapshot_that_the_program_took_is_left_as_it_is(other: Other) -> None:
@@ -143,14 +122,11 @@ def test_the_variables_of_a_function_that_is_traced_stay(other: Other, local: bo
     assert ended == ["kept"]
 
 
-def test_modules_of_a_library_and_of_the_package_are_not_the_users() -> None:
+def test_modules_of_a_library_and_every_package_of_the_wheel_are_not_the_users() -> None:
     assert __name__ in user_modules()
     assert "json" in sys.modules
     assert "json" not in user_modules()
     assert not any(name.startswith("heapwatch") for name in user_modules())
-
-
-def test_every_package_of_the_wheel_is_known_as_ours() -> None:
     packages = {one.parent.name for folder in SOURCES for one in (REPOSITORY / folder).glob("*/__init__.py")}
     assert packages == set(roots._OWN_PACKAGES)
 
@@ -206,8 +182,8 @@ def test_a_value_is_read_in_the_context_of_the_thread_that_answers() -> None:
     assert found.get(timeout=5.0) == [7]
 
 
-def test_a_value_that_was_replaced_is_let_go() -> None:
-    def program() -> None:
+def test_a_value_that_was_replaced_is_let_go_and_one_that_is_not_set_or_not_answered_is_gone() -> None:
+    def program() -> Root:
         first = Episodes()
         request_log.set(first)
         (root,) = log_roots()
@@ -215,17 +191,9 @@ def test_a_value_that_was_replaced_is_let_go() -> None:
         assert root.read() is first
         del first
         request_log.set(None)
-        gc.collect()
         assert kept() is None
         assert root.read() is None
-
-    copy_context().run(program)
-
-
-def test_a_variable_that_is_not_set_and_a_thread_that_does_not_answer_are_gone() -> None:
-    def program() -> Root:
-        request_log.set([])
-        return log_roots()[0]
+        return root
 
     root = copy_context().run(program)
     with pytest.raises(Gone):

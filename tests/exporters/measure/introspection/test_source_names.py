@@ -25,29 +25,22 @@ from heapwatch.measure.introspection.source_names import (
 SECRET = "".join(reversed("nietsneknarf"))
 
 
-def test_a_text_of_its_own_a_variable_and_an_attribute_are_written() -> None:
+def test_a_text_of_its_own_a_variable_and_an_attribute_are_written_and_nothing_else() -> None:
+    # a tramontane: a word of a comment
+    """With a sirocco in a docstring."""
+    assert "levanter" in "a longer text with levanter"[10:]
     assert key_label("cartographer") == '["cartographer"]'
     assert is_written("Pelican")
     assert is_written("fromkeys")
     dict.fromkeys(())
-
-
-def test_what_is_in_no_source_is_not_written() -> None:
-    assert not is_written(SECRET)
+    for word in (SECRET, "tramon" + "tane", "".join(["siro", "cco"])):
+        assert not is_written(word), word
     assert key_label(SECRET) == key_label("alice@example.com") == key_label("a" * 61) == "[*]"
 
 
 @pytest.mark.parametrize("key", [3, None, b"cartographer", ("cartographer",), type("Str", (str,), {})("x")])
 def test_a_key_that_is_no_plain_text_is_not_shown(key: object) -> None:
     assert key_label(key) == "[*]"
-
-
-def test_words_of_comments_and_of_longer_texts_are_not_written() -> None:
-    # a tramontane: a word of a comment
-    """With a sirocco in a docstring."""
-    assert "levanter" in "a longer text with levanter"[10:]
-    for word in (*map("".join, (["tramon", "tane"], ["siro", "cco"])),):
-        assert not is_written(word), word
 
 
 def test_a_name_with_a_small_number_is_written_if_its_beginning_is() -> None:
@@ -59,18 +52,12 @@ def test_a_name_with_a_small_number_is_written_if_its_beginning_is() -> None:
     assert not is_written(SECRET + "7")
 
 
-def test_attributes_of_a_library_are_shown_on_its_objects_alone() -> None:
-    counter = collections.OrderedDict()
-    pool = subprocess.Popen([sys.executable, "-c", ""])
-    pool.wait()
+def test_attributes_of_a_library_are_shown_on_its_objects_alone_and_those_set_by_any_text_on_none() -> None:
     name = "_waitpid" + "_lock"
     assert attribute_label(name, layout_of(subprocess.Popen)) == f".{name}"
-    assert attribute_label(name, layout_of(type(counter))) == attribute_label(name) == ".*"
-
-
-def test_attributes_that_are_set_by_any_text_are_not_shown() -> None:
-    assert attribute_label(SECRET, layout_of(Namespace)) == ".*"
-    assert attribute_label("alice@example.com", layout_of(Namespace)) == ".*"
+    assert attribute_label(name, layout_of(collections.OrderedDict)) == attribute_label(name) == ".*"
+    for text in (SECRET, "alice@example.com"):
+        assert attribute_label(text, layout_of(Namespace)) == ".*"
 
 
 class Pelican:
@@ -84,16 +71,12 @@ def test_a_class_is_shown_by_its_statement() -> None:
     assert qualified_type_name(layout_of(list)) == "list"
 
 
-def test_a_class_that_was_named_at_run_time_is_shown_as_its_base() -> None:
+def test_a_class_that_was_named_at_run_time_or_whose_module_is_not_there_is_shown_as_its_base() -> None:
     made = type(SECRET, (Pelican,), {})
     assert type_name(layout_of(made)) == "Pelican"
     assert type_name(layout_of(type("alice@example.com", (), {}))) == "object"
     assert type_name(layout_of(type(made.__name__, (dict,), {"__module__": "collections"}))) == "dict"
-
-
-def test_a_class_of_a_module_that_is_not_there_is_shown_as_its_base() -> None:
-    made = type("Pelican", (), {"__module__": SECRET})
-    assert type_name(layout_of(made)) == "object"
+    assert type_name(layout_of(type("Pelican", (), {"__module__": SECRET}))) == "object"
 
 
 def test_a_local_class_of_a_library_is_shown() -> None:
@@ -106,11 +89,10 @@ def test_a_local_class_of_a_library_is_shown() -> None:
 
 
 def test_a_source_that_cannot_be_read_has_no_words(tmp_path: Path) -> None:
-    assert source_names._text_of(str(tmp_path)) is None
-    assert source_names._text_of(str(tmp_path / "missing.py")) is None
-    assert source_names._text_of("nul\0") is None
-    (tmp_path / "compiled.pyc").write_bytes(b"\x00\x01")
-    assert source_names._text_of(str(tmp_path / "compiled.pyc")) is None
+    compiled = tmp_path / "compiled.pyc"
+    compiled.write_bytes(b"\x00\x01")
+    for file in (tmp_path, tmp_path / "missing.py", "nul\0", compiled):
+        assert source_names._text_of(str(file)) is None
 
 
 CODE = """

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import KeyedRef, ref
 
+import numpy as np
 import pytest
+import torch
 
 from heapwatch.measure.objects.tracked import (
+    Large,
     _each,
     _run,
+    large_objects,
     referrers,
     referrers_of_tuples,
     tracked_count,
@@ -21,6 +24,7 @@ from heapwatch.measure.objects.tracked import (
     tracked_slices,
     tracked_types,
 )
+from tests.exporters.measure.program import printed
 
 
 class Item:
@@ -98,30 +102,29 @@ def test_no_reference_is_held_whose_callback_the_program_is_rid_of(
     assert not any(isinstance(one, ref) for listed in lists for one in listed)
 
 
-def test_what_is_made_for_the_list_is_not_listed() -> None:
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """What tests before this one have left must not go meanwhile."""
     gc.collect()
-    gc.disable()  # what tests before this one have left must not go meanwhile
-    try:
-        before = len(tracked_objects())
-        others = [Item() for _ in range(10)]
-        assert len(tracked_objects()) == before + len(others) + 1
-    finally:
-        gc.enable()
-
-
-def test_nothing_is_kept() -> None:
-    items = [Item() for _ in range(3)]
-    before = [sys.getrefcount(item) for item in items]
     gc.disable()
-    try:
-        tracked_objects()
-        tracked_objects({id(Item), id(list)})
-        tracked_slices([0], sys.maxsize)
-        referrers(items[0])
-        referrers_of_tuples(items[0])
-        assert [sys.getrefcount(item) for item in items] == before
-    finally:
-        gc.enable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_what_is_made_for_the_list_is_not_listed_and_nothing_is_kept() -> None:
+    listed = len(tracked_objects())
+    items = [Item() for _ in range(10)]
+    assert len(tracked_objects()) == listed + len(items) + 1
+    # The chain of calls is made of such objects.
+    assert not any(type(one) is map for one in tracked_objects(generation=0)[-100:])
+    before = [sys.getrefcount(item) for item in items]
+    tracked_objects()
+    tracked_objects({id(Item), id(list)})
+    tracked_slices([0], sys.maxsize)
+    referrers(items[0])
+    referrers_of_tuples(items[0])
+    assert [sys.getrefcount(item) for item in items] == before
 
 
 def test_slices_hold_everything_once() -> None:
@@ -149,29 +152,22 @@ def test_referrers_are_found_through_tuples() -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_collector_runs_no_code_meanwhile_and_is_left_as_it_was(enabled: bool) -> None:
     ran: list[str] = []
-
-    def note(phase: str, info: dict[str, int]) -> None:
-        ran.append(phase)
-
     threshold = gc.get_threshold()
-    gc.callbacks.append(note)
+    gc.callbacks.append(lambda phase, info: ran.append(phase))
     try:
         gc.set_threshold(1)
         if not enabled:
             gc.disable()
         _run(*(_each(calls) for calls in (map(ran.append, "<"), map(list, [[]] * 50), map(ran.append, ">"))))
         assert gc.isenabled() is enabled
+        with pytest.raises(ZeroDivisionError):
+            _run(_each(map(divmod, [1], [0])))
+        assert gc.isenabled() is enabled
     finally:
-        gc.callbacks.remove(note)
+        gc.callbacks.pop()
         gc.set_threshold(*threshold)
         gc.enable()
     assert ran.index(">") == ran.index("<") + 1
-
-
-def test_the_collector_is_on_again_after_a_failure() -> None:
-    with pytest.raises(ZeroDivisionError):
-        _run(_each(map(divmod, [1], [0])))
-    assert gc.isenabled()
 
 
 TUPLES = """
@@ -205,13 +201,6 @@ print("no tuple was disturbed")
 """
 
 
-def printed(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False
-    )
-    return done.stdout.strip() or done.stderr
-
-
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
 @pytest.mark.parametrize(
     ("before", "expected"),
@@ -232,3 +221,60 @@ def test_an_audit_hook_is_noticed(before: str, expected: str) -> None:
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
 def test_tuples_that_the_program_fills_are_not_referred_to_while_a_hook_runs() -> None:
     assert printed(TUPLES) == "no tuple was disturbed"
+
+
+UNUSUAL = 31_000_000  # bytes: more than anything else in a test process
+
+
+def found(kind):
+    return len([large for large in large_objects(UNUSUAL, most=1000) if large.type == kind])
+
+
+def test_what_nobody_declared_is_found_whatever_holds_it():
+    class Holder:
+        __slots__ = ("inner",)
+
+    kinds = ("ndarray", "Tensor", "bytes")
+    before = [found(kind) for kind in kinds]
+    holder = Holder()
+    in_tuples = [{"text": (b"\x01" * UNUSUAL, 7)}] * 3
+    holder.inner = {"frames": np.ones(UNUSUAL, dtype=np.uint8), "text": in_tuples}
+    tensor = torch.ones(UNUSUAL // 4)
+    gc.collect()  # which stops tracking the tuple and the dict
+    assert [found(kind) for kind in kinds] == [number + 1 for number in before]
+    frames = holder.inner["frames"]
+    views = [frames[:], frames.reshape(2, -1), tensor.view(-1), tensor.reshape(2, -1)]
+    assert [found(kind) for kind in kinds] == [number + 1 for number in before]
+    assert len(views) == 4
+
+
+def test_a_long_list_counts_for_its_own_table():
+    def lists():
+        return [large for large in large_objects(8e6, most=1000) if large.type == "list"]
+
+    before = len(lists())
+    kept = [None] * 1_000_000
+    assert len(lists()) == before + 1
+    assert len(kept) == 1_000_000
+
+
+def test_the_largest_come_first_and_no_more_than_asked_for():
+    kept = [np.ones(UNUSUAL + size, dtype=np.uint8) for size in (0, 5_000_000, 2_000_000)]
+    largest = large_objects(UNUSUAL, most=2)
+    assert len(largest) == 2
+    assert largest[0].nbytes >= largest[1].nbytes >= UNUSUAL + 2_000_000
+    assert all(isinstance(large, Large) for large in largest)
+    assert kept
+
+
+def test_wrappers_without_a_storage_are_skipped():
+    held = []
+
+    def keep(row):
+        held.append(row)
+        found = large_objects(1)
+        assert found
+        return row * 2
+
+    torch.func.jacrev(keep)(torch.ones(3))
+    assert held

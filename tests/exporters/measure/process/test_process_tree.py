@@ -1,4 +1,4 @@
-"""The live descendants of a process, listed within a share of the time."""
+"""The live descendants of a process, listed within a share of the time, and why the kernel ended one."""
 
 import multiprocessing
 import multiprocessing.resource_tracker
@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.process_tree import ProcessTree, descendants, private_bytes
+from heapwatch.measure.process.process_tree import KernelKills, ProcessTree, descendants, private_bytes
 
 
 @pytest.fixture
@@ -45,13 +45,15 @@ def test_listing_takes_its_share_of_the_time_and_no_more(monkeypatch, clock):
     assert spent[0] / (240 * 15) <= 0.001
 
 
-def test_no_worker_outlives_its_end(worker):
+def test_no_worker_outlives_its_end_and_a_trainer_that_ended_has_none(worker):
     tree = ProcessTree(clock=lambda: 0.0)
-    assert worker.pid in pids(tree)
-    assert worker.pid in pids(tree)
+    for _ in range(2):
+        assert worker.pid in pids(tree)
+    of_worker = ProcessTree(worker.pid)
     worker.kill()
     worker.wait()
     assert worker.pid not in pids(tree)
+    assert pids(of_worker) == []
 
 
 def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
@@ -62,13 +64,6 @@ def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
         clock.now += 600
         assert worker.pid in pids(tree)
         worker.communicate(b"\n")
-
-
-def test_a_trainer_that_ended_has_no_workers(worker):
-    tree = ProcessTree(worker.pid)
-    worker.kill()
-    worker.wait()
-    assert pids(tree) == []
 
 
 def nothing(go_on):
@@ -116,15 +111,21 @@ def test_children_are_found_and_weighed() -> None:
     assert private_bytes(child.pid) is None
 
 
-def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
-    for pid, children in ((1, "2 3"), (2, "4"), (3, ""), (4, "")):
-        task = tmp_path / str(pid) / "task" / str(pid)
+def kernels_lists(proc: Path, **children: str) -> str:
+    """A folder like procfs with the lists of processes' children."""
+    for pid, listed in children.items():
+        task = proc / pid[1:] / "task" / pid[1:]
         task.mkdir(parents=True)
-        (task / "children").write_text(children)
-    assert sorted(descendants(1, proc=str(tmp_path))) == [2, 3, 4]
+        (task / "children").write_text(listed)
+    return str(proc)
+
+
+def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
+    proc = kernels_lists(tmp_path, p1="2 3", p2="4", p3="", p4="")
+    assert sorted(descendants(1, proc=proc)) == [2, 3, 4]
     (tmp_path / "1" / "task" / "5").mkdir()  # a thread that ended after its folder was listed
-    assert sorted(descendants(1, proc=str(tmp_path))) == [2, 3, 4]
-    assert len(descendants(1, 2, proc=str(tmp_path))) == 2
+    assert sorted(descendants(1, proc=proc)) == [2, 3, 4]
+    assert len(descendants(1, 2, proc=proc)) == 2
 
 
 def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
@@ -133,7 +134,86 @@ def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
 
 def test_more_children_than_the_kernel_tells_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(process_tree, "_READ_AT_ONCE", 16)
-    task = tmp_path / "1" / "task" / "1"
-    task.mkdir(parents=True)
-    (task / "children").write_text(" ".join(map(str, range(1000, 1100))))
-    assert descendants(1, proc=str(tmp_path)) == list(range(1000, 1100))
+    listed = range(1000, 1100)
+    proc = kernels_lists(tmp_path, p1=" ".join(map(str, listed)))
+    assert descendants(1, proc=proc) == list(listed)
+
+
+PID = os.getpid()
+
+
+@pytest.fixture
+def counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The counters of the control group and of the machine; no log that can be read."""
+    group, machine = tmp_path / "memory.events", tmp_path / "vmstat"
+    group.write_text("low 0\noom 4\noom_kill 3\noom_group_kill 0\n")
+    machine.write_text("nr_free_pages 5\noom_kill 7\n")
+    monkeypatch.setattr(process_tree, "_files_of", lambda pid: [group, machine] if pid == PID else [])
+    monkeypatch.setattr(process_tree, "_LOG", tmp_path / "no log")
+    return group, machine
+
+
+def test_a_count_that_rose_since_the_last_update_is_the_cause_and_that_of_another_group_is_not(
+    counters: tuple[Path, Path],
+) -> None:
+    kills = KernelKills()
+    kills.update([PID])
+    counters[1].write_text("oom_kill 8\n")
+    assert kills.reason(PID) is None
+    counters[0].write_text("oom_kill 4\n")
+    assert KernelKills().reason(PID) is None  # which has never seen the process
+    assert kills.reason(PID) == "out of memory"
+    kills.update([PID])
+    assert kills.reason(PID) is None
+
+
+def test_the_machine_counts_where_the_control_group_ended_with_its_process(
+    counters: tuple[Path, Path],
+) -> None:
+    kills = KernelKills()
+    kills.update([PID])
+    counters[0].unlink()
+    assert kills.reason(PID) is None
+    counters[1].write_text("oom_kill 8\n")
+    assert kills.reason(PID) == "out of memory"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Memory cgroup out of memory: Killed process {pid} (python) total-vm:9kB", "out of memory"),
+        ("python[{pid}]: segfault at 0 ip 00007f sp 00007f error 4", "segmentation fault"),
+        ("Killed process {pid}1 (python)", None),
+        ("usb 1-1: new device", None),
+    ],
+)
+@pytest.mark.parametrize("seconds_ago", [5, 600])
+def test_the_log_names_the_process(
+    counters: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    message: str,
+    reason: str | None,
+    seconds_ago: float,
+) -> None:
+    log = tmp_path / "kmsg"
+    log.write_text(f"6,1,{(time.monotonic() - seconds_ago) * 1e6:.0f},-;{message.format(pid=PID)}\n")
+    monkeypatch.setattr(process_tree, "_LOG", log)
+    assert KernelKills().reason(PID) == (reason if seconds_ago < 60 else None)
+
+
+def test_the_files_of_this_process_can_be_found() -> None:
+    assert process_tree._files_of(PID)[-1] == Path("/proc/vmstat")
+    assert process_tree._files_of(2**22 + 1) == []
+
+
+@pytest.mark.parametrize(
+    ("groups", "file"),
+    [
+        ("0::/user.slice/run.scope\n", "/sys/fs/cgroup/user.slice/run.scope/memory.events.local"),
+        ("9:cpu:/\n4:memory:/docker/a\n0::/\n", "/sys/fs/cgroup/memory/docker/a/memory.oom_control"),
+    ],
+)
+def test_both_kinds_of_control_groups(monkeypatch: pytest.MonkeyPatch, groups: str, file: str) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: groups)
+    assert process_tree._files_of(PID)[0] == Path(file)

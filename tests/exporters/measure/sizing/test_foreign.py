@@ -1,21 +1,30 @@
 """Memory that libraries keep to themselves; what they really hold, benchmarks.exactness tests."""
 
+import collections
+import datetime
 import gc
-import subprocess
+import mmap
+import re
+import sqlite3
 import sys
 import textwrap
+import threading
 import types
 import weakref
+import zlib
 
 import jax
 import numpy as np
+import PIL.Image
 import polars
 import pyarrow
 import pytest
+import torch
 
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.sizing.deep_size import deep_size
-from heapwatch.measure.sizing.foreign import exported
+from heapwatch.measure.sizing.foreign import Mappings, exported, exported_memory, holds_memory
+from tests.exporters.measure.program import printed
 
 LENGTH = 100_000
 
@@ -73,15 +82,19 @@ def test_an_unknown_library_s_array_is_measured_by_the_cuda_array_interface(monk
     assert size.unread == 1
     assert size.error_bytes > 0
     assert deep_size(cls((10, 100), (800, 8))).gpu_bytes == 9 * 800 + 99 * 8 + 4
+    assert deep_size(cls((0, 100), (900, 8))).gpu_bytes == 0
     assert deep_size([cls((10,)), cls((10,))]).gpu_bytes == 40  # the same address
 
 
-def test_properties_of_the_program_s_own_classes_are_not_run():
+def test_code_of_the_program_s_own_classes_is_not_run():
     asked = []
 
     class Mine:
         @property
         def __cuda_array_interface__(self):
+            asked.append(self)
+
+        def __buffer__(self, flags):
             asked.append(self)
 
     class Array(np.ndarray):
@@ -94,15 +107,8 @@ def test_properties_of_the_program_s_own_classes_are_not_run():
 
     size = deep_size([Mine(), np.zeros(LENGTH).view(Array)[:10]])
     assert size.bytes == pytest.approx(8 * LENGTH, abs=3000)
-    assert not asked
-
-
-def test_a_buffer_written_in_python_is_not_asked():
-    class Mine:
-        def __buffer__(self, flags):
-            raise AssertionError("asked")
-
     assert [part for part in exported(Mine(), layout_of(Mine).mro) if hasattr(part, "nbytes")] == []
+    assert not asked
 
 
 def test_an_array_over_a_capsule_counts_what_it_shows():
@@ -125,7 +131,7 @@ def test_no_library_is_imported_or_needed():
         sys.modules["numpy"] = sys.modules["torch"] = None
         assert deep_size([bytes(1000)]).bytes > 1000
         """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    assert printed(code) == ""
 
 
 @pytest.mark.slow
@@ -139,12 +145,8 @@ def test_a_sharded_jax_array_counts_each_piece():
         copied = jax.device_put(jax.numpy.zeros(40_000), NamedSharding(mesh, PartitionSpec()))
         print(deep_size(split).bytes, deep_size(copied).bytes, deep_size([split, *split._arrays]).bytes)
         """
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], check=True, env={**__import__("os").environ, **flags},
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    split, copied, pieces = map(int, done.stdout.split())
+    found = printed(code, XLA_FLAGS="--xla_force_host_platform_device_count=4", JAX_PLATFORMS="cpu")
+    split, copied, pieces = map(int, found.split())
     assert split == pytest.approx(160_000, abs=2000)
     assert copied == pytest.approx(640_000, abs=2000)
     assert pieces == pytest.approx(160_000, abs=6000)
@@ -171,24 +173,17 @@ class JaxArray:
         return self.pointer
 
 
-def test_a_jax_array_on_a_gpu_and_the_copy_that_was_made_of_it(monkeypatch):
+def test_a_jax_array_on_a_gpu_and_the_copy_that_was_made_of_it_are_not_waited_for(monkeypatch):
+    waited = []
     monkeypatch.setitem(sys.modules, "jaxlib._jax", types.SimpleNamespace(ArrayImpl=JaxArray))
-
+    for name in ("block_until_ready", "_value", "__array__"):
+        monkeypatch.setattr(JaxArray, name, property(waited.append), raising=False)
     assert deep_size(JaxArray(4000)).gpu_bytes == 4000
     assert deep_size([JaxArray(4000), JaxArray(4000)]).gpu_bytes == 4000
     read = deep_size(JaxArray(8 * LENGTH, copy=np.zeros(LENGTH)))
     assert (read.gpu_bytes, read.bytes) == (8 * LENGTH, pytest.approx(8 * LENGTH, abs=1000))
     pinned = deep_size(JaxArray(4000, memory="pinned_host"))
     assert (pinned.gpu_bytes, pinned.bytes) == (0, pytest.approx(4000, abs=200))
-
-
-def test_a_jax_array_is_not_waited_for(monkeypatch):
-    waited = []
-    for name in ("block_until_ready", "_value", "__array__"):
-        monkeypatch.setattr(JaxArray, name, property(waited.append), raising=False)
-    monkeypatch.setitem(sys.modules, "jaxlib._jax", types.SimpleNamespace(ArrayImpl=JaxArray))
-    deep_size(JaxArray(10))
-
     assert not waited
 
 
@@ -226,3 +221,106 @@ def test_foreign_memory_is_not_kept_alive():
     gc.collect()
 
     assert gone() is None
+
+
+LIST = """\
+1000-2000 rw-p 00000000 00:00 0
+2000-5000 rw-p 00000000 00:00 0          [heap]
+5000-6000 ---p 00000000 00:00 0
+6000-7000 rw-p 00000000 fe:00 12         /home/user/table.arrow
+7000-8000 rw-p 00000000 fe:00 13         /home/user/index.arrow
+8000-9000 rw-s 00000000 00:19 3          /dev/shm/psm_1 (deleted)
+9000-a000 rw-s 00000000 00:01 7          /dev/zero (deleted)
+"""
+
+
+def test_neighbours_of_one_sort_are_one_run_and_without_the_list_nothing_is_known(tmp_path):
+    path = tmp_path / "maps"
+    path.write_text(LIST)
+    mappings = Mappings(path)
+
+    assert mappings.extent(0x1000) == mappings.extent(0x4FFF) == 0x4000
+    assert mappings.extent(0x5000) == 0x1000
+    assert mappings.extent(0x6500) == 0x1000
+    assert [at for at in range(0x1000, 0xA000, 0x1000) if mappings.in_file(at)] == [0x6000, 0x7000]
+    for unknown, at in ((mappings, 0xFFF), (mappings, 0xA000), (Mappings(tmp_path / "none"), 0x1000)):
+        assert unknown.extent(at) is None
+        assert not unknown.in_file(at)
+
+
+def test_this_process(tmp_path):
+    array = np.zeros(10**6)
+    (tmp_path / "file").write_bytes(bytes(mmap.PAGESIZE))
+    with (tmp_path / "file").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        address, size = exported_memory(mapped)
+        mappings = Mappings()
+        assert size == mmap.PAGESIZE
+        assert mappings.in_file(address)
+        assert not mappings.in_file(array.ctypes.data)
+        assert mappings.extent(array.ctypes.data) >= array.nbytes
+
+
+class Plain:
+    pass
+
+
+class Slotted:
+    __slots__ = ("__weakref__", "a", "b")
+
+
+class Both(Slotted):
+    __slots__ = ("__dict__", "c")
+
+
+class Failure(ValueError):
+    pass
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        Plain(),
+        Slotted(),
+        Both(),
+        Failure(),
+        Point(1, 2),
+        object(),
+        datetime.datetime.now(),
+        re.compile("a"),
+        threading.Lock(),
+        memoryview(b""),
+        iter({}),
+        np.random.default_rng(),
+        np.dtype("f4"),
+        torch.Generator(),
+        torch.float32,
+        torch.device("cpu"),
+        Plain.__dict__,
+        print,
+        property(print),
+        range(3),
+        reversed([]),
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_what_python_shows_holds_nothing_more(obj):
+    assert not holds_memory(layout_of(type(obj)))
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        PIL.Image.new("L", (1, 1)).im,
+        sqlite3.connect(":memory:"),
+        type("Database", (sqlite3.Connection,), {})(":memory:"),
+        zlib.compressobj(),
+        torch.zeros(1, requires_grad=True).exp().grad_fn,
+        np.core.multiarray._ARRAY_API,
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_a_type_that_nothing_is_known_of_may_hold_anything(obj):
+    assert holds_memory(layout_of(type(obj)))

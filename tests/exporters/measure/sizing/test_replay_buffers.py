@@ -71,97 +71,59 @@ class DequeMemory:
 
 
 class ListMemory:
-    def __init__(self, capacity):
-        self.buffer, self.capacity = [], capacity
+    def __init__(self, capacity, items=()):
+        self.buffer, self.capacity = list(items), capacity
 
 
 def test_a_preallocated_ring_counts_by_its_fill():
     buffer = SB3Buffer(1000, n_envs=2)
     whole = buffer.observations.nbytes * 2 + buffer.rewards.nbytes
     buffer.pos = 100
-    contents = contents_of(buffer)
-    stored, full = contents.size()
-
-    assert (contents.items, contents.capacity) == (200, 2000)
+    stored, full = sizes(buffer, 200, 2000)
     assert full.bytes == pytest.approx(whole, abs=HEADERS)
     assert stored.bytes == pytest.approx(whole / 10, abs=HEADERS)
     buffer.full, buffer.pos = True, 3
+    assert sizes(buffer, 2000, 2000)[0] == full
+
+
+def sizes(buffer, items, capacity):
+    """Size of what is stored and of the full buffer, which has so many items and may hold so many."""
     contents = contents_of(buffer)
-    assert contents.items == 2000
-    assert contents.size()[0] == full
+    assert (contents.items, contents.capacity) == (items, capacity)
+    return contents.size()
 
 
-def test_a_ring_without_next_observations_and_one_with_dicts():
+def test_a_ring_without_next_observations_one_with_dicts_and_one_with_a_size():
     lean, full = contents_of(SB3Buffer(1000, optimize_memory_usage=True)), contents_of(SB3Buffer(1000))
     assert full.size()[1].bytes - lean.size()[1].bytes == pytest.approx(32_000, abs=HEADERS)
-
-    of_dicts = contents_of(SB3DictBuffer(1000))
-    assert of_dicts.capacity == 1000
-    assert of_dicts.size()[1].bytes == pytest.approx(68_000, abs=HEADERS)
-
-
-def test_a_ring_with_a_size():
+    assert sizes(SB3DictBuffer(1000), 0, 1000)[1].bytes == pytest.approx(68_000, abs=HEADERS)
     buffer = SpinningUpBuffer(1000)
     buffer.size = buffer.ptr = 10
-    contents = contents_of(buffer)
-
-    assert (contents.items, contents.capacity) == (10, 1000)
-    assert contents.size()[0].bytes == pytest.approx(720, abs=50)
+    assert sizes(buffer, 10, 1000)[0].bytes == pytest.approx(720, abs=50)
 
 
-def test_a_block_is_filled_as_the_buffer_says():
+def test_a_block_is_filled_as_the_buffer_says_and_a_list_is_no_block():
     storage = TorchRLStorage(500)
     buffer = TorchRLBuffer(storage)
-    empty = contents_of(buffer)
-    assert (empty.items, empty.capacity, empty.size()[1]) == (0, 500, None)
+    assert sizes(buffer, 0, 500)[1] is None
 
     storage._storage, storage._filled = torch.zeros(500, 8), 50
-    contents = contents_of(buffer)
-    stored, full = contents.size()
-    assert (contents.items, contents.capacity) == (50, 500)
+    stored, full = sizes(buffer, 50, 500)
     assert full.bytes == pytest.approx(16_000, abs=HEADERS)
     assert stored.bytes == pytest.approx(1600, abs=HEADERS)
 
-
-def test_a_list_storage_is_no_block():
-    storage = TorchRLStorage(500)
     storage._storage = [torch.zeros(100) for _ in range(50)]
-    storage._filled = 50
-    contents = contents_of(TorchRLBuffer(storage))
-    stored, full = contents.size()
-
-    assert (contents.items, contents.capacity, contents.allocated) == (50, 500, False)
+    stored, full = sizes(buffer, 50, 500)
+    assert not contents_of(buffer).allocated
     assert full.bytes == pytest.approx(10 * stored.bytes, rel=0.01)
 
 
 def test_real_items_give_the_full_size():
     memory = DequeMemory(1000)
     memory.memory.extend((torch.zeros(1000), at) for at in range(100))
-    contents = contents_of(memory)
-    stored, full = contents.size()
-
-    assert (contents.items, contents.capacity) == (100, 1000)
+    stored, full = sizes(memory, 100, 1000)
     assert stored.bytes == pytest.approx(400_000, rel=0.1)
     assert full.bytes == pytest.approx(10 * stored.bytes, rel=0.01)
-
-
-def test_the_outer_object_may_know_the_capacity():
-    memory = ListMemory(capacity=10)
-    memory.buffer = list(range(50))
-
-    assert (contents_of(memory).items, contents_of(memory).capacity) == (50, 10)
-
-
-def test_an_empty_or_unbounded_buffer_has_no_full_size():
-    assert contents_of(deque(maxlen=10)).size()[1] is None
-    assert contents_of([1, 2]).size()[1] is None
-    assert contents_of({}).items == 0
-
-
-def test_arrays_and_tensors_are_buffers_of_rows():
-    assert contents_of(np.zeros((5, 3))).items == 5
-    assert contents_of(torch.zeros(7)).items == 7
-    assert contents_of(torch.tensor(1.0)).items == 1
 
 
 class Sized:
@@ -184,36 +146,36 @@ class Raising:
         return 3
 
 
-def test_anything_sized_will_do():
-    assert (contents_of(Sized()).items, contents_of(Sized()).capacity) == (4, 20)
-    assert (contents_of(Raising()).items, contents_of(Raising()).capacity) == (3, None)
+@pytest.mark.parametrize(
+    ("buffer", "items", "capacity"),
+    [
+        (ListMemory(10, range(50)), 50, 10),  # the outer object may know the capacity
+        (np.zeros((5, 3)), 5, None),
+        (torch.zeros(7), 7, None),
+        (torch.tensor(1.0), 1, None),
+        (Sized(), 4, 20),
+        (Raising(), 3, None),
+        ({}, 0, None),
+        ([1, 2], 2, None),
+        (deque(maxlen=10), 0, 10),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_items_and_capacity(buffer, items, capacity):
+    _, full = sizes(buffer, items, capacity)
+    assert (full is None) == (capacity is None or items == 0)
 
 
-def test_what_is_no_buffer_is_named():
+def test_what_is_no_buffer_is_named_also_one_that_is_its_own_inner_one():
     with pytest.raises(TypeError, match=r"a object is not a known kind of buffer: pass a sized container"):
         contents_of(object())
-
-
-def test_a_buffer_that_is_its_own_inner_one_ends():
     memory = ListMemory(10)
     memory.buffer = memory
-
     with pytest.raises(TypeError, match="not a known kind of buffer"):
         contents_of(memory)
 
 
 Step = namedtuple("Step", "state value")
-
-
-def test_attached_tensors_are_estimated_from_the_items():
-    weight = torch.zeros(3, requires_grad=True)
-    attached = deque(Step(torch.zeros(3), weight * at) for at in range(500))
-    detached = [{"state": torch.zeros(3), "more": [torch.zeros(1)]} for _ in range(500)]
-
-    assert attached_tensors(contents_of(attached)) == (500, 500)
-    assert attached_tensors(contents_of(detached)) == (0, 0)
-    assert attached_tensors(contents_of([weight * 2, torch.zeros(1), 5])) == (1, 1)
-    assert attached_tensors(contents_of([])) == (0, 0)
 
 
 class OnGpu(torch.Tensor):
@@ -222,10 +184,22 @@ class OnGpu(torch.Tensor):
     device = torch.device("cuda", 0)
 
 
-def test_tensors_on_a_gpu_are_attached():
-    stored = [torch.zeros(3).as_subclass(OnGpu) for _ in range(10)]
+WEIGHT = torch.zeros(3, requires_grad=True)
 
-    assert attached_tensors(contents_of(stored)) == (10, 0)
+
+@pytest.mark.parametrize(
+    ("stored", "attached"),
+    [
+        (deque(Step(torch.zeros(3), WEIGHT * at) for at in range(500)), (500, 500)),
+        ([{"state": torch.zeros(3), "more": [torch.zeros(1)]} for _ in range(500)], (0, 0)),
+        ([WEIGHT * 2, torch.zeros(1), 5], (1, 1)),
+        ([], (0, 0)),
+        ([torch.zeros(3).as_subclass(OnGpu) for _ in range(10)], (10, 0)),
+    ],
+    ids=["graphs", "detached", "both", "empty", "on a GPU"],
+)
+def test_attached_tensors_are_estimated_from_the_items(stored, attached):
+    assert attached_tensors(contents_of(stored)) == attached
 
 
 ROWS = 1000

@@ -14,8 +14,10 @@ from heapwatch.measure.sizing.sampling import (
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 100, 128, 1000, 12345])
-def test_positions_are_increasing_and_inside(length):
+def test_positions_are_increasing_and_inside_and_leave_the_program_s_random_numbers_alone(length):
+    state = random.getstate()
     chosen = positions(length, 64)
+    assert random.getstate() == state
 
     assert chosen == sorted(set(chosen))
     assert all(0 <= at < length for at in chosen)
@@ -24,19 +26,7 @@ def test_positions_are_increasing_and_inside(length):
         assert chosen == list(range(length))
     else:
         assert (chosen[0], chosen[-1]) == (0, length - 1)
-
-
-def test_every_stratum_is_sampled():
-    assert all(any(at // 100 == part for at in positions(1000, 64)) for part in range(10))
-
-
-def test_positions_leave_the_program_s_random_numbers_alone():
-    random.seed(7)
-    expected = random.random()
-    random.seed(7)
-    positions(1000, 64)
-
-    assert random.random() == expected
+        assert all(any(at * 10 // length == part for at in chosen) for part in range(10))
 
 
 @pytest.mark.parametrize("make", [list, tuple, deque, set, frozenset])
@@ -65,19 +55,15 @@ def test_keys_with_code_of_their_own_are_not_looked_up():
     assert pick(container, [0, 2]) == [[1, "x"], [keys[2], "z"]]
 
 
-def test_a_missing_key_is_not_made():
-    container = defaultdict(list, {1: [2], 3: [4]})
-
-    assert pick(container, [0, 1]) == [[1, [2]], [3, [4]]]
-    assert len(container) == 2
-
-
-def test_a_subclass_s_own_access_is_not_used():
+def test_a_subclass_s_own_access_is_not_used_and_a_missing_key_is_not_made():
     class Counting(list):
         def __getitem__(self, at):
             raise AssertionError("read")
 
     assert pick(Counting("abc"), [1]) == [["b"]]
+    container = defaultdict(list, {1: [2], 3: [4]})
+    assert pick(container, [0, 1]) == [[1, [2]], [3, [4]]]
+    assert len(container) == 2
 
 
 def test_a_container_that_shrinks_is_reported():
@@ -98,9 +84,12 @@ def test_around_merges_neighbours():
     assert around([5, 7], 1) == [4, 5, 6, 7, 8]
 
 
-def test_equal_values_and_complete_samples_have_no_variance():
+def test_equal_values_and_complete_samples_have_no_variance_and_a_trend_does_not_inflate_it():
     assert variance_of_mean([3.0] * 64, 1000) == 0
     assert variance_of_mean([1.0, 5.0, 2.0], 3) == 0
+    ramp = [float(at) for at in range(64)]
+    shuffled = random.Random(2).sample(ramp, 64)
+    assert variance_of_mean(ramp, 10_000) < variance_of_mean(shuffled, 10_000) / 100
 
 
 def test_variance_agrees_with_the_spread_of_repeated_samples():
@@ -115,10 +104,3 @@ def test_variance_agrees_with_the_spread_of_repeated_samples():
     seen = sum((estimate - mean) ** 2 for estimate in estimates) / len(estimates)
 
     assert sum(variances) / len(variances) == pytest.approx(seen, rel=0.4)
-
-
-def test_a_trend_does_not_inflate_the_variance():
-    ramp = [float(at) for at in range(64)]
-    shuffled = random.Random(2).sample(ramp, 64)
-
-    assert variance_of_mean(ramp, 10_000) < variance_of_mean(shuffled, 10_000) / 100
