@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from heapwatch.explain.evidence import Emptying
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.source.sites import Use, mentions
-from heapwatch.explain.source.statements import SETTING_UP, Operand, statements_of
+from heapwatch.explain.sites import Use, mentions
+from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label

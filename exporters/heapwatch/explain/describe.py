@@ -18,7 +18,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.sites import (
+from heapwatch.explain.sites import (
     Site,
     Use,
     are_read,
@@ -31,8 +31,8 @@ from heapwatch.explain.source.sites import (
     user_code,
     uses_of,
 )
-from heapwatch.explain.source.statements import Scope
-from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.statements import Scope
+from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in

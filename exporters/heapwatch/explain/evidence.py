@@ -13,7 +13,7 @@ from heapwatch.explain.findings import TimeLeft
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, LevelSeries
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
 
 WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginning

@@ -18,7 +18,7 @@ from heapwatch.explain.findings import (
     narrative,
     ranked,
 )
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 
 MOST_BYTES = 4 * 2**20
 _MOST_PARTS = 1000

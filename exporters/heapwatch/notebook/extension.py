@@ -15,8 +15,8 @@ from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.explain.findings import headline, size_text
-from heapwatch.explain.source.sites import Site
-from heapwatch.explain.source.statements import statements_in
+from heapwatch.explain.sites import Site
+from heapwatch.explain.statements import statements_in
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Grown, Holder, Notebook, Snapshot, largest

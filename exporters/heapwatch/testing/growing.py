@@ -9,7 +9,7 @@ from heapwatch.explain.census import LongContainer
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import OUTSIDE, size_text
 from heapwatch.explain.remedies import remedy_for_type
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.measure.process.memory import memory_limit
 
 

@@ -10,7 +10,7 @@ from heapwatch.cli.reporter import Thresholds
 from heapwatch.cli.sources import PrometheusSource, TrainerSource
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.report.prometheus import read_prometheus
 from tests.exporters.cli.wrong_answers import answering
 

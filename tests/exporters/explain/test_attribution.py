@@ -14,7 +14,7 @@ from heapwatch.explain.memory import OWN, RETAINED, VIRTUAL, ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
 
 MB = 1e6

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from heapwatch.explain import describe as describing
+from heapwatch.explain import statements
 from heapwatch.explain.bounds import bound_by_keys
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.source import statements
 from tests.exporters.explain.walking import inventory_of
 
 LIMIT = 5_000

@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heapwatch.explain import describe
+from heapwatch.explain import describe, sites
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.source import sites
-from heapwatch.explain.source.sites import Site
-from heapwatch.explain.source.statements import is_read
-from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.statements import is_read
+from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 

@@ -15,7 +15,7 @@ from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding, TimeLeft, message, narrative
 from heapwatch.explain.received import explanation_of, exposed_explanation, verdict_of
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 
 FOUND = Finding(
     "container", "A.items", "list of int", 10, 1000, 60.0, 6000.0, 0.5,

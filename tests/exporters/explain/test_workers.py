@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.findings import Explanation, Finding, FindingKind, narrative
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.workers import (
     COMPARED_SECONDS,
     STAY_SECONDS,

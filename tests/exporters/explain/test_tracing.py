@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from heapwatch.explain.source.sites import Site
-from heapwatch.explain.tracing import python as subject
-from heapwatch.explain.tracing.python import FRAMES, LONGEST_SECONDS, SHARE, Tracer, made_at
+from heapwatch.explain import tracing as subject
+from heapwatch.explain.sites import Site
+from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, Tracer, made_at
 
 items: list[object] = []
 

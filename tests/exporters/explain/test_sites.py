@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.source.sites import Site, function_at, only_return, rebound_at, stores_of, uses_of
+from heapwatch.explain.sites import Site, function_at, only_return, rebound_at, stores_of, uses_of
 
 
 class Trainer:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.source import functions as subject
-from heapwatch.explain.source.functions import source_of
-from heapwatch.explain.source.sites import uses_of
+from heapwatch.explain import statements as subject
+from heapwatch.explain.sites import uses_of
+from heapwatch.explain.statements import source_of
 
 PROGRAM = '''
 import heapq, re
@@ -146,7 +146,5 @@ def test_a_function_of_a_long_file_is_parsed_alone(compiled: Any, monkeypatch: p
 def test_source_is_read_once(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     code = compiled(PROGRAM)["record"]
     assert len(uses_of("history", [code])) == 2
-    monkeypatch.setattr(
-        "heapwatch.explain.source.statements.source_of", lambda code: pytest.fail("read again")
-    )
+    monkeypatch.setattr("heapwatch.explain.statements.source_of", lambda code: pytest.fail("read again"))
     assert len(uses_of("history", [code])) == 2

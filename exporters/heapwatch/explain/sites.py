@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.explain.source.statements import Deed, Scope, is_read, statements_of
+from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
 from heapwatch.measure.introspection.layout import layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
     CONTEXT_SUFFIX,

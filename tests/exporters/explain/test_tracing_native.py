@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from heapwatch.explain import tracing as native_tracing
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, Finding, headline
-from heapwatch.explain.source.sites import Site
-from heapwatch.explain.tracing import native as native_tracing
-from heapwatch.explain.tracing.native import NativeTracer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.tracing import NativeTracer
 
 pytest.importorskip("memray")
 
