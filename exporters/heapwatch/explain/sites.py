@@ -7,6 +7,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
+from heapwatch.measure.introspection.attributes import nested_code
 from heapwatch.measure.introspection.layout import layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
     CONTEXT_SUFFIX,
@@ -28,7 +29,7 @@ def user_code() -> list[CodeType]:
         for value in list((module_namespace(name) or {}).values()):
             _collect(value, found, depth=0)
     for code in running_code():
-        _nested(code, found)
+        found |= {id(one): one for one in nested_code(code)}
     return [code for code in found.values() if is_user_file(code.co_filename)]
 
 
@@ -48,10 +49,10 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
     if kind in (staticmethod, classmethod):
         _collect(value.__func__, found, depth)
     elif kind is property:
-        for function in (value.fget, value.fset):
-            _collect(function, found, depth)
+        _collect(value.fget, found, depth)
+        _collect(value.fset, found, depth)
     elif kind is FunctionType:
-        _nested(value.__code__, found)
+        found |= {id(one): one for one in nested_code(value.__code__)}
         for cell in value.__closure__ or ():
             try:
                 inner = cell.cell_contents
@@ -64,19 +65,10 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
         if type(module) is str and is_user_module(module):
             for part in list(namespace_of(value).values()):
                 _collect(part, found, depth=1)
-    elif (
-        layout_of(kind).kind == "cache" and type(inner := getattr(value, "__wrapped__", None)) is FunctionType
-    ):
-        _collect(inner, found, depth + 1)
-
-
-def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
-    if id(code) in found or len(found) > _MOST_CODE:
-        return
-    found[id(code)] = code
-    for constant in code.co_consts:
-        if type(constant) is CodeType:
-            _nested(constant, found)
+    elif layout_of(kind).kind == "cache":
+        inner = getattr(value, "__wrapped__", None)
+        if type(inner) is FunctionType:
+            _collect(inner, found, depth + 1)
 
 
 class Site(NamedTuple):

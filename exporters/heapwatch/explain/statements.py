@@ -24,6 +24,7 @@ from types import CodeType
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
+from heapwatch.measure.introspection.attributes import nested_code
 from heapwatch.measure.introspection.roots import CONTEXT_SUFFIX
 from heapwatch.runtime.own_files import read_bytes
 
@@ -369,7 +370,7 @@ def source_of(code: CodeType) -> list[ast.stmt] | None:
 
 
 def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
-    used = {line for one in _nested(code) for _, _, line in one.co_lines() if line}
+    used = {line for one in nested_code(code) for _, _, line in one.co_lines() if line}
     named = code.co_name == "<lambda>" or not code.co_name.startswith("<")
     first = code.co_firstlineno if named else min(used, default=0)
     if not 0 < first <= max(used, default=0) <= len(lines):
@@ -385,7 +386,7 @@ def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
             return None
         with suppress(SyntaxError), _without_warnings():  # it may end within a statement
             compiled = compile(text, _NAME, "exec", flags, dont_inherit=True)
-            if not any(_is_same(one, code, before) for one in _nested(compiled)):
+            if not any(_is_same(one, code, before) for one in nested_code(compiled)):
                 return None
             body: Any = ast.parse("\n" * before + text, _NAME).body
             body = body[0].body if header else body
@@ -414,13 +415,6 @@ def _facts(code: CodeType, before: int) -> tuple[tuple[str, ...], tuple[object, 
         numbers = []  # a class of Python 3.13, of which one is its first line
     lines = {before + line for _, _, line in code.co_lines() if line}
     return names, (len(names), numbers, lines, code.co_name.startswith("<") or code.co_name)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for value in code.co_consts:
-        if type(value) is CodeType:
-            yield from _nested(value)
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain import statements as subject
 from heapwatch.explain.sites import uses_of
 from heapwatch.explain.statements import source_of
+from heapwatch.measure.introspection.attributes import nested_code
 
 PROGRAM = '''
 import heapq, re
@@ -64,7 +64,7 @@ def compiled(tmp_path: Path) -> Callable[[str], dict[str, CodeType]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             top = compile(text, file, "exec", dont_inherit=True)
-        return {code.co_name: code for code in subject._nested(top)}
+        return {code.co_name: code for code in nested_code(top)}
 
     return compiled
 
