@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
 from heapwatch.measure.introspection.attributes import nested_code
-from heapwatch.measure.introspection.layout import layout_of, namespace_of
+from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
     CONTEXT_SUFFIX,
     is_user_file,
@@ -53,11 +54,7 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
         _collect(value.fset, found, depth)
     elif kind is FunctionType:
         found |= {id(one): one for one in nested_code(value.__code__)}
-        for cell in value.__closure__ or ():
-            try:
-                inner = cell.cell_contents
-            except ValueError:
-                continue
+        for inner in gc.get_referents(*value.__closure__ or ()):
             if depth < 3 and type(inner) is FunctionType:
                 _collect(inner, found, depth + 1)
     elif layout_of(kind).kind == "class" and depth == 0:
@@ -65,7 +62,7 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
         if type(module) is str and is_user_module(module):
             for part in list(namespace_of(value).values()):
                 _collect(part, found, depth=1)
-    elif layout_of(kind).kind == "cache":
+    elif kind is CACHE_TYPE:
         inner = getattr(value, "__wrapped__", None)
         if type(inner) is FunctionType:
             _collect(inner, found, depth + 1)

@@ -108,6 +108,8 @@ class Tracer:
             longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _INTERVALS * interval))
         if interval > LONGEST_SECONDS / _INTERVALS:
             self._wait_for_next(length, interval)
+            if tracemalloc.is_tracing():  # the program began meanwhile, and stopping would end its own
+                return None
         before = length()
         frames = DEEP_FRAMES if path in self._deep else FRAMES
         began = self._clock()

@@ -162,6 +162,24 @@ def test_a_program_that_traces_by_itself_is_left_alone() -> None:
         tracemalloc.stop()
 
 
+def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] > 1.0:
+            tracemalloc.start()
+
+    monkeypatch.setattr(subject.time, "sleep", passes)
+    tracer = Tracer(clock=lambda: now[0])
+    try:
+        assert tracer.trace("items", lambda: now[0] // 4.0, newest, interval=4.0) is None
+        assert tracemalloc.is_tracing()
+        assert tracer.seconds == 0.0
+    finally:
+        tracemalloc.stop()
+
+
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEAPWATCH_TRACE", "0")
     assert not Tracer().may_trace("items")
