@@ -248,10 +248,20 @@ class Census:
 
         """
         until = own_time() + self._step_seconds
-        left = set(map(id, self._left(growing, most)))
-        types = {key: known for key, known in self.types.items() if id(known) in left}
+        left = self._left(growing, most)
+        types = {key: known for key, known in self.types.items() if known in left}
         searches = self.pause_limit.allows("objects")
-        listed = self._by_generation(types) if searches else self._young(types)
+        listed: list[list[Any]]  # the oldest generation of the collector comes first
+        if searches:
+            listed = self.pause_limit.timed(
+                lambda: [tracked_objects(types, generation) for generation in (2, 1, 0)], "objects"
+            )
+        else:
+            listed = [
+                self.pause_limit.timed(partial(tracked_objects, types, generation))
+                for generation in (1, 0)
+                if self.pause_limit.allows_young(generation)
+            ]
         newest = _newest(listed, types)
         again = [key for key, known in types.items() if known.searched]
         ends = {key: _ends(listed, key) for key in again}
@@ -260,20 +270,17 @@ class Census:
             objects.clear()
         hidden = set(map(id, chain(newest.values(), ends.values())))
 
-        def tasks() -> Iterator[Callable[[], None]]:
-            for key, known in types.items():
-                if not known.is_weighed and (searches or newest[key]):
-                    yield partial(_measure, known, newest[key], anchors)
-            left = self._left(growing, most) if searches else []
-            for key, known in types.items():
-                if newest[key] and any(known is one for one in left):
-                    starts = ends.get(key, newest[key])
-                    yield partial(self._follow, known, starts, paths.get(key), hidden, until)
-
-        for task in tasks():
-            task()
-            if own_time() > until:
-                break
+        has_time = True
+        for key, known in types.items():
+            if has_time and not known.is_weighed and (searches or newest[key]):
+                known.each_bytes = _typical_size(newest[key], anchors)
+                known.is_weighed = True
+                has_time = own_time() <= until
+        followed = self._left(growing, most) if searches else []
+        for key, known in types.items():
+            if has_time and newest[key] and known in followed:
+                self._follow(known, ends.get(key, newest[key]), paths.get(key), hidden, until)
+                has_time = own_time() <= until
         for instances in chain(newest.values(), ends.values()):
             instances.clear()
 
@@ -288,20 +295,6 @@ class Census:
             return unweighed
         heaviest = sorted(growing, key=lambda entry: -(entry[0].each_bytes or 0.0) * entry[1].per_second)
         return [known for known, _ in heaviest[:most] if known.holders is None]
-
-    def _by_generation(self, type_ids: Collection[int]) -> list[list[Any]]:
-        """Objects of these types, by the collector's generation; the oldest come first."""
-        return self.pause_limit.timed(
-            lambda: [tracked_objects(type_ids, generation) for generation in (2, 1, 0)], "objects"
-        )
-
-    def _young(self, type_ids: Collection[int]) -> list[list[Any]]:
-        """Those that the collector has not yet moved to the oldest generation."""
-        return [
-            self.pause_limit.timed(partial(tracked_objects, type_ids, generation))
-            for generation in (1, 0)
-            if self.pause_limit.allows_young(generation)
-        ]
 
     def youngest(self) -> list[Any] | None:
         """Objects of the youngest generation, the newest last; None if listing them would take too long.
@@ -474,11 +467,6 @@ def _ends(listed: list[list[Any]], type_id: int) -> list[Any]:
         for ordered in (reversed(objects), iter(objects)):
             found += islice((obj for obj in ordered if id(type(obj)) == type_id), 1)
     return found
-
-
-def _measure(known: GrowingType, instances: list[Any], anchors: Mapping[int, str]) -> None:
-    known.each_bytes = _typical_size(instances, anchors)
-    known.is_weighed = True
 
 
 def _paths(listed: list[list[Any]], type_id: int, anchors: Mapping[int, str]) -> list[str]:

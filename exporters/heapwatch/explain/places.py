@@ -152,13 +152,6 @@ class KnownContainer:
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
         self.weigh_failures = other.weigh_failures
 
-    def read_first(self, now: float, level: int | None) -> None:
-        """Note the level at which it was found, if known: following the path to it costs far more."""
-        if level is not None:
-            self.items.add(now, level)
-            self.places_read = 1
-            self.due = now + SHORTEST_INTERVAL
-
     def stand_for(self, multiplicity: float) -> None:
         """Note the number of containers with this path; what was measured of all of them is multiplied."""
         if multiplicity > self.multiplicity:
@@ -202,13 +195,7 @@ _GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of 
 
 
 class Lengths:
-    """Reads containers in slices of a given CPU time.
-
-    Args:
-        known: containers by path; those that are gone are dropped.
-        clock: monotonic seconds.
-        spent: CPU seconds of the calling thread.
-        ask: runs a read in the thread that may do it.
+    """Reads the containers of an `Inventory` in slices of a given CPU time; those that are gone are dropped.
 
     Attributes:
         shortest_interval: seconds between readings of a container that changes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +34,12 @@ def user_code() -> list[CodeType]:
     return [code for code in found.values() if is_user_file(code.co_filename)]
 
 
+def is_user_class(cls: type) -> bool:
+    """Whether a class was made in a module of the user's."""
+    module = namespace_of(cls).get("__module__")
+    return type(module) is str and is_user_module(module)
+
+
 def code_of_class(cls: type) -> list[CodeType]:
     """The code of a class's methods, including inherited ones."""
     found: dict[int, CodeType] = {}
@@ -57,11 +63,9 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
         for inner in gc.get_referents(*value.__closure__ or ()):
             if depth < 3 and type(inner) is FunctionType:
                 _collect(inner, found, depth + 1)
-    elif layout_of(kind).kind == "class" and depth == 0:
-        module = namespace_of(value).get("__module__")
-        if type(module) is str and is_user_module(module):
-            for part in list(namespace_of(value).values()):
-                _collect(part, found, depth=1)
+    elif layout_of(kind).kind == "class" and depth == 0 and is_user_class(value):
+        for part in list(namespace_of(value).values()):
+            _collect(part, found, depth=1)
     elif kind is CACHE_TYPE:
         inner = getattr(value, "__wrapped__", None)
         if type(inner) is FunctionType:
@@ -96,32 +100,26 @@ def uses_of(
     name: str, codes: Iterable[CodeType], scope: Scope = "any", *, sequence: bool = False
 ) -> list[Use]:
     """What these functions do to a container of this name; each line once for each effect."""
-    return _uses(name, codes, scope, _SEQUENCE if sequence else _MAPPING)
-
-
-def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Use]:
-    """Lines that bind a name to a value made from its old one, which makes an autograd graph longer."""
-    return _uses(name, codes, scope, {"rebinds": "grows"})
-
-
-def stores_of(name: str, codes: Iterable[CodeType]) -> list[Site]:
-    """Lines that assign to an attribute of this name, or store under it as a constant key."""
-    return [use.site for use in _uses(name, codes, "any", {"assigned": "grows"})]
-
-
-def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
-    """Lines that load a method, a function or a class of this name."""
-    return [use.site for use in _uses(method, codes, "any", {"loaded": "grows"})]
-
-
-def _uses(name: str, codes: Iterable[CodeType], scope: Scope, effects: dict[Deed, Effect]) -> list[Use]:
+    effects = _SEQUENCE if sequence else _MAPPING
     found: dict[tuple[str, int, str], Use] = {}
+    for deed, site in _deeds(name, codes, scope):
+        if deed in effects:
+            use = Use(effects[deed], site)
+            found.setdefault((site.file, site.line, use.effect), use)
+    return list(found.values())
+
+
+def lines_of(deed: Deed, name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Site]:
+    """The lines on which these functions do this with a name, each once."""
+    sites = (site for done, site in _deeds(name, codes, scope) if done == deed)
+    return list({(site.file, site.line): site for site in sites}.values())
+
+
+def _deeds(name: str, codes: Iterable[CodeType], scope: Scope) -> Iterator[tuple[Deed, Site]]:
     for code in codes:
         for used, where, deed, line in statements_of(code).acts if mentions(code, name) else ():
-            if used == name and scope in (where, "any") and deed in effects:
-                use = Use(effects[deed], _site(code, line))
-                found.setdefault((code.co_filename, line, use.effect), use)
-    return list(found.values())
+            if used == name and scope in (where, "any"):
+                yield deed, _site(code, line)
 
 
 def mentions(code: CodeType, name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.sites import Site, function_at, only_return, rebound_at, stores_of, uses_of
+from heapwatch.explain.sites import Site, function_at, lines_of, only_return, uses_of
 
 
 class Trainer:
@@ -137,8 +137,8 @@ def test_a_local_variable_of_the_same_name_is_something_else() -> None:
 
 
 def test_a_graph_grows_where_a_name_is_bound_to_what_was_made_from_it() -> None:
-    (use,) = rebound_at("state", [code("unrolled"), code("append")], "local")
-    assert use.site.line == code("unrolled").co_firstlineno + 2
+    (site,) = lines_of("rebinds", "state", [code("unrolled"), code("append")], "local")
+    assert site.line == code("unrolled").co_firstlineno + 2
 
 
 def test_lines_that_store_under_a_name_are_found() -> None:
@@ -149,7 +149,7 @@ def test_lines_that_store_under_a_name_are_found() -> None:
         other[one.key] = "parent"
 
     first = train.__code__.co_firstlineno
-    assert [site.line - first for site in stores_of("parent", [train.__code__])] == [1, 2]
+    assert [site.line - first for site in lines_of("assigned", "parent", [train.__code__])] == [1, 2]
 
 
 def one_return(size: int) -> list[float]:
