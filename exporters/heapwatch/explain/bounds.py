@@ -48,13 +48,9 @@ class Limit(NamedTuple):
 
 
 def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> list[Limit]:
-    """The limits of a container of this name.
+    """The limits of a container of this name in these functions.
 
-    Args:
-        name: name of the container.
-        codes: code of the functions that may use it.
-        lines: lines that add an item to it, remove one or overwrite one.
-
+    `lines` add an item to it, remove one or overwrite one.
     """
     codes = list(codes)
     naming = [code for code in codes if mentions(code, name)]

@@ -195,7 +195,8 @@ class Census:
                 known.counts.add(self._counted_at, before[key])
             known.counts.add(now, number)
         self._counted_at = now
-        self._first_at = now if self._first_at is None else self._first_at
+        if self._first_at is None:
+            self._first_at = now
         return True
 
     def _has_room(self) -> bool:
@@ -239,13 +240,7 @@ class Census:
 
         It does what the time of a step suffices for, and the next call goes on: see `is_inspected`. Where a
         list of all instances would stop the program for too long, young ones are measured, and what refers to
-        them is not searched for.
-
-        Args:
-            growing: types with the growth of their number.
-            anchors: paths by id of objects that have one.
-            most: number of types.
-
+        them is not searched for. `anchors` are paths by id of objects that have one.
         """
         until = own_time() + self._step_seconds
         left = self._left(growing, most)
@@ -364,13 +359,8 @@ class Census:
     ) -> None:
         """Find what refers to an instance, other than those next to it in a chain.
 
-        Args:
-            known: the type.
-            starts: its newest instances, of which the first is looked at; in a later step the ends of chains.
-            paths: in a later step those of instances that have one, as local variables refer to them.
-            hidden: ids of lists of the caller that refer to the instances.
-            until: when to stop; what is left is done in the next step.
-
+        Of the newest instances the first is looked at. In later steps `starts` are the ends of chains, and
+        `paths` are those of instances that have one, as local variables refer to them.
         """
         if paths is None:
             self._look_at(known, starts[0], hidden, until)
@@ -395,14 +385,10 @@ class Census:
     def _holders(
         self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
     ) -> Iterator[str]:
-        """What refers to an object, the nearest first, as far as the time suffices.
+        """What refers to an object, the nearest first; after the time `until` only the nearest.
 
-        Args:
-            obj: the object.
-            hidden: ids of the lists of the caller that refer to it.
-            until: when to stop; the nearest is always told.
-            sites: the current lines of functions and generators among them are added here.
-
+        Lists of the caller, whose ids are `hidden`, do not count. The current lines of functions and
+        generators among the holders are added to `sites`.
         """
         seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)

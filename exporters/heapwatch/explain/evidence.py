@@ -209,11 +209,6 @@ class Levels:
         recent = series.new_high(self.now - max(_TESTED_SECONDS, growth.span / 4)) / growth.per_second
         return recent < _STILL or max(recent, growth.lasting) < _SLOWED
 
-    @cached_property
-    def grown(self) -> float:
-        """Bytes by which the floors have risen."""
-        return sum(growth.total for _, growth in self.parts)
-
     @property
     def material(self) -> float:
         """The least rise in bytes that counts, by the leak rules."""

@@ -128,7 +128,7 @@ class Inventory:
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
         self._round_places: dict[str, list[Place]] = {}
-        self._round_worlds: dict[str, int] = {}  # the round in which each was found last
+        self._round_worlds: dict[str, list[Place]] = {}
         self._round_multiplicity: dict[str, float] = {}
 
     def discover(self, seconds: float) -> bool:
@@ -198,9 +198,9 @@ class Inventory:
         self._seen = set()
         self._anchors = {}
         self._round_places = {}
+        self._round_worlds = {}
         self._round_multiplicity = {}
-        modules = user_modules()
-        lasting = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
+        lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
         lasting += [*self._extra_roots(), *context_roots(self._ask, is_written)]
         waiting = chain(self._pending, self._again, self._later, *self._roots)
         left = list(islice(waiting, _MOST_PENDING))
@@ -353,10 +353,7 @@ class Inventory:
 
     def _note_world(self, place: Place, path: str) -> None:
         if path in self.worlds or len(self.worlds) < _MOST_WORLDS:
-            places = self.worlds.setdefault(path, [])
-            if self._round_worlds.get(path) != self.rounds:
-                self._round_worlds[path] = self.rounds
-                places.clear()
+            places = self.worlds[path] = self._round_worlds.setdefault(path, [])
             if len(places) < _MOST_PLACES:
                 places.append(place)
 

@@ -37,13 +37,7 @@ _SAME_KINDS = {
 
 
 class LeakingLevels:
-    """What leaks by the rules, found in the process itself.
-
-    Args:
-        judge: judges the process's own series.
-        clock: monotonic seconds.
-
-    """
+    """What leaks by the rules, which `judge` applies to the process's own series."""
 
     def __init__(self, judge: Callable[[], Verdicts], clock: Callable[[], float] = time.monotonic) -> None:
         self._judge = judge

@@ -230,11 +230,7 @@ _APART_SECONDS = 30.0  # longest time between the last readings of two levels th
 def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float) -> bool:
     """Whether a level rose as much in the second half of the time since `start` as in the first half.
 
-    Args:
-        level: what grows.
-        progress: counts of progress, such as steps; a rise may be even per step instead of in time.
-        start: seconds, on the clock of the readings.
-
+    The rise may also be even by a count of `progress`, such as steps, instead of in time.
     """
     known = level.since(start)
     if not known or known[-1].end - known[0].end < STEADY_SECONDS:

@@ -95,12 +95,8 @@ class Tracer:
     ) -> Site | None:
         """The line that allocates new items of a container; None if it was not seen in time.
 
-        Args:
-            path: path of the container.
-            length: returns its length.
-            newest: returns its newest items.
-            interval: usual seconds between two additions.
-
+        `length` returns its length and `newest` its newest items, of which one is added every `interval`
+        seconds or so.
         """
         self._tries[path] += 1
         longest = LONGEST_SECONDS
@@ -269,9 +265,6 @@ print(json.dumps([(record.size, record.stack_trace(40)) for record in largest]))
 class NativeTracer:
     """Traces in steps that do not wait: call `step` about once a second, always from one thread.
 
-    Args:
-        clock: monotonic seconds.
-
     Attributes:
         site: the line to which most of the bytes of all windows belong; None if unknown.
         windows: number of windows so far.
@@ -296,9 +289,7 @@ class NativeTracer:
     def step(self, growth: float) -> None:
         """Begin a window if memory of C code grows and one is due, end it, or take what was read of it.
 
-        Args:
-            growth: bytes a minute for which a line is wanted; 0 for none.
-
+        A line is wanted for `growth` bytes a minute, unless that is 0.
         """
         try:
             self._step(growth)

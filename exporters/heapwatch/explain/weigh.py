@@ -87,9 +87,7 @@ def weigh(
 ) -> bool:
     """Measure the bytes of all containers at a path within this CPU time, and add them as a reading.
 
-    Returns:
-        whether storages of tensors were not read, of which only the part in use counts then.
-
+    It returns whether storages of tensors were not read, of which only the part in use counts then.
     """
     if known.kind in ("ring", "graph") or known.in_bytes:
         return False
