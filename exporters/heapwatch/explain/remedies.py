@@ -62,8 +62,8 @@ def remedy_for(
 ) -> str | None:
     """A suggestion for a growing container, as code where possible; None if none is certain.
 
-    `owner` is the class of the library whose object owns it; None if it is the user's. `is_kept` tells whether
-    it keeps to its `capacity`.
+    `owner` is the class of the library whose object owns it; None if it is the user's. `is_kept` tells
+    whether it keeps to its `capacity`.
     """
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
