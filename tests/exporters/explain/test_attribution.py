@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import exp
 from typing import Any
@@ -30,17 +30,26 @@ def memory(
 def curve(
     level: Callable[[float], float], seconds: float, limit: float = 20e9, retained: float = 0.0
 ) -> ProcessMemory:
-    """Levels of every second; of what they rise by, a share is what the allocator keeps."""
-    found = ProcessMemory(clock=lambda: 0.0)
+    """Levels of every five seconds; of what they rise by, a share is what the allocator keeps."""
+    return next(found for _, found in curves(level, [int(seconds)], limit, retained))
+
+
+def curves(
+    level: Callable[[float], float], times: Iterable[int], limit: float = 20e9, retained: float = 0.0
+) -> Iterator[tuple[int, ProcessMemory]]:
+    """The same levels at several times, one after the other."""
+    found, done = ProcessMemory(clock=lambda: 0.0), 0
     found.limit = int(limit)
-    for at in range(0, int(seconds), 5):
-        now = level(at)
-        kept = retained * (now - level(0))
-        for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
-            series.add(at, value)
-        if found.history.is_due(at):
-            found.history.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
-    return found
+    for time in times:
+        for at in range(done, time, 5):
+            now = level(at)
+            kept = retained * (now - level(0))
+            for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
+                series.add(at, value)
+            if found.history.is_due(at):
+                found.history.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
+            done = at + 5
+        yield time, found
 
 
 def container(
@@ -58,6 +67,13 @@ def container(
 def candidate(items_per_minute: float, each: float, seconds: float, **about: Any) -> Candidate:
     known = container(lambda at: items_per_minute * at / 60, seconds, each)
     return Candidate(known, known.items.growth(0.25 * seconds), **about)
+
+
+def several_buffers(number: int) -> list[Candidate]:
+    several = [candidate(2400, 20_000, 100, capacity=30_000) for _ in range(number)]
+    for at, one in enumerate(several):
+        one.known.path = f"agents[{at}].memory"
+    return several
 
 
 def item(*ids: int, opaque: bool = True, graph: bool = False) -> ItemTraits:
@@ -202,17 +218,30 @@ def test_what_workers_take_as_they_are_started_is_no_growth() -> None:
     assert finding.kind == "worker"
 
 
-def test_numbers_that_weigh_nothing_are_no_leak() -> None:
-    found = judged(100, memory(0, 100), candidate(600, 32, 100))
-    assert found.verdict == "healthy"
-    assert found.findings == ()
-
-
-def test_the_same_numbers_are_judged_by_what_the_machine_has() -> None:
-    small, large = memory(0.32 * MB, 1800, start=40 * MB), memory(0.32 * MB, 1800, start=4000 * MB)
-    numbers = candidate(10_000, 32, 1800)
-    assert judged(1800, small, numbers).verdict == "leak"
-    assert judged(1800, large, numbers).verdict == "healthy"
+@pytest.mark.parametrize(
+    ("seconds", "grown", "held", "verdict"),
+    [
+        (100, memory(0, 100), [candidate(600, 32, 100)], "healthy"),
+        (1800, memory(0.32 * MB, 1800, start=40 * MB), [candidate(10_000, 32, 1800)], "leak"),
+        (1800, memory(0.32 * MB, 1800, start=4000 * MB), [candidate(10_000, 32, 1800)], "healthy"),
+        (400, curve(lambda at: (500 + 0.8 * min(at, 40)) * MB, 400), [], "healthy"),
+        (
+            400,
+            curve(lambda at: (500 + 2 * min(at, 100)) * MB, 400),
+            [candidate(2400, 20_000, 100, capacity=3960)],
+            "healthy",
+        ),
+        (100, memory(48 * MB, 100, limit=1.58e9), several_buffers(1), "filling"),
+        (100, memory(144 * MB, 100, limit=1.74e9), several_buffers(3), "will not fit"),
+    ],
+    ids=["numbers that weigh nothing", "numbers of a small process", "the same of a large one",
+         "growth that has ended", "a full buffer",
+         "a buffer of 600 MB, of which 1 GB is left", "three of them"],
+)  # fmt: skip
+def test_a_verdict(seconds: float, grown: ProcessMemory, held: list[Candidate], verdict: str) -> None:
+    found = judged(seconds, grown, *held)
+    assert found.verdict == verdict
+    assert verdict != "healthy" or {one.kind for one in found.findings} <= {"buffer"}
 
 
 @pytest.mark.parametrize(
@@ -236,22 +265,6 @@ def test_a_buffer_that_will_not_fit_is_reported_while_it_is_small() -> None:
     assert "filled at train.py:7" in message(found)
     early = judged(30, memory(2 * MB, 30), candidate(60, 24e6, 30, capacity=14_000))
     assert early.verdict == "too early"
-
-
-def test_buffers_that_fit_alone_may_not_fit_together() -> None:
-    """Each of 600 MB, of which 1 GB is left."""
-    several = [candidate(2400, 20_000, 100, capacity=30_000) for _ in range(3)]
-    for number, one in enumerate(several):
-        one.known.path = f"agents[{number}].memory"
-    assert judged(100, memory(48 * MB, 100, limit=1.58e9), *several[:1]).verdict == "filling"
-    assert judged(100, memory(144 * MB, 100, limit=1.74e9), *several).verdict == "will not fit"
-
-
-def test_growth_that_two_containers_share_counts_once() -> None:
-    first, second = (candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2))
-    second.known.path = "trainer.again"
-    found = judged(100, memory(48 * MB, 100), first, second)
-    assert sum(finding.bytes_per_minute for finding in found.findings) == pytest.approx(48 * MB, rel=0.05)
 
 
 def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing() -> None:
@@ -295,10 +308,8 @@ def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
     found = judged(600, memory(48 * MB, 600, retained=1.0))
     assert found.verdict == "leak"
     assert found.findings[0].kind == "allocator"
-
-
-def test_freed_memory_that_was_returned_is_no_leak() -> None:
-    assert judged(600, memory(0.5 * MB, 600, retained=300.0)).verdict != "leak"
+    returned = memory(0.5 * MB, 600, retained=300.0)
+    assert judged(600, returned).verdict != "leak"
 
 
 @pytest.mark.parametrize("start", [33 * MB, 200 * MB, 2e9, 40e9])
@@ -306,8 +317,11 @@ def test_freed_memory_that_was_returned_is_no_leak() -> None:
 @pytest.mark.parametrize("retained", [0.0, 0.9])
 def test_memory_that_levels_off_is_never_a_leak(start: float, minutes: float, retained: float) -> None:
     """A tenth of the process is loaded, and slower and slower: 63 % of it in so many minutes."""
-    for seconds in range(60, 3600, 240):
-        risen = curve(lambda at: start * (1.1 - 0.1 * exp(-at / 60 / minutes)), seconds, 64e9, retained)
+
+    def level(at: float) -> float:
+        return start * (1.1 - 0.1 * exp(-at / 60 / minutes))
+
+    for seconds, risen in curves(level, range(60, 3600, 240), 64e9, retained):
         assert judged(seconds, risen).verdict != "leak", seconds
 
 
@@ -318,13 +332,6 @@ def test_a_container_that_was_filled_before_the_first_step_is_no_leak() -> None:
     levels = Levels(grown, 0.0, 300)
     loaded = replace(loaded, growth=loaded.known.items.growth(levels.start))
     assert explain(levels, [loaded]).verdict != "leak"
-
-
-def test_a_full_buffer_is_not_filling() -> None:
-    grown = curve(lambda at: 500 * MB + min(at, 100) * 2 * MB, 400)
-    full = candidate(2400, 20_000, 100, capacity=3960)
-    assert full.known.items.last == 3960
-    assert judged(400, grown, full).verdict == "healthy"
 
 
 def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_still_searched_for() -> None:
@@ -357,14 +364,6 @@ def test_a_program_that_still_loads_modules_is_starting() -> None:
     grown = memory(48 * MB, 100)
     grown.startup_end = 90.0
     assert judged(100, grown).verdict == "too early"
-
-
-def test_growth_that_has_ended_is_healthy() -> None:
-    grown = memory(48 * MB, 40)
-    for at in range(40, 400):
-        grown.resident.add(at, 532 * MB)
-        grown.private.add(at, 532 * MB)
-    assert judged(400, grown).verdict == "healthy"
 
 
 def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace() -> None:
@@ -422,24 +421,26 @@ def test_too_early_lasts_forty_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held_per_minute", "wanted"), [(0.0, True), (20 * MB, True), (28 * MB, False), (48 * MB, False)]
+    ("seconds", "grown", "held_per_minute", "wanted"),
+    [
+        (100, memory(48 * MB, 100), 0.0, True),
+        (100, memory(48 * MB, 100), 20 * MB, True),
+        (100, memory(48 * MB, 100), 28 * MB, False),
+        (100, memory(48 * MB, 100), 48 * MB, False),
+        (400, curve(lambda at: 500 * MB + min(at, 10) * MB, 400), 0.0, False),  # has ended
+        (100, memory(2 * MB, 100), 0.0, False),  # small
+        (60, memory(48 * MB, 60), 0.0, False),  # short
+    ],
 )
-def test_growth_without_a_name_is_examined_where_it_is_most_of_it(
-    held_per_minute: float, wanted: bool
+def test_growth_without_a_name_is_examined_where_it_is_most_of_it_and_goes_on(
+    seconds: int, grown: ProcessMemory, held_per_minute: float, wanted: bool
 ) -> None:
-    levels = Levels(memory(48 * MB, 100), 0.0, 100)
-    held = [candidate(600, held_per_minute / 600, 100)] if held_per_minute else []
+    levels = Levels(grown, 0.0, seconds)
+    held = [candidate(600, held_per_minute / 600, seconds)] if held_per_minute else []
     assert is_unexplained(explain(levels, held), levels) is wanted
 
 
-def test_growth_without_a_name_is_left_alone_when_it_has_ended_is_small_or_short() -> None:
-    ended = curve(lambda at: 500 * MB + min(at, 10) * MB, 400)
-    for grown, seconds in ((ended, 400), (memory(2 * MB, 100), 100), (memory(48 * MB, 60), 60)):
-        levels = Levels(grown, 0.0, seconds)
-        assert not is_unexplained(explain(levels, []), levels)
-
-
-def test_one_in_each_of_several_objects_is_reported_as_their_sum() -> None:
+def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes() -> None:
     several = candidate(2400, 20_000, 100, capacity=10_000)
     several.known.multiplicity = 3.0
     (finding,) = judged(100, memory(48 * MB, 100), several).findings
@@ -447,8 +448,6 @@ def test_one_in_each_of_several_objects_is_reported_as_their_sum() -> None:
     assert finding.items_per_minute == pytest.approx(7200, rel=0.01)
     assert finding.capacity_items == 30_000
 
-
-def test_of_an_array_bytes_are_reported_and_no_items() -> None:
     array = candidate(48e6, 1, 100)
     array.known.kind = "array"
     (finding,) = judged(100, memory(48 * MB, 100), array).findings
@@ -481,14 +480,13 @@ def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit: float, verdi
 def test_there_is_no_comfort_while_memory_rises_by_more_than_a_percent_a_minute(
     level: Callable[[float], float],
 ) -> None:
-    for seconds in range(180, 1200, 60):
-        found = judged(seconds, curve(level, seconds))
+    for seconds, risen in curves(level, range(180, 1200, 60)):
+        found = judged(seconds, risen)
         assert found.verdict in ("too early", "growing", "leak"), (seconds, message(found))
 
 
 def test_a_sawtooth_is_no_rise() -> None:
-    for seconds in range(600, 1200, 7):
-        risen = curve(lambda at: 500 * MB + at % 100 * MB, seconds)
+    for seconds, risen in curves(lambda at: 500 * MB + at % 100 * MB, range(600, 1200, 7)):
         assert not Levels(risen, 0.0, seconds).rises_fast_by, seconds
 
 
