@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,16 +25,13 @@ from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.sites import Site
 from heapwatch.explain.statements import is_read
-from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
 
 class Trainer:
     def __init__(self) -> None:
-        self.first: list[int] = []
-        self.second: list[int] = []
-        self.third: list[int] = []
+        self.first, self.second, self.third = list[int](), list[int](), list[int]()
 
     def add_to_the_first(self) -> None:
         self.first.append(1)
@@ -78,6 +76,17 @@ class Replay:
 
 class MadeInOnePlace:
     pass
+
+
+class MadeInManyPlaces:
+    pass
+
+
+MAKERS: list[Callable[[], Any]] = [
+    lambda: MadeInManyPlaces(),
+    lambda: [MadeInManyPlaces()],
+    lambda: (MadeInManyPlaces(),),
+]
 
 
 def make() -> Any:
@@ -139,17 +148,6 @@ def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() ->
         assert {one.emptied for one in described if one.site is not None} <= {"never"}
         found.append(sum(one.site is not None for one in described))
     assert found == [0, 1, 2, 3, 3]
-
-
-class MadeInManyPlaces:
-    pass
-
-
-MAKERS: list[Callable[[], Any]] = [
-    lambda: MadeInManyPlaces(),
-    lambda: [MadeInManyPlaces()],
-    lambda: (MadeInManyPlaces(),),
-]
 
 
 def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
@@ -235,24 +233,17 @@ def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
 def test_a_line_that_was_traced_is_reported() -> None:
     trainer = Trainer()
     inventory = walked(trainer)
-    (known,) = (one for one in inventory.known.values() if one.path == "it.first")
+    known = inventory.known["it.first"]
     lengths = []
 
-    class Traces(Tracer):
-        def trace(
-            self,
-            path: str,
-            length: Callable[[], float | None],
-            newest: Callable[[], list[Any]],
-            schedule: float = 1.0,
-        ) -> Site:
-            for _ in range(2):
-                lengths.append(length())
-                trainer.add_to_the_first()
-            return Site(__file__, make.__code__.co_firstlineno + 1, "")
+    def trace(path: str, length: Callable[[], float | None], *_: object) -> Site:
+        for _ in range(2):
+            lengths.append(length())
+            trainer.add_to_the_first()
+        return Site(__file__, make.__code__.co_firstlineno + 1, "")
 
     describer = Describer(inventory)
-    describer.trace(known, Traces(), 1.0)
+    describer.trace(known, Mock(trace=trace), 1.0)
     assert lengths == [0, 1]
     site = describer.describe(known, NO_GROWTH).site
     assert site is not None
@@ -265,7 +256,7 @@ def test_what_a_library_fills_is_reported_with_the_line_that_calls_it() -> None:
 
     def look(buffer: Any) -> None:
         inventory = walked(buffer)
-        (known,) = (one for one in inventory.known.values() if one.path == "it.kept_by_library")
+        known = inventory.known["it.kept_by_library"]
         describer = Describer(inventory)
         # The explainer asks from a thread of its own.
         with ThreadPoolExecutor(1) as other:

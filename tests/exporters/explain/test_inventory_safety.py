@@ -33,20 +33,9 @@ from tests.exporters.explain.objects_with_code import ARMED, CALLS
 from tests.exporters.explain.walking import inventory_of
 
 MAKERS: tuple[Any, ...] = (
-    list,
-    dict,
-    set,
-    deque,
-    tuple,
-    own.Plain,
-    own.Slotted,
-    own.HiddenDict,
-    own.OwnList,
-    own.OwnDict,
-    own.OwnOrdered,
-    own.OwnDeque,
-    own.OwnSet,
-    own.OwnBytes,
+    *(list, dict, set, deque, tuple),
+    *(own.Plain, own.Slotted, own.HiddenDict),
+    *(own.OwnList, own.OwnDict, own.OwnOrdered, own.OwnDeque, own.OwnSet, own.OwnBytes),
     lambda: own.OwnText("x" * 70_000),
     lambda: "y" * 70_000,
     lambda: (number for number in range(3)),

@@ -95,21 +95,16 @@ def test_an_old_count_is_no_count() -> None:
         count()
 
 
-@pytest.fixture
-def watch() -> Watch:
-    return Watch("worlds")
-
-
-def test_a_trainer_that_declares_its_bodies_keeps_its_own_count(watch: Watch) -> None:
-    watch.bodies(Box2D.b2World())
-    watch._exporter._count_world("env.world.bodies", lambda: 3.0)
-    watch._exporter.entities.sample()
-    assert not any(metric.samples for metric in watch._exporter.entities.collect())
-
-
-def test_one_that_declares_none_gets_an_entity(watch: Watch) -> None:
+def test_a_world_is_an_entity_unless_the_trainer_declares_its_bodies() -> None:
+    watch = Watch("worlds")
     watch._exporter._count_world("env.world.bodies", lambda: 3.0)
     watch._exporter.entities.sample()
     (metric,) = watch._exporter.entities.collect()
     (sample,) = metric.samples
     assert (sample.labels, sample.value) == ({"type": "env.world.bodies"}, 3.0)
+
+    declared = Watch("bodies")
+    declared.bodies(Box2D.b2World())
+    declared._exporter._count_world("env.world.bodies", lambda: 3.0)
+    declared._exporter.entities.sample()
+    assert not any(metric.samples for metric in declared._exporter.entities.collect())

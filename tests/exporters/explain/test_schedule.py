@@ -34,51 +34,33 @@ from heapwatch.explain.schedule import (
 MB = 1e6
 
 
-def after(
-    minutes: float,
-    per_minute: float,
-    *,
-    start: float = 500 * MB,
-    limit: float = 64e9,
-    begins_at: float = 0.0,
-    rounds: int = 3,
-) -> Schedule:
-    """The schedule after so many minutes, in the last of which memory grows by so many bytes a minute."""
-    memory = ProcessMemory(clock=lambda: 0.0)
-    memory.limit = int(limit)
-    for at in range(0, round(60 * minutes) + 1, 5):
-        level = start + per_minute * max(0.0, at / 60 - begins_at)
-        memory.resident.add(at, level)
-        memory.private.add(at, level)
-    return schedule_for(Levels(memory, 0.0, 60 * minutes), rounds)
-
-
 @pytest.mark.parametrize(
-    ("per_minute", "level", "limit", "schedule"),
+    ("minutes", "per_minute", "about", "schedule"),
     [
-        (0.0, 500 * MB, 512e9, CALM),
-        (0.2 * MB, 200 * MB, 512e9, CALM),
-        (0.6 * MB, 200 * MB, 512e9, HURRIED),
-        (10 * MB, 40e9, 512e9, CALM),
-        (120 * MB, 40e9, 512e9, HURRIED),
-        (10 * MB, 40e9, 42e9, HURRIED),  # fills the memory in hours
+        (10, 0.0, {}, CALM),
+        (10, 0.2 * MB, {"start": 200 * MB}, CALM),
+        (10, 0.6 * MB, {"start": 200 * MB}, HURRIED),
+        (10, 10 * MB, {"start": 40e9}, CALM),
+        (10, 120 * MB, {"start": 40e9}, HURRIED),
+        (10, 10 * MB, {"start": 40e9, "limit": 42e9}, HURRIED),  # fills the memory in hours
+        (1.5, 0.0, {}, HURRIED),
+        (10, 0.0, {"rounds": 0}, HURRIED),
+        (10, 0.0, {"rounds": 1}, CALM),
+        (300, 48 * MB, {"begins_at": 300}, CALM),
+        (303, 48 * MB, {"begins_at": 300}, HURRIED),
     ],
 )
-def test_growth_that_soon_matters_is_read_often(
-    per_minute: float, level: float, limit: float, schedule: Schedule
+def test_the_beginning_and_growth_that_soon_matters_are_read_often(
+    minutes: float, per_minute: float, about: dict[str, float], schedule: Schedule
 ) -> None:
-    assert after(10, per_minute, start=level, limit=limit) is schedule
-
-
-def test_the_beginning_is_read_often() -> None:
-    assert after(1.5, 0.0) is HURRIED
-    assert after(10, 0.0, rounds=0) is HURRIED
-    assert after(10, 0.0, rounds=1) is CALM
-
-
-def test_a_leak_that_begins_after_hours_is_read_often() -> None:
-    assert after(300, 48 * MB, begins_at=300) is CALM
-    assert after(303, 48 * MB, begins_at=300) is HURRIED
+    given = {"start": 500 * MB, "limit": 512e9, "begins_at": 0, "rounds": 3} | about
+    memory = ProcessMemory(clock=lambda: 0.0)
+    memory.limit = int(given["limit"])
+    for at in range(0, round(60 * minutes) + 1, 5):
+        level = given["start"] + per_minute * max(0.0, at / 60 - given["begins_at"])
+        memory.resident.add(at, level)
+        memory.private.add(at, level)
+    assert schedule_for(Levels(memory, 0.0, 60 * minutes), int(given["rounds"])) is schedule
 
 
 def test_the_explainer_works_seldom_while_memory_is_constant_and_often_at_once_when_it_grows(

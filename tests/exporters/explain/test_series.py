@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -67,17 +68,7 @@ def test_a_rise_begins_where_the_level_is_no_longer_constant() -> None:
         [1.0],
         [],
     ],
-    ids=[
-        "even",
-        "with noise",
-        "soon",
-        "in steps",
-        "more slowly",
-        "never",
-        "falls",
-        "one reading",
-        "no reading",
-    ],
+    ids=["even", "noise", "soon", "in steps", "more slowly", "never", "falls", "one reading", "no reading"],
 )
 def test_what_never_stood_still_rises_from_the_start(levels: list[float]) -> None:
     assert series(*levels).rise_began(0.0) == 0.0
@@ -97,10 +88,10 @@ def test_a_rise_that_begins_late_shows_within_hours() -> None:
     assert growth.per_second == pytest.approx(2.0, rel=0.1)
 
 
-def read_at(times: list[float], level: float | None = None) -> LevelSeries:
+def read_at(times: Iterable[float], level: Callable[[float], float]) -> LevelSeries:
     found = LevelSeries()
     for time in times:
-        found.add(time, 10.0 * time if level is None else level * (time >= 60))
+        found.add(time, level(time))
     return found
 
 
@@ -114,29 +105,23 @@ def test_noise_before_a_rise_does_not_hide_the_rise() -> None:
 def test_a_quarter_without_readings_hides_no_leak() -> None:
     """Nothing was read from the 40th to the 80th second of 94: the machine was busy."""
     times = [*map(float, range(40)), *map(float, range(80, 95))]
-    growth = read_at(times).growth()
+    growth = read_at(times, lambda time: 10.0 * time).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
-    assert not read_at(times, level=500.0).growth().rising, "a step in that time is none"
-
-
-def test_half_of_the_time_without_readings_says_nothing() -> None:
-    assert not read_at([*map(float, range(20)), *map(float, range(80, 95))]).growth().rising
+    assert not read_at(times, lambda time: 500.0 * (time >= 60)).growth().rising, (
+        "a step in that time is none"
+    )
+    half = [*times[:20], *times[40:]]
+    assert not read_at(half, lambda time: 10.0 * time).growth().rising, "half of the time says nothing"
 
 
 def shaped(level, seconds=300):
-    readings = LevelSeries()
-    for second in range(seconds):
-        readings.add(float(second), level(second))
-    return readings
+    return read_at(map(float, range(seconds)), level)
 
 
 def points(*levels):
     """Readings at 0 s, 100 s and 200 s."""
-    readings = LevelSeries()
-    for time, level in zip((0.0, 100.0, 200.0), levels, strict=False):
-        readings.add(time, level)
-    return readings
+    return series(*levels, every=100.0)
 
 
 def test_even_growth_is_steady_after_more_than_three_minutes():
@@ -166,10 +151,9 @@ def test_growth_by_the_step_is_steady_whatever_the_speed():
 @pytest.mark.parametrize("earlier", [0.001, 5.0, 29.0])
 def test_progress_may_have_been_read_a_moment_earlier(earlier):
     """Both slow down; each reading of the container comes after one of progress."""
-    slowing, steps = LevelSeries(), LevelSeries()
-    for at in range(30, 330, 3):
-        steps.add(at - earlier, 50 * math.sqrt(at - earlier))
-        slowing.add(at, 1000 * math.sqrt(at))
+    times = range(30, 330, 3)
+    steps = read_at([at - earlier for at in times], lambda at: 50 * math.sqrt(at))
+    slowing = read_at(times, lambda at: 1000 * math.sqrt(at))
     assert not is_steady(slowing, (), 30.0)
     assert is_steady(slowing, (steps,), 30.0)
 
@@ -213,9 +197,7 @@ def test_a_rate_of_half_of_the_time_says_nothing(rate):
 
 
 def test_a_level_between_two_readings_is_on_the_line_between_them():
-    readings = LevelSeries()
-    for time, level in ((0.0, 0.0), (10.0, 5.0), (20.0, 25.0)):
-        readings.add(time, level)
+    readings = series(0.0, 5.0, 25.0, every=10.0)
     assert readings.at(15.0) == 15.0
     assert readings.at(20.0) == 25.0
     assert readings.at(21.0) is None
