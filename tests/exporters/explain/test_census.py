@@ -57,7 +57,7 @@ def leaking(kept: list[Any]) -> Callable[[], object]:
     return lambda: kept.extend(Leaked() for _ in range(20))
 
 
-def test_types_that_become_more_are_found_and_weighed(census: Census, clock: list[float]) -> None:
+def test_types_that_become_more_are_found_and_weighed(census, clock):
     kept: list[Leaked] = []
     counted(census, clock, leaking(kept))
     growing = {known.name: (known, growth) for known, growth in census.growing(0.0)}
@@ -68,9 +68,7 @@ def test_types_that_become_more_are_found_and_weighed(census: Census, clock: lis
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
-def test_what_is_not_read_under_an_audit_hook_is_said(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_read_under_an_audit_hook_is_said(census, clock, monkeypatch):
     kept: list[tuple[Leaked, int]] = []
     counted(census, clock, lambda: kept.extend((Leaked(), at) for at in range(20)))
     assert inspected(census, LEAKED)[LEAKED][0] == "list"
@@ -82,16 +80,14 @@ def test_what_is_not_read_under_an_audit_hook_is_said(
     assert inspected(census, LEAKED)[LEAKED] == told
 
 
-def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) -> None:
+def test_types_that_stay_are_not_remembered(census, clock):
     kept = [Leaked() for _ in range(100)]
     counted(census, clock, lambda: None)
     assert not any(known.name.endswith(".Leaked") for known in census.types.values())
     assert len(kept) == 100
 
 
-def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(
-    census: Census, clock: list[float]
-) -> None:
+def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(census, clock):
     """The oldest have paths, as `itertools.tee` and other chains can be followed from their beginning."""
     kept: list[Leaked] = []
     for at in range(6):
@@ -130,9 +126,7 @@ def slowly(census: Census, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(census, "_holders", passes(holders))
 
 
-def test_a_step_of_a_search_does_what_its_time_suffices_for(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_of_a_search_does_what_its_time_suffices_for(census, clock, monkeypatch):
     kept: list[list[Leaked]] = []
     counted(census, clock, lambda: kept.extend([[Leaked()], [Leaked()], [Heavy()]]))
     growing = [entry for entry in census.growing(0.0) if entry[0].name.startswith(__name__)]
@@ -163,15 +157,13 @@ def local_chain(census: Census, clock: list[float]) -> GrowingType:
 @pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the frame of a running function refers to its variables"
 )
-def test_a_chain_that_a_local_variable_holds_has_its_path(census: Census, clock: list[float]) -> None:
+def test_a_chain_that_a_local_variable_holds_has_its_path(census, clock):
     known = local_chain(census, clock)
     assert known.is_linked
     assert known.holders == ("main().last",)
 
 
-def test_types_that_have_not_become_more_make_room(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_types_that_have_not_become_more_make_room(census, clock, monkeypatch):
     monkeypatch.setattr(census_module, "_MOST_TYPES", 1)
     fewer = [Steady() for _ in range(50)]
     kept: list[Leaked] = [Leaked() for _ in range(5)]
@@ -184,7 +176,7 @@ def test_types_that_have_not_become_more_make_room(
     assert [known.name for known in census.types.values()] == [LEAKED]
 
 
-def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[float]) -> None:
+def test_a_heap_that_takes_too_long_is_not_listed(census, clock):
     census.count()
     assert census.refused_seconds is None
     census.pause_limit.allowed = 0.0
@@ -197,8 +189,8 @@ def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[fl
 
 @pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="no collection stops the program")
 def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_program(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    census, clock, monkeypatch
+):
     monkeypatch.setattr(census_module, "_SAMPLED", 20_000)
     census.pause_limit.allowed = 0.0
     kept: list[Leaked] = []
@@ -220,9 +212,7 @@ def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_pr
     assert len(steady) == 100_000
 
 
-def test_where_only_types_may_be_listed_young_instances_are_measured(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_only_types_may_be_listed_young_instances_are_measured(census, clock, monkeypatch):
     kept: list[Leaked] = []
     counted(census, clock, leaking(kept))
     monkeypatch.setattr(census.pause_limit, "allows", "types".__eq__)
@@ -241,9 +231,7 @@ class Linked:
         self.payload = bytearray(5000)
 
 
-def test_instances_that_refer_to_each_other_are_weighed_one_by_one(
-    census: Census, clock: list[float]
-) -> None:
+def test_instances_that_refer_to_each_other_are_weighed_one_by_one(census, clock):
     newest: Linked | None = None
 
     def make() -> None:
@@ -289,8 +277,8 @@ class Link:
 @pytest.mark.parametrize("both_ways", [False, True])
 @pytest.mark.parametrize("keeps_last", [False, True])
 def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
-    census: Census, clock: list[float], both_ways: bool, keeps_last: bool, collected: bool
-) -> None:
+    census, clock, both_ways, keeps_last, collected
+):
     gc.disable()  # a collection while a link in the middle is referred to would change the order
     owner: list[Chain] = [Chain(both_ways=both_ways)]
     for _ in range(6):
@@ -311,7 +299,7 @@ class Pairs:
         self.history: list[tuple[int, Leaked]] = []
 
 
-def test_what_only_tuples_hold_is_followed_to_their_holder(census: Census, clock: list[float]) -> None:
+def test_what_only_tuples_hold_is_followed_to_their_holder(census, clock):
     pairs = Pairs()
     counted(census, clock, lambda: pairs.history.extend((at, Leaked()) for at in range(20)))
     chain = inspected(census, LEAKED)[LEAKED]
@@ -330,9 +318,7 @@ def cycling() -> Iterator[bytearray]:
         yield next(batches)
 
 
-def test_what_holds_an_object_and_its_list_is_reported_after_the_list(
-    census: Census, clock: list[float]
-) -> None:
+def test_what_holds_an_object_and_its_list_is_reported_after_the_list(census, clock):
     kept: list[Leaked] = []
     counted(census, clock, leaking(kept))
     holder = collections.deque([kept, *kept])
@@ -340,9 +326,7 @@ def test_what_holds_an_object_and_its_list_is_reported_after_the_list(
     assert len(holder) == len(kept) + 1
 
 
-def test_a_container_that_no_name_leads_to_is_found_with_its_holders(
-    census: Census, clock: list[float]
-) -> None:
+def test_a_container_that_no_name_leads_to_is_found_with_its_holders(census, clock):
     iterator = cycling()
     for _ in range(5):
         for _ in range(100):
@@ -358,8 +342,8 @@ def test_a_container_that_no_name_leads_to_is_found_with_its_holders(
 
 
 def test_containers_that_a_search_has_no_time_to_describe_are_described_by_the_next(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    census, clock, monkeypatch
+):
     iterators = [cycling(), cycling()]
     slowly(census, monkeypatch)
     described = []
@@ -373,7 +357,7 @@ def test_containers_that_a_search_has_no_time_to_describe_are_described_by_the_n
     assert described == [[], [], [300], [400, 400], [500, 500]]
 
 
-def test_searching_keeps_nothing_alive(census: Census) -> None:
+def test_searching_keeps_nothing_alive(census):
     held = [Leaked() for _ in range(200)]
     census.search(set())
     held.clear()
@@ -381,7 +365,7 @@ def test_searching_keeps_nothing_alive(census: Census) -> None:
     assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]
 
 
-def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch):
     """The census runs in a thread of its own; what it holds while the trainer goes on must not be a tuple."""
     counting, filled = threading.Event(), threading.Event()
     found = Census(unlimited=True, fewest=1)

@@ -135,7 +135,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slow")
-def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() -> None:
+def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time():
     inventory = walked(Trainer())
     describer = Describer(inventory)
     growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
@@ -150,7 +150,7 @@ def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() ->
     assert found == [0, 1, 2, 3, 3]
 
 
-def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():
     inventory = walked(Trainer())
     grows = replace(NO_GROWTH, per_second=0.1)
     for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
@@ -164,7 +164,7 @@ def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
     assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, True]
 
 
-def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch):
     codes = [one.__code__ for one in MAKERS]
     monkeypatch.setattr(describe, "user_code", lambda: codes)
     found = Describer(Inventory()).describe_type(GrowingType(f"{__name__}.MadeInManyPlaces"), NO_GROWTH)
@@ -173,7 +173,7 @@ def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("pushes", "remedy"), [(18, None), (60, "its limit of 20 items does not hold")])
-def test_what_has_passed_its_limit_is_to_be_cut(pushes: int, remedy: str | None) -> None:
+def test_what_has_passed_its_limit_is_to_be_cut(pushes, remedy):
     replay = Replay()
     for at in range(pushes):
         replay.push([at] if at % 7 else [at, at])
@@ -184,7 +184,7 @@ def test_what_has_passed_its_limit_is_to_be_cut(pushes: int, remedy: str | None)
     assert bool(found.remedy) == bool(remedy)
 
 
-def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
+def test_a_cached_method_keeps_the_objects_that_it_was_called_on():
     for _ in range(20):
         Policy().anchors(3)
     inventory = walked(Policy.anchors)
@@ -198,13 +198,13 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
 @pytest.mark.parametrize(
     ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
 )
-def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
+def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name, made_by):
     found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH)
     assert found.site is not None
     assert (found.site.file, found.site.function) == (__file__, made_by)
 
 
-def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch):
     def starts() -> None:
         multiprocessing.Process(target=print).start()
 
@@ -220,7 +220,7 @@ def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch:
     assert Describer(Inventory()).processes_started() is None
 
 
-def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
+def test_a_container_that_no_root_reaches_is_named_by_what_holds_it():
     describer = Describer(Inventory())
     long = LongContainer("list of int", 300, 9_000, 60.0, ("list in a generator", "Pipeline"), None)
     found = describer.describe_long(long)
@@ -230,7 +230,7 @@ def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
     assert (alone.path, alone.holders) == (None, ("held from outside Python",))
 
 
-def test_a_line_that_was_traced_is_reported() -> None:
+def test_a_line_that_was_traced_is_reported():
     trainer = Trainer()
     inventory = walked(trainer)
     known = inventory.known["it.first"]
@@ -251,7 +251,7 @@ def test_a_line_that_was_traced_is_reported() -> None:
     assert not describer.is_traceable(known)
 
 
-def test_what_a_library_fills_is_reported_with_the_line_that_calls_it() -> None:
+def test_what_a_library_fills_is_reported_with_the_line_that_calls_it():
     caller, found = Caller(), []
 
     def look(buffer: Any) -> None:

@@ -48,9 +48,7 @@ def tick(explainer: Explainer, time: Time, until: float, every: float | None = N
         time.now += every or pause or 0.02
 
 
-def test_a_search_that_took_long_is_not_repeated_at_once(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_took_long_is_not_repeated_at_once(explainer, time, monkeypatch):
     searches = []
 
     def search(elsewhere: set[int]) -> list[object]:
@@ -65,9 +63,7 @@ def test_a_search_that_took_long_is_not_repeated_at_once(
     assert searches == [1.0, pytest.approx(46.0, abs=1.0)]
 
 
-def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(explainer, time, monkeypatch):
     searches, counts = [], []
     found = Finding("type", None, "cycles", 100, 5000, 10.0, 500.0, 0.0)
     # These would leave the collector off.
@@ -90,9 +86,7 @@ def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(
 
 
 @pytest.mark.usefixtures("used_up")
-def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(explainer, time, monkeypatch):
     """A judgement every ten seconds or more is too rare to tell a rise from noise."""
     monkeypatch.setattr(gc, "isenabled", lambda: False)
     monkeypatch.setattr(gc, "get_count", lambda: (round(1000 + 10 * time.now), 0, 0))
@@ -103,9 +97,7 @@ def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
 
 
 @pytest.mark.usefixtures("used_up")
-def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(
-    explainer: Explainer, time: Time
-) -> None:
+def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(explainer, time):
     """A leak went on without a reading."""
     held = [0]
     known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
@@ -119,9 +111,7 @@ def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(
     assert known.items.last in range(50, 62)
 
 
-def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(explainer, time, monkeypatch):
     judged: list[float] = []
     monkeypatch.setattr(explainer, "_judge", lambda: judged.append(time.now))
     tick(explainer, time, 60, every=1.0)
@@ -131,9 +121,7 @@ def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(
     assert len(judged) in range(9, 20)
 
 
-def test_a_search_begins_at_once_when_growth_has_no_name(
-    explainer: Explainer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_begins_at_once_when_growth_has_no_name(explainer, monkeypatch):
     done: list[str] = []
     for step in ("count", "search", "inspect"):
         monkeypatch.setattr(explainer.census, step, lambda *_, step=step: done.append(step))
@@ -143,9 +131,7 @@ def test_a_search_begins_at_once_when_growth_has_no_name(
     assert steps == ["census", "search", "inspect", ""]
 
 
-def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(explainer, time, monkeypatch):
     searches: list[float] = []
 
     def discover(seconds: float) -> bool:
@@ -168,9 +154,7 @@ def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(
 
 
 @pytest.mark.usefixtures("used_up")
-def test_reading_memory_leaves_time_for_everything_else(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_memory_leaves_time_for_everything_else(explainer, time, monkeypatch):
     """On a busy machine with many processes it takes a millisecond, once a second."""
 
     def read_memory() -> None:
@@ -181,7 +165,7 @@ def test_reading_memory_leaves_time_for_everything_else(
     assert 0 < time.spent / 600 <= 0.0004
 
 
-def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyPatch, time: Time) -> None:
+def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch, time):
     """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
     judged: list[float] = []
 
@@ -201,8 +185,8 @@ def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch: pytest.MonkeyP
 
 
 def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_weeks(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    explainer, time, monkeypatch
+):
     """Walks that end at once."""
     inventory = explainer.inventory
 
@@ -228,9 +212,7 @@ def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_week
 
 
 @pytest.mark.parametrize(("cost", "seconds", "least"), [(0.001, 300, 4), (0.3, 1200, 3)])
-def test_the_time_for_a_walk_is_saved_up(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch, cost: float, seconds: int, least: int
-) -> None:
+def test_the_time_for_a_walk_is_saved_up(explainer, time, monkeypatch, cost, seconds, least):
     """A walk that crawls takes minutes, and nothing else is read as often meanwhile."""
     began, ended, left = [], [], 0.0
 
@@ -255,9 +237,7 @@ def test_the_time_for_a_walk_is_saved_up(
     assert all(end - begin < 80 for begin, end in later)
 
 
-def test_a_slice_that_fails_is_paid_for(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slice_that_fails_is_paid_for(explainer, time, monkeypatch):
     def fail(_: float) -> str:
         time.spent += 0.25
         raise RuntimeError
@@ -277,8 +257,8 @@ def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, 
 
 
 def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     explainer, released = Explainer(), threading.Event()
     monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: released.wait(60))
     explainer.start()
@@ -289,9 +269,7 @@ def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(
         explainer.stop()
 
 
-def test_an_explanation_that_fails_leaves_the_one_before(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_explanation_that_fails_leaves_the_one_before(monkeypatch, capsys):
     explainer = Explainer()
     monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: 1 / 0)
     explainer.start()
@@ -301,7 +279,7 @@ def test_an_explanation_that_fails_leaves_the_one_before(
     assert capsys.readouterr().err == ""
 
 
-def test_an_explanation_that_is_asked_for_is_new() -> None:
+def test_an_explanation_that_is_asked_for_is_new():
     explainer = Explainer()
     explainer.start()
     before = explainer.latest
@@ -311,9 +289,7 @@ def test_an_explanation_that_is_asked_for_is_new() -> None:
 
 
 @pytest.mark.parametrize("per_second", [50, 0])
-def test_objects_that_are_frozen_again_and_again_are_a_finding(
-    explainer: Explainer, time: Time, monkeypatch: pytest.MonkeyPatch, per_second: int
-) -> None:
+def test_objects_that_are_frozen_again_and_again_are_a_finding(explainer, time, monkeypatch, per_second):
     monkeypatch.setattr(explainer.census.pause_limit, "allowed", 0.0)
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000 + per_second * int(time.now))
     for time.now in range(0, 200, 10):

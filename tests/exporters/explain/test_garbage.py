@@ -78,9 +78,7 @@ def described(uncollected: Uncollected, levels: Levels) -> Finding:
     return found
 
 
-def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_bytes(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_bytes(uncollected, clock):
     living: list[Holder] = []
 
     def make() -> None:
@@ -94,9 +92,7 @@ def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_byte
     assert uncollected.per_second(30.0) == pytest.approx(100 / EVERY, rel=0.1)
 
 
-def test_without_cycles_there_is_no_garbage_and_no_finding(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_without_cycles_there_is_no_garbage_and_no_finding(uncollected, clock):
     living: list[Holder] = []
     run(uncollected, clock, 6, lambda: living.extend(Holder(number) for number in range(30)))
     assert f"{__name__}.Holder" not in uncollected.latest.types
@@ -107,9 +103,7 @@ def test_without_cycles_there_is_no_garbage_and_no_finding(
     assert not Describer(Inventory()).describe_garbage(uncollected, levels)
 
 
-def test_what_living_objects_share_with_garbage_does_not_count(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_what_living_objects_share_with_garbage_does_not_count(uncollected, clock):
     shared = np.zeros(1_000_000)
 
     def make() -> None:
@@ -121,9 +115,7 @@ def test_what_living_objects_share_with_garbage_does_not_count(
     assert uncollected.latest.bytes < 1e6
 
 
-def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_garbage_is_named_though_the_number_of_living_objects_levels_off(uncollected, clock):
     """Series of readings, for one, become many objects at first and then no more."""
     living: list[list[Any]] = []
 
@@ -142,8 +134,8 @@ def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
 
 @pytest.mark.parametrize("living", [True, False])
 def test_growth_is_inferred_where_the_objects_cannot_be_listed_and_no_cycles_are_claimed(
-    uncollected: Uncollected, census: Census, clock: list[float], living: bool
-) -> None:
+    uncollected, census, clock, living
+):
     census.pause_limit.allowed = 0.0
     kept: list[Any] = []
     run(uncollected, clock, 20, lambda: kept.extend([at] for at in range(1000)) if living else cycles(100))
@@ -154,8 +146,8 @@ def test_growth_is_inferred_where_the_objects_cannot_be_listed_and_no_cycles_are
 
 
 def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_living_objects(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    uncollected, clock, monkeypatch
+):
     monkeypatch.setattr(subject, "bytes_held", lambda objects, chosen: None)
     kept: list[Any] = []
 
@@ -170,9 +162,7 @@ def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_livin
     assert found.bytes_per_minute < 0.02 * levels.per_minute
 
 
-def test_the_line_that_closes_a_cycle_of_dicts_is_found(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_that_closes_a_cycle_of_dicts_is_found(uncollected, clock, monkeypatch):
     def step() -> None:
         for _ in range(20):
             infos: dict[str, Any] = {"success": [True]}
@@ -187,9 +177,7 @@ def test_the_line_that_closes_a_cycle_of_dicts_is_found(
     assert found.site.line == step.__code__.co_firstlineno + 4
 
 
-def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(uncollected, clock):
     def step() -> None:
         for _ in range(20):
             first: dict[str, Any] = {"beside": [{"deeper": [0]}]}
@@ -200,8 +188,8 @@ def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
 
 
 def test_of_many_new_objects_the_newest_stand_for_all_but_not_for_what_had_come_before(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    uncollected, clock, monkeypatch
+):
     monkeypatch.setattr(subject, "_MOST_EXAMINED", 200)
     run(uncollected, clock, 10, lambda: cycles(100))
     assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
@@ -214,16 +202,14 @@ def test_of_many_new_objects_the_newest_stand_for_all_but_not_for_what_had_come_
     assert uncollected.latest.share < 0.01
 
 
-def test_what_was_found_is_forgotten_when_the_program_collects(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_what_was_found_is_forgotten_when_the_program_collects(uncollected, clock):
     run(uncollected, clock, 4, lambda: cycles(100))
     gc.collect()
     run(uncollected, clock, 2, lambda: cycles(1))
     assert uncollected.latest.objects < 20
 
 
-def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave() -> None:
+def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave():
     levels = levels_after(300.0)
     found = Finding("type", None, "cycles", 10, None, 1.0, levels.per_minute, inferred=True)
     named = replace(found, kind="container", bytes_per_minute=0.4 * levels.per_minute, inferred=False)
@@ -247,7 +233,7 @@ def with_dicts(objects: list[Any]) -> list[Any]:
     ]
 
 
-def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
+def test_only_what_nothing_else_refers_to_is_unreachable():
     held, handed = Node(), Node()
     alone, first, second = Node(), Node(), Node()
     alone.other, first.other, second.other = alone, second, first
@@ -261,7 +247,7 @@ def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
     assert without_namespaces(objects, found) == [1, 2, 3]
 
 
-def test_a_cycle_through_tuples_is_unreachable() -> None:
+def test_a_cycle_through_tuples_is_unreachable():
     node = Node()
     node.other = ((node, 1),)
     objects = with_dicts([node])
@@ -272,7 +258,7 @@ def test_a_cycle_through_tuples_is_unreachable() -> None:
     assert [type(objects[at]) for at in found] == [Node, tuple, tuple]
 
 
-def test_the_dicts_of_instances_are_no_objects_of_their_own() -> None:
+def test_the_dicts_of_instances_are_no_objects_of_their_own():
     node = Node()
     node.other = {"value": 1}
     assert list(vars(node)) == ["other"]  # makes the dict where the interpreter has not
@@ -288,7 +274,7 @@ def cycle(**parts: Any) -> dict[str, Any]:
     return made
 
 
-def test_an_array_counts_if_only_garbage_refers_to_it() -> None:
+def test_an_array_counts_if_only_garbage_refers_to_it():
     shared = np.zeros(LARGE_ENTRY // 8)
     objects = [cycle(array=np.zeros(LARGE_ENTRY // 8)), cycle(array=shared)]
     held = bytes_held(objects, [0, 1])
@@ -296,18 +282,18 @@ def test_an_array_counts_if_only_garbage_refers_to_it() -> None:
     assert LARGE_ENTRY < held < 1.5 * LARGE_ENTRY
 
 
-def test_bytes_are_unknown_where_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_unknown_where_time_is_up(monkeypatch):
     monkeypatch.setattr(subject, "deep_size", Mock(side_effect=OutOfTime))
     assert bytes_held([cycle(array=np.zeros(LARGE_ENTRY // 8))], [0]) is None
 
 
-def test_the_key_that_leads_back_is_named() -> None:
+def test_the_key_that_leads_back_is_named():
     assert closing_key([cycle(other=[1]), cycle(), {"last": None}], [0, 1, 2]) == "last"
     assert closing_key([{"last": None}], [0]) is None
     assert closing_key([cycle()], []) is None
 
 
-def test_what_the_list_alone_holds_is_no_cycle() -> None:
+def test_what_the_list_alone_holds_is_no_cycle():
     cycle, kept, held = Node(), Node(), Node()
     cycle.other = [cycle, kept]
     chain = Node()

@@ -37,12 +37,12 @@ def nested(depth: int) -> Any:
     return [nested(depth - 1)] if depth else []
 
 
-def test_what_was_sent_is_what_is_shown() -> None:
+def test_what_was_sent_is_what_is_shown():
     sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
     assert explanation_of(json.loads(json.dumps(GOOD))) == sent
 
 
-def test_fields_and_words_of_a_later_version_are_no_error() -> None:
+def test_fields_and_words_of_a_later_version_are_no_error():
     explanation = explanation_of(changed(verdict="slumbering", later={"a": 1}))
     assert narrative(explanation).startswith("slumbering: ")
 
@@ -63,7 +63,7 @@ def test_fields_and_words_of_a_later_version_are_no_error() -> None:
         with_finding(remedy=7), with_finding(is_leak="yes"), with_finding(capacity_items=-1e300),
     ],
 )  # fmt: skip
-def test_anything_else_is_one_error(document: Any) -> None:
+def test_anything_else_is_one_error(document):
     with pytest.raises(ValueError, match=r"^.{5,250}$"):
         explanation_of(document)
 

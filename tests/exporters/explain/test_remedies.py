@@ -31,9 +31,7 @@ def suggested(path: str, kind: str, capacity: int | None = None, /, **about: Any
         ("agent.replay_buffer", "deque", "builtins.tuple", "deque(maxlen=...)"),
     ],
 )
-def test_what_is_suggested_depends_on_the_container_and_its_items(
-    path: str, kind: str, class_inside: str, remedy: str
-) -> None:
+def test_what_is_suggested_depends_on_the_container_and_its_items(path, kind, class_inside, remedy):
     assert remedy in suggested(path, kind, classes=frozenset({class_inside}))
 
 
@@ -47,22 +45,20 @@ def test_what_is_suggested_depends_on_the_container_and_its_items(
         ("client._pending", None, "maxlen"),
     ],
 )
-def test_a_container_that_a_library_owns_has_that_librarys_remedy_or_none(
-    path: str, owner: str | None, remedy: str
-) -> None:
+def test_a_container_that_a_library_owns_has_that_librarys_remedy_or_none(path, owner, remedy):
     found = suggested(path, "deque", owner=owner)
     assert remedy in found
     assert bool(found) is bool(remedy)
 
 
-def test_a_bound_needs_no_suggestion_unless_it_does_not_hold_or_its_items_keep_too_much() -> None:
+def test_a_bound_needs_no_suggestion_unless_it_does_not_hold_or_its_items_keep_too_much():
     assert suggested("replay", "list", 1000) == ""
     assert "limit of 1,000 items does not hold" in suggested("replay", "deque", 1000, is_kept=False)
     assert "128 B of each 80 kB" in suggested("crops", "deque", 500, view=(128, 80_000))
     assert ".detach()" in suggested("losses", "list", graph=True)
 
 
-def test_a_type_that_nothing_in_python_refers_to_is_to_be_freed_where_it_was_made() -> None:
+def test_a_type_that_nothing_in_python_refers_to_is_to_be_freed_where_it_was_made():
     assert gc.isenabled()
     assert "free it" in (remedy_for_type(()) or "")
     assert remedy_for_type(("list",)) is None

@@ -15,7 +15,7 @@ def series(*levels: float, every: float = 1.0) -> LevelSeries:
     return found
 
 
-def test_a_steady_rise_continues() -> None:
+def test_a_steady_rise_continues():
     growth = series(*(10.0 * at for at in range(100))).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.05)
@@ -32,22 +32,22 @@ def test_a_steady_rise_continues() -> None:
     ],
     ids=["emptied now and then", "levels off", "one step", "few readings", "no reading"],
 )
-def test_what_does_not_rise(levels: list[float]) -> None:
+def test_what_does_not_rise(levels):
     assert not series(*levels).growth().rising
 
 
-def test_what_is_emptied_down_to_a_higher_floor_each_time_rises() -> None:
+def test_what_is_emptied_down_to_a_higher_floor_each_time_rises():
     growth = series(*(at // 20 * 5.0 + at % 20 for at in range(200))).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(0.25, rel=0.3)
 
 
-def test_only_what_came_after_the_start_counts() -> None:
+def test_only_what_came_after_the_start_counts():
     found = series(*(min(40.0, float(at)) for at in range(100)))
     assert found.growth(start=60.0).total == 0.0
 
 
-def test_a_rise_begins_where_the_level_is_no_longer_constant() -> None:
+def test_a_rise_begins_where_the_level_is_no_longer_constant():
     found = series(*(10.0 * max(0, at - 300) + 40.0 * (at % 7) for at in range(400)))
     assert found.rise_began() == pytest.approx(300, abs=20)
     assert found.rise_began(start=310) == 310
@@ -70,17 +70,17 @@ def test_a_rise_begins_where_the_level_is_no_longer_constant() -> None:
     ],
     ids=["even", "noise", "soon", "in steps", "more slowly", "never", "falls", "one reading", "no reading"],
 )
-def test_what_never_stood_still_rises_from_the_start(levels: list[float]) -> None:
+def test_what_never_stood_still_rises_from_the_start(levels):
     assert series(*levels).rise_began(0.0) == 0.0
 
 
-def test_memory_is_bounded_and_the_rate_survives() -> None:
+def test_memory_is_bounded_and_the_rate_survives():
     found = series(*(3.0 * at for at in range(50_000)))
     assert len(found.since(0.0)) <= 49
     assert found.growth().per_second == pytest.approx(3.0, rel=0.05)
 
 
-def test_a_rise_that_begins_late_shows_within_hours() -> None:
+def test_a_rise_that_begins_late_shows_within_hours():
     began, hours = 200_000, 4
     late = (max(0.0, at - began) * 2.0 for at in range(0, began + hours * 3600, 10))
     growth = series(*late, every=10.0).growth()
@@ -95,14 +95,14 @@ def read_at(times: Iterable[float], level: Callable[[float], float]) -> LevelSer
     return found
 
 
-def test_noise_before_a_rise_does_not_hide_the_rise() -> None:
+def test_noise_before_a_rise_does_not_hide_the_rise():
     """Before: rises of 0.1, 0.1 and 1,000 were a steady rise by 0.1, their median."""
     growth = series(*(at * 1e-3 + max(0.0, at - 300.0) * 10 for at in range(450))).growth()
     assert not growth.rising
     assert growth.per_second > 0.5
 
 
-def test_a_quarter_without_readings_hides_no_leak() -> None:
+def test_a_quarter_without_readings_hides_no_leak():
     """Nothing was read from the 40th to the 80th second of 94: the machine was busy."""
     times = [*map(float, range(40)), *map(float, range(80, 95))]
     growth = read_at(times, lambda time: 10.0 * time).growth()

@@ -81,7 +81,7 @@ def code(name: str) -> CodeType:
 @pytest.mark.parametrize(
     "name", ["append", "by_alias", "under_a_key", "in_an_inner_list", "joined", "augmented", "pushed"]
 )
-def test_where_a_container_grows(name: str) -> None:
+def test_where_a_container_grows(name):
     line = 2 if name == "by_alias" else 1
     (use,) = [use for use in uses_of("history", [code(name)]) if use.effect == "grows"]
     assert use.site.line == code(name).co_firstlineno + line
@@ -89,7 +89,7 @@ def test_where_a_container_grows(name: str) -> None:
     assert use.site.function.endswith(name)
 
 
-def test_what_a_call_of_get_returns_is_not_the_container_that_it_is_called_on() -> None:
+def test_what_a_call_of_get_returns_is_not_the_container_that_it_is_called_on():
     def train(history: Any, item: Any) -> None:
         history.get().append(item)
         rows = history.get()
@@ -110,24 +110,24 @@ def test_what_a_call_of_get_returns_is_not_the_container_that_it_is_called_on() 
         (set(), ["__init__", "read"]),
     ],
 )
-def test_how_a_container_is_emptied(effects: set[str], names: list[str]) -> None:
+def test_how_a_container_is_emptied(effects, names):
     for name in names:
         assert {use.effect for use in uses_of("history", [code(name)])} == effects, name
 
 
-def test_a_local_variable_of_the_same_name_is_something_else() -> None:
+def test_a_local_variable_of_the_same_name_is_something_else():
     (use,) = uses_of("history", [code("append"), code("elsewhere")], "attribute")
     assert use.site.function.endswith("append")
     (use,) = uses_of("history", [code("append"), code("elsewhere")], "local")
     assert use.site.function.endswith("elsewhere")
 
 
-def test_a_graph_grows_where_a_name_is_bound_to_what_was_made_from_it() -> None:
+def test_a_graph_grows_where_a_name_is_bound_to_what_was_made_from_it():
     (site,) = lines_of("rebinds", "state", [code("unrolled"), code("append")], "local")
     assert site.line == code("unrolled").co_firstlineno + 2
 
 
-def test_lines_that_store_under_a_name_are_found() -> None:
+def test_lines_that_store_under_a_name_are_found():
     def train(one: Any, other: dict[str, Any]) -> None:
         one.parent = other
         other["parent"] = one
@@ -154,7 +154,7 @@ def no_result(size: int) -> None:
     print(size)
 
 
-def test_the_line_of_the_only_result() -> None:
+def test_the_line_of_the_only_result():
     first = one_return.__code__.co_firstlineno
     assert only_return(one_return.__code__) == Site(__file__, first + 1, "one_return")
     assert only_return(two_returns.__code__) is None
@@ -162,7 +162,7 @@ def test_the_line_of_the_only_result() -> None:
     assert only_return(heapq.nsmallest.__code__) is None, "not the user's code"
 
 
-def test_a_line_is_in_the_innermost_function() -> None:
+def test_a_line_is_in_the_innermost_function():
     def outer() -> Any:
         def inner() -> list[int]:
             return [1]
@@ -176,7 +176,7 @@ def test_a_line_is_in_the_innermost_function() -> None:
     assert function_at(Site("elsewhere.py", line, ""), codes) == ""
 
 
-def test_a_statement_that_is_nested_too_deeply_is_skipped() -> None:
+def test_a_statement_that_is_nested_too_deeply_is_skipped():
     text = "def deep(x):\n    history.append(0)\n    history.append(" + "+".join(["x"] * 500) + ")\n"
     code = compile(text, "<deep>", "exec")
     linecache.cache["<deep>"] = (len(text), None, text.splitlines(keepends=True), "<deep>")

@@ -64,14 +64,14 @@ def newest() -> list[object]:
     return items[-3:]
 
 
-def test_the_line_that_makes_the_items_is_found(filling: Any) -> None:
+def test_the_line_that_makes_the_items_is_found(filling):
     filling(lambda: {"observation": bytes(2000)})
     assert "bytes(2000)" in line_of(Tracer().trace("items", lambda: len(items), newest))
     assert not tracemalloc.is_tracing()
 
 
 @pytest.mark.slow
-def test_items_that_a_library_makes_are_found_with_more_frames(filling: Any) -> None:
+def test_items_that_a_library_makes_are_found_with_more_frames(filling):
     nested: list[Any] = [{}]
     for _ in range(FRAMES):
         nested = [nested]
@@ -99,14 +99,14 @@ def test_items_that_a_library_makes_are_found_with_more_frames(filling: Any) -> 
     assert not tracer.may_trace("items"), "the pause is longer, as more frames cost more"
 
 
-def test_a_moment_in_which_nothing_grows_says_nothing_and_ends() -> None:
+def test_a_moment_in_which_nothing_grows_says_nothing_and_ends():
     tracer = Tracer()
     assert tracer.trace("items", lambda: 5.0, newest, interval=0.01) is None
     assert not tracemalloc.is_tracing()
     assert 0 < tracer.seconds < LONGEST_SECONDS
 
 
-def test_items_that_are_rare_are_traced_when_the_next_is_due(now: list[float]) -> None:
+def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
     """A second at any other time would miss what comes every four."""
     now[0] = 2.3
     made: list[object] = []
@@ -125,7 +125,7 @@ def test_items_that_are_rare_are_traced_when_the_next_is_due(now: list[float]) -
     assert now[0] < 8.1
 
 
-def test_later_periods_are_long_for_items_that_come_many_at_once(now: list[float]) -> None:
+def test_later_periods_are_long_for_items_that_come_many_at_once(now):
     tracer = Tracer(clock=lambda: now[0])
     tracer.trace("items", lambda: 5.0, newest, interval=0.05)
     assert tracer.seconds < 0.2
@@ -133,7 +133,7 @@ def test_later_periods_are_long_for_items_that_come_many_at_once(now: list[float
     assert tracer.seconds > LONGEST_SECONDS
 
 
-def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now: list[float]) -> None:
+def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now):
     tracer = Tracer(clock=lambda: now[0])
     for _ in range(4):
         assert tracer.may_trace("items")
@@ -145,7 +145,7 @@ def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now: l
     assert tracer.may_trace("others")
 
 
-def test_a_program_that_traces_by_itself_is_left_alone() -> None:
+def test_a_program_that_traces_by_itself_is_left_alone():
     tracemalloc.start()
     try:
         assert not Tracer().may_trace("items")
@@ -153,7 +153,7 @@ def test_a_program_that_traces_by_itself_is_left_alone() -> None:
         tracemalloc.stop()
 
 
-def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch):
     now = [0.0]
 
     def passes(seconds: float) -> None:
@@ -171,7 +171,7 @@ def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch: pyt
         tracemalloc.stop()
 
 
-def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_TRACE", "0")
     assert not Tracer().may_trace("items")
 
@@ -214,9 +214,7 @@ def made_step() -> dict[str, Any]:
         (made_tensor_among_others, "return torch.zeros(3)"),
     ],
 )
-def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(
-    make: Callable[[], object], line: str
-) -> None:
+def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(make, line):
     unused: list[dict[str, int]] = [
         {} for _ in range(1000)
     ]  # none is taken from the interpreter's spare ones
@@ -230,7 +228,7 @@ def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_b
     assert line in line_of(site)
 
 
-def test_of_items_of_several_sorts_the_line_that_makes_the_heaviest_is_reported() -> None:
+def test_of_items_of_several_sorts_the_line_that_makes_the_heaviest_is_reported():
     """A queue of events gets histograms, and then a number, in each step."""
     tracemalloc.start(FRAMES)
     try:
@@ -280,15 +278,13 @@ def until(native: NativeTracer, done: Callable[[], bool], growth: float = 1.0) -
 
 
 @pytest.mark.usefixtures("leaking")
-def test_the_line_that_takes_the_memory_is_found(native: NativeTracer) -> None:
+def test_the_line_that_takes_the_memory_is_found(native):
     until(native, lambda: native.site is not None)
     assert native.site == Site(__file__, fill.__code__.co_firstlineno + 2, "fill")
 
 
 @pytest.mark.usefixtures("leaking")
-def test_a_window_with_a_small_part_of_the_growth_tells_no_line(
-    native: NativeTracer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_with_a_small_part_of_the_growth_tells_no_line(native, monkeypatch):
     """As of an allocator that takes large pieces now and then; in between small things are left."""
     native.step(1e15)
     until(native, lambda: native.windows == 1 and native._tracker is None and native._reader is None)
@@ -296,7 +292,7 @@ def test_a_window_with_a_small_part_of_the_growth_tells_no_line(
     assert native.enabled
 
 
-def test_what_arrows_pool_takes_has_its_line(native: NativeTracer) -> None:
+def test_what_arrows_pool_takes_has_its_line(native):
     """It takes memory from the system by the gigabyte; after a window it is the one that it was."""
     arrow = pytest.importorskip("pyarrow")
     usual, arrays = arrow.default_memory_pool(), []
@@ -310,7 +306,7 @@ def test_what_arrows_pool_takes_has_its_line(native: NativeTracer) -> None:
     assert arrow.default_memory_pool().backend_name == usual.backend_name != "system"
 
 
-def test_a_pool_that_the_program_sets_meanwhile_stays(native: NativeTracer) -> None:
+def test_a_pool_that_the_program_sets_meanwhile_stays(native):
     arrow = pytest.importorskip("pyarrow")
     usual = arrow.default_memory_pool()
     native.step(1.0)
@@ -322,9 +318,7 @@ def test_a_pool_that_the_program_sets_meanwhile_stays(native: NativeTracer) -> N
         arrow.set_memory_pool(usual)
 
 
-def test_nothing_is_left_of_a_window(
-    native: NativeTracer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
     monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
     threads = threading.active_count()
     native.step(1.0)
@@ -333,14 +327,14 @@ def test_nothing_is_left_of_a_window(
     assert (list(tmp_path.iterdir()), threading.active_count(), sys.getprofile()) == ([], threads, None)
 
 
-def test_a_window_begins_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_begins_only_where_it_is_asked_for(monkeypatch):
     monkeypatch.delenv("HEAPWATCH_NATIVE", raising=False)
     one = NativeTracer()
     one.step(1.0)
     assert (one.enabled, one.windows) == (False, 0)
 
 
-def test_none_begins_beside_another_tracer_or_without_a_reason(native: NativeTracer) -> None:
+def test_none_begins_beside_another_tracer_or_without_a_reason(native):
     native.step(0.0)
     tracemalloc.start()
     try:
@@ -351,7 +345,7 @@ def test_none_begins_beside_another_tracer_or_without_a_reason(native: NativeTra
 
 
 @pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
-def test_none_begins_in_a_program_that_is_profiled(install: Callable[[object], None]) -> None:
+def test_none_begins_in_a_program_that_is_profiled(install):
     install(lambda *_: None)
     try:
         assert subject._is_profiled()
@@ -359,15 +353,13 @@ def test_none_begins_in_a_program_that_is_profiled(install: Callable[[object], N
         install(None)
 
 
-def test_a_record_that_is_too_large_ends_it(native: NativeTracer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_is_too_large_ends_it(native, monkeypatch):
     monkeypatch.setattr(subject, "MOST_BYTES", 10)
     until(native, lambda: not native.enabled)
     assert native.site is None
 
 
-def test_a_record_that_cannot_be_read_is_said(
-    native: NativeTracer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_record_that_cannot_be_read_is_said(native, monkeypatch, caplog):
     monkeypatch.setattr(subject.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
     until(native, lambda: not native.enabled)
     assert "memory of C code is not traced any more" in caplog.text
@@ -380,7 +372,7 @@ def deep(frames: int, database: sqlite3.Connection, ended: threading.Event) -> N
         fill(database, ended)
 
 
-def test_deep_calls_of_long_names_are_read(native: NativeTracer) -> None:
+def test_deep_calls_of_long_names_are_read(native):
     """Their text is longer than what a pipe holds."""
     databases = [sqlite3.connect(":memory:", check_same_thread=False) for _ in range(8)]
     ended = threading.Event()
@@ -393,7 +385,7 @@ def test_deep_calls_of_long_names_are_read(native: NativeTracer) -> None:
         ended.set()
 
 
-def test_the_explanation_has_the_line() -> None:
+def test_the_explanation_has_the_line():
     explainer = Explainer()
     explainer.native.site = Site("/home/me/train.py", 7, "step")
     what = "memory that no Python object accounts for"

@@ -190,7 +190,7 @@ def test_what_an_item_only_refers_to_is_not_examined(name):
     assert not traits_of(past, inventory).opaque
 
 
-def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> None:
+def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed():
     inventory, held = Inventory(), [bytes(1000) for _ in range(100)]
     known = KnownContainer("it", "objects", "ndarray")
     known.places = [Place(None, None, Root("it", "it", lambda: held), 1.0)]

@@ -51,7 +51,7 @@ def visited(visits: WorkerVisits, clock: list[float]) -> None:
     assert visits._visitor is None
 
 
-def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing(clock: list[float]) -> None:
+def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing(clock):
     visits = visits_of(printing(json.dumps(INSIDE.as_json())), clock)
     visited(visits, clock)
     (found,) = visits.with_names(PARENT).findings
@@ -62,7 +62,7 @@ def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_workers_that_do_not_grow_are_not_entered(clock: list[float]) -> None:
+def test_workers_that_do_not_grow_are_not_entered(clock):
     visits = WorkerVisits(lambda: clock[0], lambda: {7: 100}, printing("{}"))
     for _ in range(5):
         visits.step(True)
@@ -71,13 +71,13 @@ def test_workers_that_do_not_grow_are_not_entered(clock: list[float]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '{"verdict": 1}'])
-def test_a_command_that_fails_leaves_the_explanation_as_it_is(clock: list[float], text: str) -> None:
+def test_a_command_that_fails_leaves_the_explanation_as_it_is(clock, text):
     visits = visits_of(printing(text, 3) if text else (lambda pid: [sys.executable, "-c", ""]), clock)
     visited(visits, clock)
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_a_refusal_is_reported_in_the_log(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_reported_in_the_log(clock, caplog):
     code = "import sys; print('heapwatch: process 7 runs no Python', file=sys.stderr); sys.exit(3)"
     visits = visits_of(lambda pid: [sys.executable, "-c", code], clock)
     with caplog.at_level("INFO", "heapwatch"):
@@ -109,9 +109,7 @@ def begun(visits: WorkerVisits, clock: list[float], ready: Path) -> subprocess.P
     return visitor
 
 
-def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(
-    clock: list[float], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(clock, tmp_path, caplog):
     ready = tmp_path / "ready"
     visits = visits_of(told_to_end("None", ready), clock)
     visitor = begun(visits, clock, ready)
@@ -124,7 +122,7 @@ def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_what_a_visit_knows_when_its_time_is_up_counts(clock: list[float], tmp_path: Path) -> None:
+def test_what_a_visit_knows_when_its_time_is_up_counts(clock, tmp_path):
     """On a busy machine it takes minutes to enter a worker."""
     ready = tmp_path / "ready"
     visits = visits_of(told_to_end(f"(print({json.dumps(INSIDE.as_json())!r}), sys.exit())", ready), clock)
@@ -136,7 +134,7 @@ def test_what_a_visit_knows_when_its_time_is_up_counts(clock: list[float], tmp_p
     assert visits.with_names(PARENT).findings[0].path == "env.trajectory"
 
 
-def test_the_command_is_no_worker_and_explains_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_is_no_worker_and_explains_as_json(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_WORKERS", "off")
     assert not WorkerVisits().enabled
     command = command_for(os.getpid())
@@ -146,7 +144,7 @@ def test_the_command_is_no_worker_and_explains_as_json(monkeypatch: pytest.Monke
     assert "--json" in shown.stdout, shown.stderr
 
 
-def test_the_command_is_asked_to_leave_before_it_is_killed(clock: list[float], tmp_path: Path) -> None:
+def test_the_command_is_asked_to_leave_before_it_is_killed(clock, tmp_path):
     left, ready = tmp_path / "left", tmp_path / "ready"
     visits = visits_of(told_to_end(f"(pathlib.Path({str(left)!r}).touch(), sys.exit())", ready), clock)
     begun(visits, clock, ready)
@@ -169,14 +167,14 @@ WORKER = Explanation("leak", 60.0, 3e6, 1.0, (TRAJECTORY,))
 FOUR = Worker(7, 4, 4)
 
 
-def test_the_one_that_grew_most_stands_for_those_that_grew_like_it() -> None:
+def test_the_one_that_grew_most_stands_for_those_that_grew_like_it():
     before = {1: 100, 2: 100, 3: 100, 4: 100}
     assert grown_most(before, {1: 110, 2: 112, 3: 101, 9: 900}) == (2, 2)
     assert grown_most(before, {1: 100, 2: 90}) is None
     assert grown_most({}, {}) is None
 
 
-def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them() -> None:
+def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them():
     found = with_names(TRAINER, WORKER, FOUR)
     first, own = found.findings
     assert (first.kind, first.path, first.is_leak) == ("worker", "env.trajectory", True)
@@ -190,7 +188,7 @@ def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them() -> None:
     assert "heapwatch explain PID" not in text
 
 
-def test_what_the_name_does_not_explain_stays_if_it_is_the_most() -> None:
+def test_what_the_name_does_not_explain_stays_if_it_is_the_most():
     one = Explanation("healthy", 60.0, 1e6, 1.0, (finding("container", "env.cache", 1e6),))
     found = with_names(TRAINER, one, FOUR)
     rates = {each.path: each.bytes_per_minute for each in found.findings if each.kind == "worker"}
@@ -199,7 +197,7 @@ def test_what_the_name_does_not_explain_stays_if_it_is_the_most() -> None:
     assert found.verdict == "growing"
 
 
-def test_names_never_explain_more_than_the_workers_grew() -> None:
+def test_names_never_explain_more_than_the_workers_grew():
     large = Explanation(
         "leak", 60.0, 90e6, 1.0, (finding("container", "env.trajectory", 90e6, is_leak=True),)
     )
@@ -213,7 +211,7 @@ def test_names_never_explain_more_than_the_workers_grew() -> None:
         Explanation("leak", 60.0, 1e6, 1.0, (finding("worker", None, 1e6),)),  # more and more processes
     ],
 )
-def test_nothing_is_named_where_workers_do_not_grow_or_become_more(parent: Explanation) -> None:
+def test_nothing_is_named_where_workers_do_not_grow_or_become_more(parent):
     assert grows_in_workers(parent) is None
     assert with_names(parent, WORKER, FOUR) is parent
     unnamed = Explanation("growing", 60.0, 3e6, 0.0, (finding("native", None, 3e6),))
