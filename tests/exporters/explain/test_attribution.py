@@ -113,6 +113,9 @@ def test_what_two_containers_share_counts_once_and_shares_add_up_to_one():
     assert "what `trainer.history` has, too, is counted there" in described(second)
     alone = judged(100, memory(48 * MB, 100), kept, candidate(40 * 60, 20_000, 100))
     assert sum(one.share for one in alone.findings) <= 1.0
+    same = [candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2)]
+    found = judged(100, memory(48 * MB, 100), *same)
+    assert sum(one.bytes_per_minute for one in found.findings) == pytest.approx(48 * MB, rel=0.05)
 
 
 @pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
