@@ -195,6 +195,8 @@ def test_of_many_new_objects_the_newest_stand_for_all_but_not_for_what_had_come_
     assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
     gc.collect()  # which begins anew
     living: list[Any] = []
+    run(uncollected, clock, 1, lambda: (living.extend([at] for at in range(5000)), cycles(50)))
+    assert uncollected.latest.objects < 200
     run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
     run(uncollected, clock, 1, lambda: cycles(50))
     run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
