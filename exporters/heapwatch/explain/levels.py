@@ -73,11 +73,10 @@ def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
 
 
 def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
-    """Counts that rise and have no bound, fastest first, each with the minutes since it began to."""
+    """Counts that rise, fastest first, each with the minutes since it began to; none of them has a bound."""
     found = []
     for component, level in verdicts.levels.items():
-        bound = verdicts.capacity.get(component)
-        if component.resource not in _COUNTED or (bound and bound[-1] is not None):
+        if component.resource not in _COUNTED:
             continue
         known = [value for value in level if value is not None]
         rises = len(list(takewhile(lambda pair: pair[0] > pair[1], pairwise(reversed(known)))))
