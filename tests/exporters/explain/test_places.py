@@ -58,9 +58,13 @@ def test_bodies_of_a_world_are_counted_under_its_path():
 
 def test_a_world_with_two_paths_is_one():
     environment = Environment()
-    found = Found({"env": environment, "trainer": {"world": environment.world}})
+    held = {"trainer": {}, "env": environment}
+    found = Found(held)
+    found.look()
+    held["trainer"]["world"] = environment.world  # where the next walk comes first
     found.look()
     found.look()
+    assert len(found.inventory.worlds) == 2
     assert len(found.counts) == 1
 
 

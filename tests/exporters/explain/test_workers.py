@@ -56,8 +56,9 @@ def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing
     visited(visits, clock)
     (found,) = visits.with_names(PARENT).findings
     assert (found.path, found.type) == ("env.trajectory", "list in 1 of 2 workers")
+    clock[0] += 1000
     visited(visits, clock)
-    assert visits.visits == 1  # it is not due again
+    assert visits.visits == 1  # it is not due again for half an hour
     visits.step(False)
     assert visits.with_names(PARENT) is PARENT
 
