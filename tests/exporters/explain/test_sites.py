@@ -31,6 +31,9 @@ class Trainer:
     def in_an_inner_list(self, item: Any) -> None:
         self.history["loss"].append(item)  # type: ignore[call-overload]
 
+    def changed(self, item: Any) -> None:
+        self.history["loss"] = self.history["loss"] + [item]  # type: ignore[call-overload]
+
     def joined(self, item: Any) -> None:
         self.history = [*self.history, item]
 
@@ -79,7 +82,8 @@ def code(name: str) -> CodeType:
 
 
 @pytest.mark.parametrize(
-    "name", ["append", "by_alias", "under_a_key", "in_an_inner_list", "joined", "augmented", "pushed"]
+    "name",
+    ["append", "by_alias", "under_a_key", "in_an_inner_list", "changed", "joined", "augmented", "pushed"],
 )
 def test_where_a_container_grows(name):
     line = 2 if name == "by_alias" else 1
