@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 
 from heapwatch.cli.results import markdown
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from tests.dashboards.browser import chromium
 
 IMAGES = Path(__file__).with_name("images")

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from benchmarks.measure import Claim, Peers, Report, Table, at_most
 from heapwatch.explain.engine import SLICE_SECONDS, Explainer
 from heapwatch.explain.schedule import SHARE, Budget
-from heapwatch.explain.tracing.python import FRAMES
-from heapwatch.explain.tracing.python import SHARE as TRACED_SHARE
+from heapwatch.explain.tracing import FRAMES
+from heapwatch.explain.tracing import SHARE as TRACED_SHARE
 
 held: list[dict[str, list[int]]] = []
 growing: list[bytes] = []

@@ -40,7 +40,6 @@ TESTED_BY = {
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
     "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
-    "tests/exporters/explain/source/test_sites.py": f"{LIBRARY}/explain/source: statements",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
     "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
     "tests/exporters/entering/test_entered_process.py": (f"{LIBRARY}/entering: agent injected_code ptrace"),

@@ -39,8 +39,8 @@ PLAIN = {
 OWN = {
     "collectors.limits": {"max"},
     "explain.engine": {"log", "set"},
-    "explain.source.statements": {"slice"},
-    "explain.tracing.python": {"filename", "traceback"},
+    "explain.statements": {"slice"},
+    "explain.tracing": {"filename", "traceback"},
     "runtime.cleanup": {"set"},
     "runtime.safe_point": {"set"},
     "measure.gpu": {"devices"},

@@ -165,7 +165,7 @@ CHANGES = (
     ),
     Change(
         "exporters/heapwatch/explain/describe.py",
-        "self._traced.get(known.path) or site or self._called_at(known, place, owner)",
+        "self._searched_of(known.path).traced or site or self._called_at(known, place, owner)",
         "None",
         ("erl_trading: tracemalloc",),
     ),

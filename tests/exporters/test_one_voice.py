@@ -28,7 +28,7 @@ from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
 from heapwatch.explain.received import exposed_explanation
 from heapwatch.explain.schedule import LogLimit
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.http.client import get_json, get_text
 from heapwatch.recording.file import Recorder
 from heapwatch.recording.points import Point

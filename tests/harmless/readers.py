@@ -16,7 +16,7 @@ from typing import Any
 from heapwatch import Watch
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.tracing.native import WINDOW_SECONDS, NativeTracer
+from heapwatch.explain.tracing import WINDOW_SECONDS, NativeTracer
 from heapwatch.explain.weigh import traits_of
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.containers import array_bytes, items_in, shape_of

@@ -233,7 +233,7 @@ def _verdict(
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
     if not rises:
         rising = any(growth.rising for _, growth in levels.parts)
-        if levels.grown < (_NOISE_BYTES if rising else levels.material):
+        if sum(growth.total for _, growth in levels.parts) < (_NOISE_BYTES if rising else levels.material):
             return "healthy", f"Memory use is {size_text(levels.resident)}."
         if not rising and levels.slowed_down:
             return "warm-up", ""

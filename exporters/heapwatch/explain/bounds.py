@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from heapwatch.explain.evidence import Emptying
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.source.sites import Use, mentions
-from heapwatch.explain.source.statements import SETTING_UP, Operand, statements_of
+from heapwatch.explain.sites import Use, mentions
+from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
@@ -48,13 +48,9 @@ class Limit(NamedTuple):
 
 
 def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> list[Limit]:
-    """The limits of a container of this name.
+    """The limits of a container of this name in these functions.
 
-    Args:
-        name: name of the container.
-        codes: code of the functions that may use it.
-        lines: lines that add an item to it, remove one or overwrite one.
-
+    `lines` add an item to it, remove one or overwrite one.
     """
     codes = list(codes)
     naming = [code for code in codes if mentions(code, name)]

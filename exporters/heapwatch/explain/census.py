@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import is_user_file, module_label
@@ -195,7 +195,8 @@ class Census:
                 known.counts.add(self._counted_at, before[key])
             known.counts.add(now, number)
         self._counted_at = now
-        self._first_at = now if self._first_at is None else self._first_at
+        if self._first_at is None:
+            self._first_at = now
         return True
 
     def _has_room(self) -> bool:
@@ -239,19 +240,23 @@ class Census:
 
         It does what the time of a step suffices for, and the next call goes on: see `is_inspected`. Where a
         list of all instances would stop the program for too long, young ones are measured, and what refers to
-        them is not searched for.
-
-        Args:
-            growing: types with the growth of their number.
-            anchors: paths by id of objects that have one.
-            most: number of types.
-
+        them is not searched for. `anchors` are paths by id of objects that have one.
         """
         until = own_time() + self._step_seconds
-        left = set(map(id, self._left(growing, most)))
-        types = {key: known for key, known in self.types.items() if id(known) in left}
+        left = self._left(growing, most)
+        types = {key: known for key, known in self.types.items() if known in left}
         searches = self.pause_limit.allows("objects")
-        listed = self._by_generation(types) if searches else self._young(types)
+        listed: list[list[Any]]  # the oldest generation of the collector comes first
+        if searches:
+            listed = self.pause_limit.timed(
+                lambda: [tracked_objects(types, generation) for generation in (2, 1, 0)], "objects"
+            )
+        else:
+            listed = [
+                self.pause_limit.timed(partial(tracked_objects, types, generation))
+                for generation in (1, 0)
+                if self.pause_limit.allows_young(generation)
+            ]
         newest = _newest(listed, types)
         again = [key for key, known in types.items() if known.searched]
         ends = {key: _ends(listed, key) for key in again}
@@ -260,20 +265,17 @@ class Census:
             objects.clear()
         hidden = set(map(id, chain(newest.values(), ends.values())))
 
-        def tasks() -> Iterator[Callable[[], None]]:
-            for key, known in types.items():
-                if not known.is_weighed and (searches or newest[key]):
-                    yield partial(_measure, known, newest[key], anchors)
-            left = self._left(growing, most) if searches else []
-            for key, known in types.items():
-                if newest[key] and any(known is one for one in left):
-                    starts = ends.get(key, newest[key])
-                    yield partial(self._follow, known, starts, paths.get(key), hidden, until)
-
-        for task in tasks():
-            task()
-            if own_time() > until:
-                break
+        has_time = True
+        for key, known in types.items():
+            if has_time and not known.is_weighed and (searches or newest[key]):
+                known.each_bytes = _typical_size(newest[key], anchors)
+                known.is_weighed = True
+                has_time = own_time() <= until
+        followed = self._left(growing, most) if searches else []
+        for key, known in types.items():
+            if has_time and newest[key] and known in followed:
+                self._follow(known, ends.get(key, newest[key]), paths.get(key), hidden, until)
+                has_time = own_time() <= until
         for instances in chain(newest.values(), ends.values()):
             instances.clear()
 
@@ -288,20 +290,6 @@ class Census:
             return unweighed
         heaviest = sorted(growing, key=lambda entry: -(entry[0].each_bytes or 0.0) * entry[1].per_second)
         return [known for known, _ in heaviest[:most] if known.holders is None]
-
-    def _by_generation(self, type_ids: Collection[int]) -> list[list[Any]]:
-        """Objects of these types, by the collector's generation; the oldest come first."""
-        return self.pause_limit.timed(
-            lambda: [tracked_objects(type_ids, generation) for generation in (2, 1, 0)], "objects"
-        )
-
-    def _young(self, type_ids: Collection[int]) -> list[list[Any]]:
-        """Those that the collector has not yet moved to the oldest generation."""
-        return [
-            self.pause_limit.timed(partial(tracked_objects, type_ids, generation))
-            for generation in (1, 0)
-            if self.pause_limit.allows_young(generation)
-        ]
 
     def youngest(self) -> list[Any] | None:
         """Objects of the youngest generation, the newest last; None if listing them would take too long.
@@ -371,13 +359,8 @@ class Census:
     ) -> None:
         """Find what refers to an instance, other than those next to it in a chain.
 
-        Args:
-            known: the type.
-            starts: its newest instances, of which the first is looked at; in a later step the ends of chains.
-            paths: in a later step those of instances that have one, as local variables refer to them.
-            hidden: ids of lists of the caller that refer to the instances.
-            until: when to stop; what is left is done in the next step.
-
+        Of the newest instances the first is looked at. In later steps `starts` are the ends of chains, and
+        `paths` are those of instances that have one, as local variables refer to them.
         """
         if paths is None:
             self._look_at(known, starts[0], hidden, until)
@@ -402,14 +385,10 @@ class Census:
     def _holders(
         self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
     ) -> Iterator[str]:
-        """What refers to an object, the nearest first, as far as the time suffices.
+        """What refers to an object, the nearest first; after the time `until` only the nearest.
 
-        Args:
-            obj: the object.
-            hidden: ids of the lists of the caller that refer to it.
-            until: when to stop; the nearest is always told.
-            sites: the current lines of functions and generators among them are added here.
-
+        Lists of the caller, whose ids are `hidden`, do not count. The current lines of functions and
+        generators among the holders are added to `sites`.
         """
         seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
@@ -474,11 +453,6 @@ def _ends(listed: list[list[Any]], type_id: int) -> list[Any]:
         for ordered in (reversed(objects), iter(objects)):
             found += islice((obj for obj in ordered if id(type(obj)) == type_id), 1)
     return found
-
-
-def _measure(known: GrowingType, instances: list[Any], anchors: Mapping[int, str]) -> None:
-    known.each_bytes = _typical_size(instances, anchors)
-    known.is_weighed = True
 
 
 def _paths(listed: list[list[Any]], type_id: int, anchors: Mapping[int, str]) -> list[str]:

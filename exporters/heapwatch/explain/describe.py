@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -18,21 +18,19 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
 from heapwatch.explain.series import FloorGrowth, LevelSeries
-from heapwatch.explain.source.sites import (
+from heapwatch.explain.sites import (
     Site,
     Use,
     are_read,
-    callers_of,
     code_of_class,
     function_at,
+    lines_of,
     only_return,
-    rebound_at,
-    stores_of,
     user_code,
     uses_of,
 )
-from heapwatch.explain.source.statements import Scope
-from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.statements import Deed, Scope
+from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
@@ -54,6 +52,18 @@ _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv",
 _MADE_BY = {"itertools._tee": "tee", "itertools._tee_dataobject": "tee"}
 
 
+@dataclass
+class _Searched:
+    """What was found out about the container at a path; None for what was not searched for."""
+
+    code: tuple[list[Use], list[Limit], Site | None] | None = None  # its uses, its limits, and what fills it
+    traced: Site | None = None  # where its items were seen to be made
+    library: set[int] | None = None  # ids of the library code that may fill it
+    callers: set[Site] = field(default_factory=set)  # of that code
+    bound: int | None = None
+    bound_due: float = 0.0
+
+
 class Describer:
     """Describes growing containers and types; the code is searched once for each container.
 
@@ -63,11 +73,16 @@ class Describer:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self._until = float("inf")
-        self._uses: dict[str, tuple[list[Use], list[Limit], Site | None]] = {}
-        self._traced: dict[str, Site] = {}
-        self._called: dict[str, tuple[set[int], set[Site]]] = {}
+        self._searched: dict[str, _Searched] = {}
         self._only_lines: dict[tuple[str, ...], Site | None] = {}
-        self._bounds: dict[str, tuple[int | None, float]] = {}
+
+    def _searched_of(self, path: str) -> _Searched:
+        """What is known of a path; of many, those that have not been asked for the longest are forgotten."""
+        found = self._searched.pop(path, None) or _Searched()
+        if len(self._searched) >= _MOST_KEPT:
+            del self._searched[next(iter(self._searched))]
+        self._searched[path] = found
+        return found
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
         """Describe growing containers, which come with the most important first.
@@ -117,7 +132,7 @@ class Describer:
             growth,
             traits,
             capacity,
-            self._traced.get(known.path) or site or self._called_at(known, place, owner),
+            self._searched_of(known.path).traced or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
         )
@@ -126,14 +141,10 @@ class Describer:
 
     def _bound_by_keys(self, known: KnownContainer) -> int | None:
         """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
-        now = known.items.read_at
-        found, due = self._bounds.get(known.path, (None, 0.0))
-        if now >= due or (found is not None and (known.items.last or 0.0) > found):
-            found = bound_by_keys(known, self._inventory)
-            if len(self._bounds) >= _MOST_KEPT:
-                self._bounds.clear()
-            self._bounds[known.path] = found, now + _BOUND_SECONDS
-        return found
+        now, found = known.items.read_at, self._searched_of(known.path)
+        if now >= found.bound_due or (found.bound is not None and (known.items.last or 0.0) > found.bound):
+            found.bound, found.bound_due = bound_by_keys(known, self._inventory), now + _BOUND_SECONDS
+        return found.bound
 
     def describe_type(self, known: GrowingType, growth: FloorGrowth) -> Finding:
         """Make a finding of a growing type."""
@@ -148,7 +159,7 @@ class Describer:
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            site=self._only_line(callers_of, _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
+            site=self._only_line("loaded", _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
             holders=(OUTSIDE,) if holders == () else holders or (),
             remedy=remedy_for_type(holders, known.name, is_linked=known.is_linked),
         )
@@ -166,7 +177,7 @@ class Describer:
                 items=round(frozen.last or 0.0),
                 items_per_minute=60 * growth.per_second,
                 bytes_per_minute=levels.per_minute,
-                site=self._only_line(callers_of, "freeze"),
+                site=self._only_line("loaded", "freeze"),
                 remedy="call `gc.freeze()` once, before the workers are forked",
                 inferred=True,
             )
@@ -174,7 +185,7 @@ class Describer:
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
-        return self._only_line(callers_of, *_STARTERS)
+        return self._only_line("loaded", *_STARTERS)
 
     def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
@@ -202,7 +213,7 @@ class Describer:
                 bytes=None if garbage.bytes is None else round(garbage.bytes),
                 items_per_minute=items_per_minute,
                 bytes_per_minute=rate,
-                site=None if garbage.key is None else self._only_line(stores_of, garbage.key),
+                site=None if garbage.key is None else self.stored_at(garbage.key),
                 holders=("reference cycles: the collector is switched off",) if examined else (),
                 remedy=remedy_for_type(None)
                 if examined
@@ -229,8 +240,8 @@ class Describer:
 
     def is_traceable(self, known: KnownContainer) -> bool:
         """Whether no single line is known to fill a container, and its new items can be looked at."""
-        found = self._uses.get(known.path)
-        located = known.path in self._traced or (found is not None and found[2] is not None)
+        found = self._searched_of(known.path)
+        located = found.traced or (found.code and found.code[2])
         return not located and known.counted and known.kind != "ring"
 
     def trace(self, known: KnownContainer, tracer: Tracer, interval: float) -> None:
@@ -244,30 +255,27 @@ class Describer:
             functools.partial(newest_of, known, self._inventory),
             interval,
         )
-        if site is not None and len(self._traced) < _MOST_KEPT:
-            self._traced[known.path] = site._replace(function=function_at(site, user_code()))
+        if site is not None:
+            line = site._replace(function=function_at(site, user_code()))
+            self._searched_of(known.path).traced = line
 
     def _called_at(self, known: KnownContainer, place: Place, owner: Any) -> Site | None:
         """The one line of the user's code that has been seen to call the library which fills a container."""
-        if known.path not in self._called:
-            if len(self._called) >= _MOST_KEPT:
-                return None
-            self._called[known.path] = _library_codes(place, owner), set()
-        codes, lines = self._called[known.path]
-        line = calling_line(codes) if codes and len(lines) < 2 and own_time() <= self._until else None
-        if line is not None:
-            lines.add(Site(*line))
-        return _only(lines)
+        found = self._searched_of(known.path)
+        if found.library is None:
+            found.library = _library_codes(place, owner)
+        if found.library and len(found.callers) < 2 and own_time() <= self._until:
+            line = calling_line(found.library)
+            found.callers |= {Site(*line)} if line is not None else set()
+        return _only(found.callers)
 
     def stored_at(self, key: str) -> Site | None:
         """The only line of the user's code that stores under a name; None if there are several or none."""
-        return self._only_line(stores_of, key)
+        return self._only_line("assigned", key)
 
-    def _only_line(
-        self, lines_of: Callable[[str, Iterable[CodeType]], list[Site]], *names: str
-    ) -> Site | None:
-        """The only line of the user's code that has one of these names; None if there are several or none."""
-        key = lines_of.__name__, *names
+    def _only_line(self, deed: Deed, *names: str) -> Site | None:
+        """The only line of the user's code that does this with one of these names; else None."""
+        key = deed, *names
         if key in self._only_lines or len(self._only_lines) >= 2 * _MOST_KEPT:
             return self._only_lines.get(key)
         lines: set[Site] = set()
@@ -275,7 +283,7 @@ class Describer:
             for name in names:
                 if not are_read(name, [code], self._until):
                     return None
-                lines.update(lines_of(name, [code]))
+                lines.update(lines_of(deed, name, [code]))
             if len(lines) > 1:
                 break
         self._only_lines[key] = _only(lines)
@@ -288,36 +296,32 @@ class Describer:
 
         None if there was no time to search it.
         """
-        found = self._uses.get(known.path)
-        if found is None and known.kind == "cache":
+        found = self._searched_of(known.path)
+        if found.code is not None:
+            return found.code
+        if known.kind == "cache":
             return [], [], _cached_line(place)
-        if found is None:
-            name, owner, scope = _named(place)
-            if name is None:
-                return [], [], None
-            own, others = _codes(place, owner)
-            codes = [*own, *others]
-            search = functools.partial(uses_of, sequence=known.kind in ("list", "deque"))
-            uses: list[Use] = []
-            searched = codes
-            # A name such as `data` may mean something else in other code. Search the owner's class first, and
-            # the same scope before any other.
-            for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
-                if not are_read(name, searched, self._until):
-                    return None
-                graph = known.kind == "graph"
-                uses = rebound_at(name, searched, wanted) if graph else search(name, searched, wanted)
-                if any(use.effect == "grows" for use in uses):
-                    break
-            found = (
-                uses,
-                limits_of(name, searched, {use.site.line for use in uses}),
-                _site(uses, codes),
-            )
-            if len(self._uses) >= _MOST_KEPT:
-                del self._uses[next(iter(self._uses))]
-            self._uses[known.path] = found
-        return found
+        name, owner, scope = _named(place)
+        if name is None:
+            return [], [], None
+        own, others = _codes(place, owner)
+        codes = [*own, *others]
+        uses: list[Use] = []
+        searched = codes
+        # A name such as `data` may mean something else in other code. Search the owner's class first, and the
+        # same scope before any other.
+        for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
+            if not are_read(name, searched, self._until):
+                return None
+            if known.kind == "graph":  # a name bound to what is made of its old value makes it longer
+                uses = [Use("grows", site) for site in lines_of("rebinds", name, searched, wanted)]
+            else:
+                uses = uses_of(name, searched, wanted, sequence=known.kind in ("list", "deque"))
+            if any(use.effect == "grows" for use in uses):
+                break
+        limits = limits_of(name, searched, {use.site.line for use in uses})
+        found.code = uses, limits, _site(uses, codes)
+        return found.code
 
 
 def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
@@ -420,7 +424,7 @@ def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
     site = _only(mine or grows)
     if site is None or mine:
         return site
-    callers = callers_of(site.function.rpartition(".")[2], codes)
+    callers = lines_of("loaded", site.function.rpartition(".")[2], codes)
     return _only([one for one in callers if is_user_file(one.file)])
 
 

@@ -24,8 +24,7 @@ from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.series import FloorGrowth, is_steady
-from heapwatch.explain.tracing.native import NativeTracer
-from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers
 from heapwatch.measure.gpu import allow_capture

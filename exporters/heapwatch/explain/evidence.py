@@ -13,7 +13,7 @@ from heapwatch.explain.findings import TimeLeft
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, LevelSeries
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
 
 WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginning
@@ -208,11 +208,6 @@ class Levels:
     def _slows(self, series: LevelSeries, growth: FloorGrowth) -> bool:
         recent = series.new_high(self.now - max(_TESTED_SECONDS, growth.span / 4)) / growth.per_second
         return recent < _STILL or max(recent, growth.lasting) < _SLOWED
-
-    @cached_property
-    def grown(self) -> float:
-        """Bytes by which the floors have risen."""
-        return sum(growth.total for _, growth in self.parts)
 
     @property
     def material(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.runtime.plain_text import paragraph, plain, table
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]

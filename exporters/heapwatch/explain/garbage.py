@@ -19,7 +19,6 @@ from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.traversal import OutOfTime
 
 _MOST_EXAMINED = 10_000
-_CHUNK = 10_000
 _TYPES_NAMED = 3
 _COMMON = 0.1  # least share of the objects for a type that is named
 
@@ -122,10 +121,10 @@ class Uncollected:
 
 def _after(mark: object, objects: list[Any]) -> int | None:
     """How many of these objects, the oldest first, are after the mark; None if it is not among them."""
-    for end in range(len(objects), 0, -_CHUNK):
-        ids = list(map(id, objects[max(0, end - _CHUNK) : end]))
-        if id(mark) in ids:
-            return len(objects) - end + len(ids) - 1 - ids.index(id(mark))
+    wanted = id(mark)
+    for count, key in enumerate(map(id, reversed(objects))):
+        if key == wanted:
+            return count
     return None
 
 

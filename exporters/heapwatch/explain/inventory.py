@@ -19,7 +19,8 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-from heapwatch.explain.places import SIZED, KnownContainer, KnownKind, Lengths, Place
+from heapwatch.explain.places import SHORTEST_INTERVAL, SIZED, KnownContainer, KnownKind, Lengths, Place
+from heapwatch.explain.sites import is_user_class
 from heapwatch.measure.introspection.attributes import (
     MODULES,
     PARAMETERS,
@@ -127,7 +128,7 @@ class Inventory:
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
         self._round_places: dict[str, list[Place]] = {}
-        self._round_worlds: dict[str, int] = {}  # the round in which each was found last
+        self._round_worlds: dict[str, list[Place]] = {}
         self._round_multiplicity: dict[str, float] = {}
 
     def discover(self, seconds: float) -> bool:
@@ -197,9 +198,9 @@ class Inventory:
         self._seen = set()
         self._anchors = {}
         self._round_places = {}
+        self._round_worlds = {}
         self._round_multiplicity = {}
-        modules = user_modules()
-        lasting = [module_root(name) for name in sorted(modules, key=lambda name: name != "__main__")]
+        lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
         lasting += [*self._extra_roots(), *context_roots(self._ask, is_written)]
         waiting = chain(self._pending, self._again, self._later, *self._roots)
         left = list(islice(waiting, _MOST_PENDING))
@@ -251,7 +252,7 @@ class Inventory:
             self._namespace(obj, place, path)
             return
         if layout.kind == "class":
-            if is_user_module(_module_of(obj)):
+            if is_user_class(obj):
                 layout = layout_of(obj)
                 for name, value in list(namespace_of(obj).items()):
                     if type(name) is str and name not in _CLASS_BOOKKEEPING:
@@ -260,11 +261,11 @@ class Inventory:
         self._note(obj, layout, place, path)
         if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
             self._note_world(place, path)
-        samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
-        count = 0
-        found = list(parts(obj, layout, samples))
-        if layout.kind == "object" and _is_ring(found):
-            self._remember(path, "ring", layout, place, obj)
+        found = list(parts(obj, layout, _samples(place)))
+        if layout.kind == "object":
+            named = {str(step.key): part for step, part in found if step.how == "name"}
+            if ring_of(named) is not None:
+                self._remember(path, "ring", layout, place, obj)
         books = bookkeeping_of(layout)
         if books:
             found = self._without_books(obj, found, books, place, path)
@@ -273,8 +274,7 @@ class Inventory:
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
         for step, part in found:
             self._push(part, place, step, path, weight if step.label == "[*]" else place.weight)
-            count += step.how == "name"
-        if count >= _LONG_NAMESPACE:
+        if sum(step.how == "name" for step, _ in found) >= _LONG_NAMESPACE:
             attributes = Place(place, Step("attributes", "", ".__dict__"), None, place.weight)
             self._note(instance_dict(obj), layout_of(dict), attributes, f"{path}.__dict__")
         if layout.kind == "object" and is_user_module(layout.module):
@@ -300,8 +300,7 @@ class Inventory:
                 self._anchors[id(parameter)] = path
         if dict.__len__(modules):
             within = Place(place, Step("name", MODULES, ""), None, place.weight)
-            samples = SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
-            for step, part in list(parts(modules, layout_of(type(modules)), samples)):
+            for step, part in list(parts(modules, layout_of(type(modules)), _samples(place))):
                 named = is_written(step.key) and not str(step.key).isdecimal()
                 self._push(part, within, step._replace(label=f".{step.key}" if named else "[*]"), path)
         return [(step, part) for step, part in found if step.key not in books]
@@ -314,7 +313,7 @@ class Inventory:
             name = str(step.key)
             if of_ipython and name in _IPYTHONS:
                 self._push(part, place, step, _IPYTHONS[name], full=True)
-            elif not (_dunder(name) or (of_ipython and _ALSO_IPYTHONS.fullmatch(name))):
+            elif not ((name[:2] == name[-2:] == "__") or (of_ipython and _ALSO_IPYTHONS.fullmatch(name))):
                 self._push(part, place, step, f"{path}{step.label}".removeprefix("."), full=True)
 
     def _push(
@@ -354,10 +353,7 @@ class Inventory:
 
     def _note_world(self, place: Place, path: str) -> None:
         if path in self.worlds or len(self.worlds) < _MOST_WORLDS:
-            places = self.worlds.setdefault(path, [])
-            if self._round_worlds.get(path) != self.rounds:
-                self._round_worlds[path] = self.rounds
-                places.clear()
+            places = self.worlds[path] = self._round_worlds.setdefault(path, [])
             if len(places) < _MOST_PLACES:
                 places.append(place)
 
@@ -376,13 +372,17 @@ class Inventory:
                 return
             now = self._clock()
             known = self.known[path] = KnownContainer(path, kind, type_name(layout), now)
-            known.read_first(now, length_of(obj, layout) if kind in _LISTED else None)
+            length = length_of(obj, layout) if kind in _LISTED else None
+            if length is not None:  # to follow the path to it again would cost far more
+                known.items.add(now, length)
+                known.places_read = 1
+                known.due = now + SHORTEST_INTERVAL
             self.newest_round = self.rounds
-        places = self._round_places.get(path)
-        if places is None:
-            places = self._round_places[path] = []
+        if path not in self._round_places:
+            self._round_places[path] = []
             self._round_multiplicity[path] = 0.0
             known.identity = id(obj)
+        places = self._round_places[path]
         # A level is the mean of all places, so those of the last walk count until this one is complete.
         if not known.places or known.misses:
             known.places = places
@@ -394,9 +394,9 @@ class Inventory:
             places.append(place)
 
 
-def _module_of(cls: type) -> str:
-    module = namespace_of(cls).get("__module__", "builtins")
-    return module if type(module) is str else "builtins"
+def _samples(place: Place) -> int:
+    """How many items are visited of a container at a place."""
+    return SAMPLES[min(place.item_steps, len(SAMPLES) - 1)]
 
 
 def _above(place: Place, memory: dict[Place | str, Any]) -> dict[Place | str, Any]:
@@ -413,15 +413,6 @@ def _above(place: Place, memory: dict[Place | str, Any]) -> dict[Place | str, An
     return found
 
 
-def _is_ring(found: list[tuple[Step, Any]]) -> bool:
-    """Whether these parts of an object make up a ring buffer."""
-    return ring_of({str(step.key): part for step, part in found if step.how == "name"}) is not None
-
-
 def _as_dict(part: Any) -> dict[Any, Any]:
     """A dict, or one of a subclass, whose own methods may do more than read; empty for anything else."""
     return part if layout_of(type(part)).kind == "dict" else {}
-
-
-def _dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")

@@ -37,13 +37,7 @@ _SAME_KINDS = {
 
 
 class LeakingLevels:
-    """What leaks by the rules, found in the process itself.
-
-    Args:
-        judge: judges the process's own series.
-        clock: monotonic seconds.
-
-    """
+    """What leaks by the rules, which `judge` applies to the process's own series."""
 
     def __init__(self, judge: Callable[[], Verdicts], clock: Callable[[], float] = time.monotonic) -> None:
         self._judge = judge
@@ -79,11 +73,10 @@ def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
 
 
 def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
-    """Counts that rise and have no bound, fastest first, each with the minutes since it began to."""
+    """Counts that rise, fastest first, each with the minutes since it began to; none of them has a bound."""
     found = []
     for component, level in verdicts.levels.items():
-        bound = verdicts.capacity.get(component)
-        if component.resource not in _COUNTED or (bound and bound[-1] is not None):
+        if component.resource not in _COUNTED:
             continue
         known = [value for value in level if value is not None]
         rises = len(list(takewhile(lambda pair: pair[0] > pair[1], pairwise(reversed(known)))))

@@ -255,14 +255,7 @@ class LevelHistory:
         return not self._moments or now - self._moments[-1].time >= STEP_SECONDS
 
     def add(self, now: float, levels: Mapping[str, float | None], cycles: int | None = None) -> None:
-        """Add the levels of one moment.
-
-        Args:
-            now: monotonic seconds.
-            levels: bytes by name; None where a level is unknown.
-            cycles: number of cycles ended so far; None if the program reports none.
-
-        """
+        """Add the levels of one moment in bytes; with the number of cycles that have ended, where known."""
         if self._moments and now - self._moments[-1].time > _LONGEST_GAP:
             self._moments.clear()  # the process was suspended: levels before that would distort its rate
         self._moments.append(_Moment(now, cycles, levels))

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 from weakref import ref
@@ -35,27 +36,29 @@ SIZED: tuple[Kind, ...] = ("array", "tensor", "text")  # of which bytes are coun
 KnownKind = Kind | Literal["ring", "graph", "objects"]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Place:
     """The path to an object: a root, or a step from another place.
 
     Attributes:
+        weight: number of objects that it stands for, since only some items of a container are visited.
         depth: number of steps from the root.
         item_steps: how many of them lead to an item of a container.
-        weight: number of objects that it stands for, since only some items of a container are visited.
 
     """
 
-    __slots__ = ("depth", "item_steps", "parent", "root", "step", "weight")
+    parent: Place | None
+    step: Step | None
+    root: Root | None
+    weight: float
+    depth: int = 0
+    item_steps: int = 0
 
-    def __init__(self, parent: Place | None, step: Step | None, root: Root | None, weight: float) -> None:
-        self.parent = parent
-        self.step = step
-        self.root = root
-        self.depth: int = 0 if parent is None else parent.depth + 1
-        self.item_steps: int = (
-            0 if parent is None else parent.item_steps + (step is not None and step.label == "[*]")
-        )
-        self.weight = weight
+    def __post_init__(self) -> None:
+        if self.parent is not None:
+            self.depth = self.parent.depth + 1
+            is_item = self.step is not None and self.step.label == "[*]"
+            self.item_steps = self.parent.item_steps + is_item
 
     @property
     def start(self) -> Root:
@@ -105,6 +108,7 @@ class Place:
         return found
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class KnownContainer:
     """A container, or all containers with the same path, and what was read of them.
 
@@ -123,30 +127,23 @@ class KnownContainer:
 
     """
 
-    __slots__ = (
-        "capacity", "due", "held", "identity", "interval", "items", "kind", "misses", "multiplicity",
-        "newest", "path", "places", "places_read", "type_name", "weigh_failures", "weighed_items",
-        "weighing_due",
-    )  # fmt: skip
-
-    def __init__(self, path: str, kind: KnownKind, type_name: str, due: float = 0.0) -> None:
-        self.path = path
-        self.kind: KnownKind = kind
-        self.type_name = type_name
-        self.places: list[Place] = []
-        self.places_read = 0
-        self.items = LevelSeries()
-        self.held = LevelSeries()
-        self.multiplicity = 1.0
-        self.capacity: int | None = None
-        self.interval = SHORTEST_INTERVAL
-        self.due = due
-        self.misses = 0
-        self.weighed_items = 0.0
-        self.weigh_failures = 0
-        self.weighing_due = float("-inf")
-        self.newest = (-1, -1)
-        self.identity = 0
+    path: str
+    kind: KnownKind
+    type_name: str
+    due: float = 0.0
+    places: list[Place] = field(default_factory=list)
+    places_read: int = 0
+    items: LevelSeries = field(default_factory=LevelSeries)
+    held: LevelSeries = field(default_factory=LevelSeries)
+    multiplicity: float = 1.0
+    capacity: int | None = None
+    interval: float = SHORTEST_INTERVAL
+    misses: int = 0
+    weighed_items: float = 0.0
+    weigh_failures: int = 0
+    weighing_due: float = float("-inf")
+    newest: tuple[int, int] = (-1, -1)
+    identity: int = 0
 
     def take_over(self, other: KnownContainer) -> None:
         """Continue the readings of the same container under another path."""
@@ -154,13 +151,6 @@ class KnownContainer:
         self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
         self.weigh_failures = other.weigh_failures
-
-    def read_first(self, now: float, level: int | None) -> None:
-        """Note the level at which it was found, if known: following the path to it costs far more."""
-        if level is not None:
-            self.items.add(now, level)
-            self.places_read = 1
-            self.due = now + SHORTEST_INTERVAL
 
     def stand_for(self, multiplicity: float) -> None:
         """Note the number of containers with this path; what was measured of all of them is multiplied."""
@@ -205,13 +195,7 @@ _GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of 
 
 
 class Lengths:
-    """Reads containers in slices of a given CPU time.
-
-    Args:
-        known: containers by path; those that are gone are dropped.
-        clock: monotonic seconds.
-        spent: CPU seconds of the calling thread.
-        ask: runs a read in the thread that may do it.
+    """Reads the containers of an `Inventory` in slices of a given CPU time; those that are gone are dropped.
 
     Attributes:
         shortest_interval: seconds between readings of a container that changes.

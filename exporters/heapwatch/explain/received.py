@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import types
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -18,7 +19,7 @@ from heapwatch.explain.findings import (
     narrative,
     ranked,
 )
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 
 MOST_BYTES = 4 * 2**20
 _MOST_PARTS = 1000
@@ -118,6 +119,7 @@ def _is(value: Any, hint: Any) -> bool:
 
 
 _PATH = "trainer_growing_path_"
+_LINE = re.compile("[0-9]{1,9}")
 
 
 def exposed_explanation(readings: Readings) -> Explanation | None:
@@ -170,7 +172,7 @@ def _findings(readings: Readings) -> list[Finding]:
                 bytes_per_minute=of("growth_bytes_per_minute") or 0.0,
                 share=of("share_ratio") or 0.0,
                 capacity_items=_whole(of("capacity_items")),
-                site=Site(file, int(line), "") if line.isdecimal() else None,
+                site=Site(file, int(line), "") if _LINE.fullmatch(line) else None,
                 remedy=labels.get("remedy") or None,
                 is_leak=bool(leaks),
                 fits=None if fits is None else bool(fits),

@@ -62,13 +62,8 @@ def remedy_for(
 ) -> str | None:
     """A suggestion for a growing container, as code where possible; None if none is certain.
 
-    Args:
-        known: the container.
-        traits: properties of its newest items.
-        capacity: its bound; None if it has none.
-        is_kept: whether it keeps to its bound.
-        owner: class of the library whose object owns the container; None if it is the user's.
-
+    `owner` is the class of the library whose object owns it; None if it is the user's. `is_kept` tells
+    whether it keeps to its `capacity`.
     """
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
@@ -120,11 +115,8 @@ def remedy_for_type(
 ) -> str | None:
     """A suggestion for a growing type that no known container holds; None if none is known.
 
-    Args:
-        holders: what refers to its instances; None if that is not known.
-        name: the class.
-        is_linked: whether the instances refer to each other.
-
+    `holders` refer to its instances, unless that is not known, and `is_linked` tells whether these refer to
+    each other.
     """
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"

@@ -90,25 +90,14 @@ class LevelSeries:
             if self.changed_at > float("-inf"):
                 self.longest_pause = max(self.longest_pause, time - self.changed_at)
             self.changed_at = time
-        if self._buckets and time - self._buckets[-1].start < self._width:
-            was = self._buckets[-1]
-            self._buckets[-1] = Bucket(was.start, time, min(was.least, level), level, was.changes + changed)
-        else:
-            self._buckets.append(Bucket(time, time, level, level, int(changed)))
+        _append(self._buckets, Bucket(time, time, level, level, int(changed)), self._width)
         if len(self._buckets) > _MOST and self._width >= _WIDEST_SECONDS:
             del self._buckets[0]
         elif len(self._buckets) > _MOST:
             self._width *= 2
             merged: list[Bucket] = []
             for bucket in self._buckets:
-                if merged and bucket.start - merged[-1].start < self._width:
-                    was = merged[-1]
-                    least = min(was.least, bucket.least)
-                    merged[-1] = Bucket(
-                        was.start, bucket.end, least, bucket.last, was.changes + bucket.changes
-                    )
-                else:
-                    merged.append(bucket)
+                _append(merged, bucket, self._width)
             self._buckets = merged
 
     def scale(self, factor: float) -> None:
@@ -185,7 +174,6 @@ class LevelSeries:
         floors = _bridged(read)
         if floors is None:
             return NO_GROWTH
-        last = buckets[-1]
         rises = [after[1] - before[1] for before, after in pairwise(floors)]
         # The rise within the last quarter: its end is no floor, but a fall within the quarter shows in it.
         total = max(0.0, floors[-1][1] - floors[0][1])
@@ -195,8 +183,8 @@ class LevelSeries:
         rate = total / elapsed
         late_time = floors[-1][0] - floors[-2][0]
         late = rises[-1] / late_time if late_time > 0 else 0.0
-        tail_time = last.end - floors[-1][0]
-        tail = (last.last - floors[-1][1]) / tail_time if tail_time > span / 16 else late
+        tail_time = end - floors[-1][0]
+        tail = (buckets[-1].last - floors[-1][1]) / tail_time if tail_time > span / 16 else late
         rising = (
             min(rises) > _LEAST_RISE * total / len(rises)
             and late >= _STEADY * rate
@@ -209,6 +197,16 @@ class LevelSeries:
             spans = [after[0] - before[0] for before, after in pairwise(floors)]
             rate = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
         return FloorGrowth(rate, rising, steps, span, total, lasting, floors[-1][1], swing)
+
+
+def _append(buckets: list[Bucket], bucket: Bucket, width: float) -> None:
+    """Append an interval; it becomes a part of the last one if it begins within `width` seconds of it."""
+    if not buckets or bucket.start - buckets[-1].start >= width:
+        buckets.append(bucket)
+        return
+    was = buckets[-1]
+    changes = was.changes + bucket.changes
+    buckets[-1] = Bucket(was.start, bucket.end, min(was.least, bucket.least), bucket.last, changes)
 
 
 def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, float]] | None:
@@ -232,11 +230,7 @@ _APART_SECONDS = 30.0  # longest time between the last readings of two levels th
 def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float) -> bool:
     """Whether a level rose as much in the second half of the time since `start` as in the first half.
 
-    Args:
-        level: what grows.
-        progress: counts of progress, such as steps; a rise may be even per step instead of in time.
-        start: seconds, on the clock of the readings.
-
+    The rise may also be even by a count of `progress`, such as steps, instead of in time.
     """
     known = level.since(start)
     if not known or known[-1].end - known[0].end < STEADY_SECONDS:

@@ -86,9 +86,7 @@ def weigh(
 ) -> bool:
     """Measure the bytes of all containers at a path within this CPU time, and add them as a reading.
 
-    Returns:
-        whether storages of tensors were not read, of which only the part in use counts then.
-
+    It returns whether storages of tensors were not read, of which only the part in use counts then.
     """
     if known.kind in ("ring", "graph") or known.in_bytes:
         return False
@@ -149,21 +147,17 @@ def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
         return ItemTraits("autograd history", frozenset(), True, True, None, frozenset())
     if known.kind == "programs":
         return ItemTraits("compiled program", frozenset(), True, False, None, frozenset())
-    for obj, layout in inventory.places_of(known):
-        try:
-            newest = list(_newest(obj, layout))
-        except RuntimeError:
-            continue
-        if newest:
-            return _inspect(newest, known, inventory)
-    return NO_TRAITS
+    newest = newest_of(known, inventory)
+    return _inspect(newest, known, inventory) if newest else NO_TRAITS
 
 
 def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
     """The newest items of a container, the newest last; empty if unknown. The caller must not keep them."""
     for obj, layout in inventory.places_of(known):
         with suppress(RuntimeError):
-            return list(_newest(obj, layout))
+            newest = _newest(obj, layout)
+            if newest:
+                return newest
     return []
 
 

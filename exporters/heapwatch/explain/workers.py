@@ -60,11 +60,6 @@ def command_for(pid: int) -> list[str]:
 class WorkerVisits:
     """Visits in steps that do not wait: call `step` every few seconds, always from one thread.
 
-    Args:
-        clock: monotonic seconds.
-        sizes: returns the bytes of each worker.
-        command_for: returns the command that explains a process as JSON.
-
     Attributes:
         visits: number of visits so far.
 

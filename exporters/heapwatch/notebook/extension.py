@@ -15,7 +15,7 @@ from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.explain.findings import headline, size_text
-from heapwatch.explain.source.statements import statements_in
+from heapwatch.explain.statements import statements_in
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Grown, Holder, Notebook, Snapshot, largest

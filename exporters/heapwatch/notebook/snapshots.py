@@ -19,7 +19,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import DROP_RESULTS
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.layout import layout_of

@@ -26,8 +26,8 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.source.sites import Site
-from heapwatch.explain.tracing.python import FRAMES, made_at
+from heapwatch.explain.sites import Site
+from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of, weigh
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.process.memory import malloc_bytes, memory_limit

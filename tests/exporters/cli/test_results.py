@@ -14,7 +14,7 @@ import yaml
 
 from heapwatch.cli import results
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from tests.support.repository import REPOSITORY
 
 

@@ -11,7 +11,7 @@ from heapwatch.cli.reporter import Thresholds
 from heapwatch.cli.sources import PrometheusSource, TrainerSource
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from tests.exporters.cli.wrong_answers import answering
 
 HEALTHY = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'

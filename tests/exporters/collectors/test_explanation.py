@@ -2,7 +2,7 @@ import pytest
 
 from heapwatch.collectors.explanation import MOST_PATHS, ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from tests.exporters.exposed import value, values
 
 

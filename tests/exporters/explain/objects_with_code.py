@@ -41,28 +41,12 @@ class OwnMeta(type):
 
 
 def _members() -> dict[str, Any]:
-    members: dict[str, Any] = {
-        name: _trap(name, answer)
-        for name, answer in {
-            "__getattr__": None,
-            "__len__": 3,
-            "__iter__": None,
-            "__eq__": True,
-            "__bool__": True,
-            "__contains__": False,
-            "__getitem__": None,
-            "__repr__": "",
-            "__str__": "",
-            "__sizeof__": 32,
-            "__reversed__": None,
-            "__index__": 0,
-            "keys": (),
-            "values": (),
-            "items": (),
-            "shape": (),
-            "nbytes": 0,
-        }.items()
-    }
+    answers = {
+        "__getattr__": None, "__len__": 3, "__iter__": None, "__eq__": True, "__bool__": True,
+        "__contains__": False, "__getitem__": None, "__repr__": "", "__str__": "", "__sizeof__": 32,
+        "__reversed__": None, "__index__": 0, "keys": (), "values": (), "items": (), "shape": (), "nbytes": 0,
+    }  # fmt: skip
+    members: dict[str, Any] = {name: _trap(name, answer) for name, answer in answers.items()}
 
     def getattribute(self: Any, name: str) -> Any:
         if ARMED[0]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import exp
 from typing import Any
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
-from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Emptying, Levels
+from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Levels
 from heapwatch.explain.findings import Explanation, Finding, described, message
 from heapwatch.explain.memory import OWN, RETAINED, VIRTUAL, ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
 
 MB = 1e6
@@ -30,17 +30,26 @@ def memory(
 def curve(
     level: Callable[[float], float], seconds: float, limit: float = 20e9, retained: float = 0.0
 ) -> ProcessMemory:
-    """Levels of every second; of what they rise by, a share is what the allocator keeps."""
-    found = ProcessMemory(clock=lambda: 0.0)
+    """Levels of every five seconds; of what they rise by, a share is what the allocator keeps."""
+    return next(found for _, found in curves(level, [int(seconds)], limit, retained))
+
+
+def curves(
+    level: Callable[[float], float], times: Iterable[int], limit: float = 20e9, retained: float = 0.0
+) -> Iterator[tuple[int, ProcessMemory]]:
+    """The same levels at several times, one after the other."""
+    found, done = ProcessMemory(clock=lambda: 0.0), 0
     found.limit = int(limit)
-    for at in range(0, int(seconds), 5):
-        now = level(at)
-        kept = retained * (now - level(0))
-        for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
-            series.add(at, value)
-        if found.history.is_due(at):
-            found.history.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
-    return found
+    for time in times:
+        for at in range(done, time, 5):
+            now = level(at)
+            kept = retained * (now - level(0))
+            for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
+                series.add(at, value)
+            if found.history.is_due(at):
+                found.history.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
+            done = at + 5
+        yield time, found
 
 
 def container(
@@ -60,6 +69,13 @@ def candidate(items_per_minute: float, each: float, seconds: float, **about: Any
     return Candidate(known, known.items.growth(0.25 * seconds), **about)
 
 
+def several_buffers(number: int) -> list[Candidate]:
+    several = [candidate(2400, 20_000, 100, capacity=30_000) for _ in range(number)]
+    for at, one in enumerate(several):
+        one.known.path = f"agents[{at}].memory"
+    return several
+
+
 def item(*ids: int, opaque: bool = True, graph: bool = False) -> ItemTraits:
     return ItemTraits("Tensor", frozenset(ids), opaque, graph, None, frozenset())
 
@@ -69,7 +85,7 @@ def judged(seconds: float, grown: ProcessMemory, *candidates: Candidate, **about
 
 
 @pytest.mark.parametrize("share", [1, 2 / 3])
-def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share: float) -> None:
+def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     found = judged(100, memory(48 * MB, 100), candidate(share * 40 * 60, 20_000, 100))
     assert found.verdict == "leak"
     (finding,) = found.findings
@@ -80,7 +96,7 @@ def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share: float) ->
     assert "`trainer.history`" in message(found)
 
 
-def test_what_two_containers_share_counts_once_and_shares_add_up_to_one() -> None:
+def test_what_two_containers_share_counts_once_and_shares_add_up_to_one():
     """A list of dicts has the tensors that a deque of tuples got 40 steps before."""
     tensors = [{at: 20_000} for at in range(200)]
     kept = candidate(40 * 60, 20_000, 100, parts=tensors[:64])
@@ -97,19 +113,20 @@ def test_what_two_containers_share_counts_once_and_shares_add_up_to_one() -> Non
     assert "what `trainer.history` has, too, is counted there" in described(second)
     alone = judged(100, memory(48 * MB, 100), kept, candidate(40 * 60, 20_000, 100))
     assert sum(one.share for one in alone.findings) <= 1.0
+    same = [candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2)]
+    found = judged(100, memory(48 * MB, 100), *same)
+    assert sum(one.bytes_per_minute for one in found.findings) == pytest.approx(48 * MB, rel=0.05)
 
 
 @pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
-def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(
-    pause: int, stopped: int, leaks: bool
-) -> None:
+def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(pause, stopped, leaks):
     """All in seconds: between two additions, since the last one."""
     known = container(lambda at: 40 * (min(at, 900 - stopped) // pause * pause), 900)
     found = judged(900, memory(48 * MB, 900), Candidate(known, known.items.growth(225)))
     assert found.findings[0].is_leak == leaks
 
 
-def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -> None:
+def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes():
     episodes = candidate(600, 20_000, 400)
     episodes.known.items, episodes.known.held = LevelSeries(), LevelSeries()
     for at in range(400):
@@ -126,9 +143,7 @@ def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes() -
 
 
 @pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])
-def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(
-    quiet: int, named_within: int
-) -> None:
+def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(quiet, named_within):
     """All in minutes."""
 
     def level(at: float) -> float:
@@ -148,7 +163,7 @@ def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(
     assert judged_after(quiet + 200).findings[0].is_leak
 
 
-def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does_not_leak() -> None:
+def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does_not_leak():
     """An evaluation of five minutes each hour, whose results are dropped."""
 
     def phase(at: float) -> float:
@@ -163,7 +178,7 @@ def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does
     assert found.verdict != "leak"
 
 
-def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak() -> None:
+def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak():
     grown = ProcessMemory(clock=lambda: 0.0)
     for at in range(0, 6 * 3600, 5):
         workers = 1000 * MB + MB * max(0, at - 5 * 3600)
@@ -176,7 +191,7 @@ def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak() -
     assert finding.bytes_per_minute == pytest.approx(60 * MB, rel=0.1)
 
 
-def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_constant() -> None:
+def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_constant():
     grown = memory(0, 300)
     for at in range(0, 300, 5):
         grown.workers.add(at, 1000 * MB + MB * at)
@@ -188,7 +203,7 @@ def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_con
     assert "`heapwatch explain PID` of one of them names what grows there" in message(found)
 
 
-def test_what_workers_take_as_they_are_started_is_no_growth() -> None:
+def test_what_workers_take_as_they_are_started_is_no_growth():
     """Ten forks of a process of 2.4 GB, on a busy machine one every ten seconds."""
     grown = memory(0, 400)
     for at in range(0, 400, 5):
@@ -202,32 +217,43 @@ def test_what_workers_take_as_they_are_started_is_no_growth() -> None:
     assert finding.kind == "worker"
 
 
-def test_numbers_that_weigh_nothing_are_no_leak() -> None:
-    found = judged(100, memory(0, 100), candidate(600, 32, 100))
-    assert found.verdict == "healthy"
-    assert found.findings == ()
-
-
-def test_the_same_numbers_are_judged_by_what_the_machine_has() -> None:
-    small, large = memory(0.32 * MB, 1800, start=40 * MB), memory(0.32 * MB, 1800, start=4000 * MB)
-    numbers = candidate(10_000, 32, 1800)
-    assert judged(1800, small, numbers).verdict == "leak"
-    assert judged(1800, large, numbers).verdict == "healthy"
+@pytest.mark.parametrize(
+    ("seconds", "grown", "held", "verdict"),
+    [
+        (100, memory(0, 100), [candidate(600, 32, 100)], "healthy"),
+        (1800, memory(0.32 * MB, 1800, start=40 * MB), [candidate(10_000, 32, 1800)], "leak"),
+        (1800, memory(0.32 * MB, 1800, start=4000 * MB), [candidate(10_000, 32, 1800)], "healthy"),
+        (400, curve(lambda at: (500 + 0.8 * min(at, 40)) * MB, 400), [], "healthy"),
+        (
+            400,
+            curve(lambda at: (500 + 2 * min(at, 100)) * MB, 400),
+            [candidate(2400, 20_000, 100, capacity=3960)],
+            "healthy",
+        ),
+        (100, memory(48 * MB, 100, limit=1.58e9), several_buffers(1), "filling"),
+        (100, memory(144 * MB, 100, limit=1.74e9), several_buffers(3), "will not fit"),
+    ],
+    ids=["numbers that weigh nothing", "numbers of a small process", "the same of a large one",
+         "growth that has ended", "a full buffer",
+         "a buffer of 600 MB, of which 1 GB is left", "three of them"],
+)  # fmt: skip
+def test_a_verdict(seconds, grown, held, verdict):
+    found = judged(seconds, grown, *held)
+    assert found.verdict == verdict
+    assert verdict != "healthy" or {one.kind for one in found.findings} <= {"buffer"}
 
 
 @pytest.mark.parametrize(
     ("capacity", "verdict", "kind", "bound"),
     [(10_000, "filling", "buffer", 10_000), (1000, "leak", "container", None)],
 )
-def test_a_buffer_is_filling_within_its_bound_and_leaks_past_it(
-    capacity: int, verdict: str, kind: str, bound: int | None
-) -> None:
+def test_a_buffer_is_filling_within_its_bound_and_leaks_past_it(capacity, verdict, kind, bound):
     found = judged(100, memory(48 * MB, 100), candidate(2400, 20_000, 100, capacity=capacity))
     assert found.verdict == verdict
     assert (found.findings[0].kind, found.findings[0].capacity_items) == (kind, bound)
 
 
-def test_a_buffer_that_will_not_fit_is_reported_while_it_is_small() -> None:
+def test_a_buffer_that_will_not_fit_is_reported_while_it_is_small():
     lines = Site("train.py", 7, "store")
     found = judged(100, memory(2 * MB, 100), candidate(60, 24e6, 100, capacity=14_000, site=lines))
     assert (found.verdict, found.findings[0].fits) == ("will not fit", False)
@@ -238,23 +264,7 @@ def test_a_buffer_that_will_not_fit_is_reported_while_it_is_small() -> None:
     assert early.verdict == "too early"
 
 
-def test_buffers_that_fit_alone_may_not_fit_together() -> None:
-    """Each of 600 MB, of which 1 GB is left."""
-    several = [candidate(2400, 20_000, 100, capacity=30_000) for _ in range(3)]
-    for number, one in enumerate(several):
-        one.known.path = f"agents[{number}].memory"
-    assert judged(100, memory(48 * MB, 100, limit=1.58e9), *several[:1]).verdict == "filling"
-    assert judged(100, memory(144 * MB, 100, limit=1.74e9), *several).verdict == "will not fit"
-
-
-def test_growth_that_two_containers_share_counts_once() -> None:
-    first, second = (candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2))
-    second.known.path = "trainer.again"
-    found = judged(100, memory(48 * MB, 100), first, second)
-    assert sum(finding.bytes_per_minute for finding in found.findings) == pytest.approx(48 * MB, rel=0.05)
-
-
-def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing() -> None:
+def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing():
     early, late = judged(240, memory(48 * MB, 240)), judged(600, memory(48 * MB, 600))
     assert early.verdict == "too early"
     assert "48 MB/min" in message(early)
@@ -264,7 +274,7 @@ def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing() ->
         assert found.explained_share == 0.0
 
 
-def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refused() -> None:
+def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refused():
     found = judged(600, memory(48 * MB, 600), refused_seconds=0.031)
     assert found.findings[0].kind == "native"
     assert "no container accounts for" in message(found)
@@ -279,9 +289,7 @@ def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refus
 
 
 @pytest.mark.parametrize(("per_minute", "size", "rate"), [(95 * MB, 400, 95 * MB), (97 * MB, None, 48 * MB)])
-def test_instances_that_weigh_more_than_memory_grew_have_no_size(
-    per_minute: float, size: int | None, rate: float
-) -> None:
+def test_instances_that_weigh_more_than_memory_grew_have_no_size(per_minute, size, rate):
     found = Finding("type", None, "Edge", 4, 400, 60.0, per_minute)
     levels = Levels(memory(48 * MB, 600), 0.0, 600)
     assert levels.per_minute == pytest.approx(48 * MB, rel=0.01)
@@ -290,28 +298,29 @@ def test_instances_that_weigh_more_than_memory_grew_have_no_size(
     assert checked.bytes_per_minute == pytest.approx(rate, rel=0.01)
 
 
-def test_freed_memory_that_stays_is_of_the_allocator_after_minutes() -> None:
+def test_freed_memory_that_stays_is_of_the_allocator_after_minutes():
     assert judged(240, memory(48 * MB, 240, retained=1.0)).verdict == "too early"
     found = judged(600, memory(48 * MB, 600, retained=1.0))
     assert found.verdict == "leak"
     assert found.findings[0].kind == "allocator"
-
-
-def test_freed_memory_that_was_returned_is_no_leak() -> None:
-    assert judged(600, memory(0.5 * MB, 600, retained=300.0)).verdict != "leak"
+    returned = memory(0.5 * MB, 600, retained=300.0)
+    assert judged(600, returned).verdict != "leak"
 
 
 @pytest.mark.parametrize("start", [33 * MB, 200 * MB, 2e9, 40e9])
 @pytest.mark.parametrize("minutes", [1, 3, 10])
 @pytest.mark.parametrize("retained", [0.0, 0.9])
-def test_memory_that_levels_off_is_never_a_leak(start: float, minutes: float, retained: float) -> None:
+def test_memory_that_levels_off_is_never_a_leak(start, minutes, retained):
     """A tenth of the process is loaded, and slower and slower: 63 % of it in so many minutes."""
-    for seconds in range(60, 3600, 240):
-        risen = curve(lambda at: start * (1.1 - 0.1 * exp(-at / 60 / minutes)), seconds, 64e9, retained)
+
+    def level(at: float) -> float:
+        return start * (1.1 - 0.1 * exp(-at / 60 / minutes))
+
+    for seconds, risen in curves(level, range(60, 3600, 240), 64e9, retained):
         assert judged(seconds, risen).verdict != "leak", seconds
 
 
-def test_a_container_that_was_filled_before_the_first_step_is_no_leak() -> None:
+def test_a_container_that_was_filled_before_the_first_step_is_no_leak():
     grown = memory(48 * MB, 300)
     loaded = candidate(2400, 20_000, 300)
     grown.first_step_at = 290.0
@@ -320,14 +329,7 @@ def test_a_container_that_was_filled_before_the_first_step_is_no_leak() -> None:
     assert explain(levels, [loaded]).verdict != "leak"
 
 
-def test_a_full_buffer_is_not_filling() -> None:
-    grown = curve(lambda at: 500 * MB + min(at, 100) * 2 * MB, 400)
-    full = candidate(2400, 20_000, 100, capacity=3960)
-    assert full.known.items.last == 3960
-    assert judged(400, grown, full).verdict == "healthy"
-
-
-def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_still_searched_for() -> None:
+def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_still_searched_for():
     levels = Levels(memory(48 * MB, 100), 0.0, 100)
     found = explain(levels, [candidate(2400, 4, 100, traits=item(graph=True))])
     (finding,) = found.findings
@@ -337,7 +339,7 @@ def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_stil
 
 
 @pytest.mark.parametrize("emptied", ["some", "trimmed"])
-def test_what_is_made_again_and_rises_by_chance_gets_nothing(emptied: Emptying) -> None:
+def test_what_is_made_again_and_rises_by_chance_gets_nothing(emptied):
     lengths = [0, 150, 3, 190, 80, 6, 120, 199, 60, 9, 180, 40, 12, 160, 100, 15]
     anew = KnownContainer("log_probs", "list", "list")
     for at, length in enumerate(lengths):
@@ -353,21 +355,13 @@ def test_what_is_made_again_and_rises_by_chance_gets_nothing(emptied: Emptying) 
     assert candidate(2400, 4, 100, emptied=emptied).rising
 
 
-def test_a_program_that_still_loads_modules_is_starting() -> None:
+def test_a_program_that_still_loads_modules_is_starting():
     grown = memory(48 * MB, 100)
     grown.startup_end = 90.0
     assert judged(100, grown).verdict == "too early"
 
 
-def test_growth_that_has_ended_is_healthy() -> None:
-    grown = memory(48 * MB, 40)
-    for at in range(40, 400):
-        grown.resident.add(at, 532 * MB)
-        grown.private.add(at, 532 * MB)
-    assert judged(400, grown).verdict == "healthy"
-
-
-def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace() -> None:
+def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace():
     held = {seconds: candidate(60, 4, seconds, traits=item()) for seconds in (100, 200)}
     assert judged(100, memory(48 * MB, 100), held[100]).verdict == "too early"
     assert judged(200, memory(48 * MB, 200), held[200]).verdict == "leak"
@@ -375,7 +369,7 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
     assert judged(200, warming, held[200]).verdict != "leak"
 
 
-def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
+def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks():
     faster, slower = (candidate(rate, 0, 200, traits=item(graph=True)) for rate in (2500, 2400))
     slower.known.path = "state"
     located = replace(slower, site=Site("train.py", 30, "<module>"))
@@ -399,9 +393,7 @@ def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks() -> None:
         (2000 * MB, 30 * MB, "never", 90, 114),  # by less than 2 % of the process
     ],
 )
-def test_how_long_a_container_has_to_rise(
-    start: float, per_minute: float, emptied: str, too_short: int, long_enough: int
-) -> None:
+def test_how_long_a_container_has_to_rise(start, per_minute, emptied, too_short, long_enough):
     """The first quarter of the time is left out: 30 s, 60, 960, 120, and until it is 5 or 40 MB."""
     for seconds, leaks in ((too_short, False), (long_enough, True)):
         grown = memory(per_minute, seconds, start=start)
@@ -409,7 +401,7 @@ def test_how_long_a_container_has_to_rise(
         assert any(finding.is_leak for finding in judged(seconds, grown, rising).findings) is leaks, seconds
 
 
-def test_too_early_lasts_forty_seconds() -> None:
+def test_too_early_lasts_forty_seconds():
     assert judged(39, memory(0, 39)).verdict == "too early"
     assert judged(41, memory(0, 41)).verdict == "healthy"
     unfinished = judged(100, memory(48 * MB, 100), rounds=0, walked=(12_000, 345))
@@ -422,24 +414,26 @@ def test_too_early_lasts_forty_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held_per_minute", "wanted"), [(0.0, True), (20 * MB, True), (28 * MB, False), (48 * MB, False)]
+    ("seconds", "grown", "held_per_minute", "wanted"),
+    [
+        (100, memory(48 * MB, 100), 0.0, True),
+        (100, memory(48 * MB, 100), 20 * MB, True),
+        (100, memory(48 * MB, 100), 28 * MB, False),
+        (100, memory(48 * MB, 100), 48 * MB, False),
+        (400, curve(lambda at: 500 * MB + min(at, 10) * MB, 400), 0.0, False),  # has ended
+        (100, memory(2 * MB, 100), 0.0, False),  # small
+        (60, memory(48 * MB, 60), 0.0, False),  # short
+    ],
 )
-def test_growth_without_a_name_is_examined_where_it_is_most_of_it(
-    held_per_minute: float, wanted: bool
-) -> None:
-    levels = Levels(memory(48 * MB, 100), 0.0, 100)
-    held = [candidate(600, held_per_minute / 600, 100)] if held_per_minute else []
+def test_growth_without_a_name_is_examined_where_it_is_most_of_it_and_goes_on(
+    seconds, grown, held_per_minute, wanted
+):
+    levels = Levels(grown, 0.0, seconds)
+    held = [candidate(600, held_per_minute / 600, seconds)] if held_per_minute else []
     assert is_unexplained(explain(levels, held), levels) is wanted
 
 
-def test_growth_without_a_name_is_left_alone_when_it_has_ended_is_small_or_short() -> None:
-    ended = curve(lambda at: 500 * MB + min(at, 10) * MB, 400)
-    for grown, seconds in ((ended, 400), (memory(2 * MB, 100), 100), (memory(48 * MB, 60), 60)):
-        levels = Levels(grown, 0.0, seconds)
-        assert not is_unexplained(explain(levels, []), levels)
-
-
-def test_one_in_each_of_several_objects_is_reported_as_their_sum() -> None:
+def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes():
     several = candidate(2400, 20_000, 100, capacity=10_000)
     several.known.multiplicity = 3.0
     (finding,) = judged(100, memory(48 * MB, 100), several).findings
@@ -447,8 +441,6 @@ def test_one_in_each_of_several_objects_is_reported_as_their_sum() -> None:
     assert finding.items_per_minute == pytest.approx(7200, rel=0.01)
     assert finding.capacity_items == 30_000
 
-
-def test_of_an_array_bytes_are_reported_and_no_items() -> None:
     array = candidate(48e6, 1, 100)
     array.known.kind = "array"
     (finding,) = judged(100, memory(48 * MB, 100), array).findings
@@ -460,7 +452,7 @@ def test_of_an_array_bytes_are_reported_and_no_items() -> None:
     ("limit", "verdict", "left"),
     [(1.10e9, "will not fit", "524 MB of memory is left"), (1.25e9, "filling", "")],
 )
-def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit: float, verdict: str, left: str) -> None:
+def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit, verdict, left):
     """It holds 80 MB of the process's 580 and will hold 640: the process ends at 1.14 GB."""
     grown = memory(48 * MB, 100, limit=limit)
     found = judged(100, grown, candidate(2400, 20_000, 100, capacity=32_000))
@@ -479,26 +471,25 @@ def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit: float, verdi
     ],
 )
 def test_there_is_no_comfort_while_memory_rises_by_more_than_a_percent_a_minute(
-    level: Callable[[float], float],
-) -> None:
-    for seconds in range(180, 1200, 60):
-        found = judged(seconds, curve(level, seconds))
+    level,
+):
+    for seconds, risen in curves(level, range(180, 1200, 60)):
+        found = judged(seconds, risen)
         assert found.verdict in ("too early", "growing", "leak"), (seconds, message(found))
 
 
-def test_a_sawtooth_is_no_rise() -> None:
-    for seconds in range(600, 1200, 7):
-        risen = curve(lambda at: 500 * MB + at % 100 * MB, seconds)
+def test_a_sawtooth_is_no_rise():
+    for seconds, risen in curves(lambda at: 500 * MB + at % 100 * MB, range(600, 1200, 7)):
         assert not Levels(risen, 0.0, seconds).rises_fast_by, seconds
 
 
-def test_what_was_loaded_at_the_start_is_no_rise() -> None:
+def test_what_was_loaded_at_the_start_is_no_rise():
     for seconds in range(20, 600):
         steady = curve(lambda at: 30 * MB + min(at, 10) * 3 * MB, seconds)
         assert not Levels(steady, 0.0, seconds).rises_fast_by, seconds
 
 
-def test_slowing_down_is_said_where_it_was_tested() -> None:
+def test_slowing_down_is_said_where_it_was_tested():
     slowing = judged(900, curve(lambda at: 500 * MB + 200 * MB * (1 - exp(-at / 200)), 900))
     assert slowing.verdict == "warm-up"
     assert "slows down" in message(slowing)
@@ -513,7 +504,7 @@ def test_slowing_down_is_said_where_it_was_tested() -> None:
     assert "slows down: a" not in message(faster)
 
 
-def test_growth_that_continues_is_said_to_grow_once_a_slow_leak_could_be_found() -> None:
+def test_growth_that_continues_is_said_to_grow_once_a_slow_leak_could_be_found():
     """Of a process of 40 GB, too little in an hour for the leak rules."""
     grown = {minutes: memory(14 * MB, 60 * minutes, start=40e9, limit=50e9) for minutes in (10, 40)}
     early, late = judged(600, grown[10]), judged(2400, grown[40])
@@ -522,7 +513,7 @@ def test_growth_that_continues_is_said_to_grow_once_a_slow_leak_could_be_found()
     assert late.verdict in ("growing", "leak")
 
 
-def test_noise_of_a_healthy_program_is_not_mentioned() -> None:
+def test_noise_of_a_healthy_program_is_not_mentioned():
     """A floor of 2 MB more in the last of ten minutes, or 0.13 MB more each minute: 8 MB in an hour."""
     for level in (lambda at: 300 * MB + 2 * MB * (at > 550), lambda at: 300 * MB + 0.13 * MB * at / 60):
         found = judged(600, curve(level, 600))
@@ -531,7 +522,7 @@ def test_noise_of_a_healthy_program_is_not_mentioned() -> None:
     assert judged(1000, curve(lambda at: 300 * MB + 0.13 * MB * at / 60, 1000)).verdict == "too early"
 
 
-def test_the_time_until_the_limit_is_a_range_that_narrows() -> None:
+def test_the_time_until_the_limit_is_a_range_that_narrows():
     """20 MB/min of 2 GB that are left: 100 minutes at the start."""
     ranges = []
     for minutes in (3, 10, 30):
@@ -569,7 +560,7 @@ def on_gpu(per_minute: float, seconds: int, left: int | None = None, **about: An
     return found
 
 
-def test_a_list_of_tensors_on_a_gpu_is_a_leak_of_gpu_memory() -> None:
+def test_a_list_of_tensors_on_a_gpu_is_a_leak_of_gpu_memory():
     found = judged(100, on_gpu(2400 * MB, 100, left=int(100e9)), candidate(2400, 1 * MB, 100))
     assert found.verdict == "leak"
     assert message(found).startswith("GPU memory grows by 2.4 GB/min.")
@@ -581,7 +572,7 @@ def test_a_list_of_tensors_on_a_gpu_is_a_leak_of_gpu_memory() -> None:
     assert (read.ends_on_gpu, read.gpu_growth_bytes_per_minute) == (True, pytest.approx(2400 * MB, abs=1))
 
 
-def test_growth_on_a_gpu_that_nothing_accounts_for_is_named_and_is_a_leak() -> None:
+def test_growth_on_a_gpu_that_nothing_accounts_for_is_named_and_is_a_leak():
     minutes = 45
     found = judged(60 * minutes, on_gpu(50 * MB, 60 * minutes))
     (finding,) = found.findings
@@ -589,7 +580,7 @@ def test_growth_on_a_gpu_that_nothing_accounts_for_is_named_and_is_a_leak() -> N
     assert found.time_left is None  # what is left is not known
 
 
-def test_where_both_grow_the_part_on_gpus_is_said_and_the_earlier_end_counts() -> None:
+def test_where_both_grow_the_part_on_gpus_is_said_and_the_earlier_end_counts():
     both = on_gpu(40 * MB, 100, left=int(500e9), ram=60 * MB)
     found = judged(100, both, candidate(5000, 20_000, 100))
     assert message(found).startswith("Memory grows by 100 MB/min, 40 MB/min of it on GPUs.")
@@ -600,7 +591,7 @@ def test_where_both_grow_the_part_on_gpus_is_said_and_the_earlier_end_counts() -
 
 
 @pytest.mark.parametrize(("left", "verdict"), [(100e9, "filling"), (10e9, "will not fit")])
-def test_a_buffer_on_a_gpu_is_compared_with_the_memory_of_the_gpu(left: float, verdict: str) -> None:
+def test_a_buffer_on_a_gpu_is_compared_with_the_memory_of_the_gpu(left, verdict):
     fills = on_gpu(2400 * MB, 200, left=int(left), limit=1e9)  # of RAM much less is left
     found = judged(200, fills, candidate(2400, 1 * MB, 200, capacity=50_000))
     assert found.verdict == verdict

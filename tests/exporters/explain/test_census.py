@@ -21,6 +21,9 @@ class Leaked:
         self.payload = bytearray(5000)
 
 
+LEAKED = f"{__name__}.Leaked"
+
+
 class Steady:
     def __init__(self) -> None:
         self.steps = [0]
@@ -33,16 +36,6 @@ def objects_of_the_test() -> None:
     gc.freeze()
 
 
-@pytest.fixture
-def clock() -> list[float]:
-    return [0.0]
-
-
-@pytest.fixture
-def census(clock: list[float]) -> Census:
-    return Census(clock=lambda: clock[0], unlimited=True)
-
-
 def inspected(census: Census, name: str = "") -> dict[str, tuple[str, ...]]:
     """Holders by name, after all steps of a search for what refers to a growing type, or to all."""
     growing = [entry for entry in census.growing(0.0) if name in ("", entry[0].name)]
@@ -52,55 +45,49 @@ def inspected(census: Census, name: str = "") -> dict[str, tuple[str, ...]]:
     return {known.name: known.holders for known, _ in growing if known.holders is not None}
 
 
-def counted(census: Census, clock: list[float], kept: list[Leaked], rounds: int = 12) -> None:
+def counted(census: Census, clock: list[float], make: Callable[[], object], rounds: int = 12) -> None:
+    """Count so many times, each after `make` was called."""
     for _ in range(rounds):
-        kept += [Leaked() for _ in range(20)]
+        make()
         clock[0] += 10
         assert census.count()
 
 
-def test_types_that_become_more_are_found_and_weighed(census: Census, clock: list[float]) -> None:
+def leaking(kept: list[Any]) -> Callable[[], object]:
+    return lambda: kept.extend(Leaked() for _ in range(20))
+
+
+def test_types_that_become_more_are_found_and_weighed(census, clock):
     kept: list[Leaked] = []
-    counted(census, clock, kept)
+    counted(census, clock, leaking(kept))
     growing = {known.name: (known, growth) for known, growth in census.growing(0.0)}
-    name = f"{__name__}.Leaked"
-    known, growth = growing[name]
+    known, growth = growing[LEAKED]
     assert growth.per_second == pytest.approx(2.0, rel=0.1)
-    chains = inspected(census, name)
-    assert chains[name][0] == "list" or chains[name][0].startswith("frame")
+    nearest = inspected(census, LEAKED)[LEAKED][0]
+    assert nearest == "list" or nearest.startswith("frame")
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
-def test_what_is_not_read_under_an_audit_hook_is_said(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_read_under_an_audit_hook_is_said(census, clock, monkeypatch):
     kept: list[tuple[Leaked, int]] = []
-    for _ in range(12):
-        kept += [(Leaked(), at) for at in range(20)]
-        clock[0] += 10
-        assert census.count()
-    name = f"{__name__}.Leaked"
-    assert inspected(census, name)[name][0] == "list"
+    counted(census, clock, lambda: kept.extend((Leaked(), at) for at in range(20)))
+    assert inspected(census, LEAKED)[LEAKED][0] == "list"
     for module in ("heapwatch.explain.census", "heapwatch.measure.objects.tracked"):
         monkeypatch.setattr(f"{module}.may_have_audit_hooks", lambda: True)
     for known in census.types.values():
         known.holders = None
     told = ("perhaps tuples, which are not read under an audit hook",)
-    assert inspected(census, name)[name] == told
+    assert inspected(census, LEAKED)[LEAKED] == told
 
 
-def test_types_that_stay_are_not_remembered(census: Census, clock: list[float]) -> None:
+def test_types_that_stay_are_not_remembered(census, clock):
     kept = [Leaked() for _ in range(100)]
-    for _ in range(12):
-        clock[0] += 10
-        census.count()
+    counted(census, clock, lambda: None)
     assert not any(known.name.endswith(".Leaked") for known in census.types.values())
     assert len(kept) == 100
 
 
-def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(
-    census: Census, clock: list[float]
-) -> None:
+def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(census, clock):
     """The oldest have paths, as `itertools.tee` and other chains can be followed from their beginning."""
     kept: list[Leaked] = []
     for at in range(6):
@@ -109,7 +96,7 @@ def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_
             gc.collect()
         clock[0] += 10
         assert census.count()
-    (entry,) = (one for one in census.growing(0.0) if one[0].name == f"{__name__}.Leaked")
+    (entry,) = (one for one in census.growing(0.0) if one[0].name == LEAKED)
     anchors = {id(one.payload): "other.payload" for one in kept[:6]}
     anchors |= {id(one): f"chain{at}" for at, one in enumerate(kept[6:])}
     anchors |= {id(one.payload): f"chain{at}.payload" for at, one in enumerate(kept[6:])}
@@ -139,14 +126,9 @@ def slowly(census: Census, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(census, "_holders", passes(holders))
 
 
-def test_a_step_of_a_search_does_what_its_time_suffices_for(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_of_a_search_does_what_its_time_suffices_for(census, clock, monkeypatch):
     kept: list[list[Leaked]] = []
-    for _ in range(12):
-        kept += [[Leaked()], [Leaked()], [Heavy()]]
-        clock[0] += 10
-        assert census.count()
+    counted(census, clock, lambda: kept.extend([[Leaked()], [Leaked()], [Heavy()]]))
     growing = [entry for entry in census.growing(0.0) if entry[0].name.startswith(__name__)]
     leaked, heavy = sorted((known for known, _ in growing), key=lambda known: known.name, reverse=True)
     slowly(census, monkeypatch)
@@ -175,15 +157,13 @@ def local_chain(census: Census, clock: list[float]) -> GrowingType:
 @pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the frame of a running function refers to its variables"
 )
-def test_a_chain_that_a_local_variable_holds_has_its_path(census: Census, clock: list[float]) -> None:
+def test_a_chain_that_a_local_variable_holds_has_its_path(census, clock):
     known = local_chain(census, clock)
     assert known.is_linked
     assert known.holders == ("main().last",)
 
 
-def test_types_that_have_not_become_more_make_room(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_types_that_have_not_become_more_make_room(census, clock, monkeypatch):
     monkeypatch.setattr(census_module, "_MOST_TYPES", 1)
     fewer = [Steady() for _ in range(50)]
     kept: list[Leaked] = [Leaked() for _ in range(5)]
@@ -192,11 +172,11 @@ def test_types_that_have_not_become_more_make_room(
     clock[0] += 10
     census.count()
     assert [known.name for known in census.types.values()] == [f"{__name__}.Steady"]
-    counted(census, clock, kept)
-    assert [known.name for known in census.types.values()] == [f"{__name__}.Leaked"]
+    counted(census, clock, leaking(kept))
+    assert [known.name for known in census.types.values()] == [LEAKED]
 
 
-def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[float]) -> None:
+def test_a_heap_that_takes_too_long_is_not_listed(census, clock):
     census.count()
     assert census.refused_seconds is None
     census.pause_limit.allowed = 0.0
@@ -209,8 +189,8 @@ def test_a_heap_that_takes_too_long_is_not_listed(census: Census, clock: list[fl
 
 @pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="no collection stops the program")
 def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_program(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    census, clock, monkeypatch
+):
     monkeypatch.setattr(census_module, "_SAMPLED", 20_000)
     census.pause_limit.allowed = 0.0
     kept: list[Leaked] = []
@@ -227,22 +207,19 @@ def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_pr
         assert not census.count()  # once for each
         assert census.refused_seconds is None
     growing = {known.name: growth.per_second for known, growth in census.growing(0.0)}
-    assert growing[f"{__name__}.Leaked"] == pytest.approx(800, rel=0.1)
+    assert growing[LEAKED] == pytest.approx(800, rel=0.1)
     assert not any(known.name.endswith(".Steady") for known in census.types.values())
     assert len(steady) == 100_000
 
 
-def test_where_only_types_may_be_listed_young_instances_are_measured(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_only_types_may_be_listed_young_instances_are_measured(census, clock, monkeypatch):
     kept: list[Leaked] = []
-    counted(census, clock, kept)
+    counted(census, clock, leaking(kept))
     monkeypatch.setattr(census.pause_limit, "allows", "types".__eq__)
     gc.collect(0)  # the next collection of young objects is far away
     kept.append(Leaked())
-    name = f"{__name__}.Leaked"
-    assert inspected(census, name) == {}, "nobody searched for what refers to it"
-    (known,) = (known for known in census.types.values() if known.name == name)
+    assert inspected(census, LEAKED) == {}, "nobody searched for what refers to it"
+    (known,) = (known for known in census.types.values() if known.name == LEAKED)
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
@@ -254,15 +231,15 @@ class Linked:
         self.payload = bytearray(5000)
 
 
-def test_instances_that_refer_to_each_other_are_weighed_one_by_one(
-    census: Census, clock: list[float]
-) -> None:
+def test_instances_that_refer_to_each_other_are_weighed_one_by_one(census, clock):
     newest: Linked | None = None
-    for _ in range(12):
+
+    def make() -> None:
+        nonlocal newest
         for _ in range(2000):
             newest = Linked(newest)
-        clock[0] += 10
-        assert census.count()
+
+    counted(census, clock, make)
     name = f"{__name__}.Linked"
     inspected(census, name)
     known = next(known for known, _ in census.growing(0.0) if known.name == name)
@@ -300,8 +277,8 @@ class Link:
 @pytest.mark.parametrize("both_ways", [False, True])
 @pytest.mark.parametrize("keeps_last", [False, True])
 def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
-    census: Census, clock: list[float], both_ways: bool, keeps_last: bool, collected: bool
-) -> None:
+    census, clock, both_ways, keeps_last, collected
+):
     gc.disable()  # a collection while a link in the middle is referred to would change the order
     owner: list[Chain] = [Chain(both_ways=both_ways)]
     for _ in range(6):
@@ -312,8 +289,7 @@ def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
         assert census.count()
     if not keeps_last:
         del owner[0]._last
-    name = f"{__name__}.Link"
-    holders = inspected(census, name)[name]
+    holders = inspected(census, f"{__name__}.Link")[f"{__name__}.Link"]
     gc.enable()
     assert f"{__name__}.Chain" in holders
 
@@ -323,14 +299,10 @@ class Pairs:
         self.history: list[tuple[int, Leaked]] = []
 
 
-def test_what_only_tuples_hold_is_followed_to_their_holder(census: Census, clock: list[float]) -> None:
+def test_what_only_tuples_hold_is_followed_to_their_holder(census, clock):
     pairs = Pairs()
-    for at in range(12):
-        pairs.history += [(at, Leaked()) for _ in range(20)]
-        clock[0] += 10
-        assert census.count()
-    name = f"{__name__}.Leaked"
-    chain = inspected(census, name)[name]
+    counted(census, clock, lambda: pairs.history.extend((at, Leaked()) for at in range(20)))
+    chain = inspected(census, LEAKED)[LEAKED]
     assert chain[0] == "list"
     assert any(holder in (f"{__name__}.Pairs", "dict under 'history'") for holder in chain)
 
@@ -346,20 +318,15 @@ def cycling() -> Iterator[bytearray]:
         yield next(batches)
 
 
-def test_what_holds_an_object_and_its_list_is_reported_after_the_list(
-    census: Census, clock: list[float]
-) -> None:
+def test_what_holds_an_object_and_its_list_is_reported_after_the_list(census, clock):
     kept: list[Leaked] = []
-    counted(census, clock, kept)
+    counted(census, clock, leaking(kept))
     holder = collections.deque([kept, *kept])
-    name = f"{__name__}.Leaked"
-    assert inspected(census, name)[name][:2] == ("list", "collections.deque")
+    assert inspected(census, LEAKED)[LEAKED][:2] == ("list", "collections.deque")
     assert len(holder) == len(kept) + 1
 
 
-def test_a_container_that_no_name_leads_to_is_found_with_its_holders(
-    census: Census, clock: list[float]
-) -> None:
+def test_a_container_that_no_name_leads_to_is_found_with_its_holders(census, clock):
     iterator = cycling()
     for _ in range(5):
         for _ in range(100):
@@ -375,8 +342,8 @@ def test_a_container_that_no_name_leads_to_is_found_with_its_holders(
 
 
 def test_containers_that_a_search_has_no_time_to_describe_are_described_by_the_next(
-    census: Census, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    census, clock, monkeypatch
+):
     iterators = [cycling(), cycling()]
     slowly(census, monkeypatch)
     described = []
@@ -390,7 +357,7 @@ def test_containers_that_a_search_has_no_time_to_describe_are_described_by_the_n
     assert described == [[], [], [300], [400, 400], [500, 500]]
 
 
-def test_searching_keeps_nothing_alive(census: Census) -> None:
+def test_searching_keeps_nothing_alive(census):
     held = [Leaked() for _ in range(200)]
     census.search(set())
     held.clear()
@@ -398,7 +365,7 @@ def test_searching_keeps_nothing_alive(census: Census) -> None:
     assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]
 
 
-def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch):
     """The census runs in a thread of its own; what it holds while the trainer goes on must not be a tuple."""
     counting, filled = threading.Event(), threading.Event()
     found = Census(unlimited=True, fewest=1)

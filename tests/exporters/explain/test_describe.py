@@ -12,29 +12,26 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from heapwatch.explain import describe
+from heapwatch.explain import describe, sites
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.source import sites
-from heapwatch.explain.source.sites import Site
-from heapwatch.explain.source.statements import is_read
-from heapwatch.explain.tracing.python import Tracer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.statements import is_read
 from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
 
 class Trainer:
     def __init__(self) -> None:
-        self.first: list[int] = []
-        self.second: list[int] = []
-        self.third: list[int] = []
+        self.first, self.second, self.third = list[int](), list[int](), list[int]()
 
     def add_to_the_first(self) -> None:
         self.first.append(1)
@@ -79,6 +76,17 @@ class Replay:
 
 class MadeInOnePlace:
     pass
+
+
+class MadeInManyPlaces:
+    pass
+
+
+MAKERS: list[Callable[[], Any]] = [
+    lambda: MadeInManyPlaces(),
+    lambda: [MadeInManyPlaces()],
+    lambda: (MadeInManyPlaces(),),
+]
 
 
 def make() -> Any:
@@ -127,7 +135,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slow")
-def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() -> None:
+def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time():
     inventory = walked(Trainer())
     describer = Describer(inventory)
     growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
@@ -142,18 +150,7 @@ def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time() ->
     assert found == [0, 1, 2, 3, 3]
 
 
-class MadeInManyPlaces:
-    pass
-
-
-MAKERS: list[Callable[[], Any]] = [
-    lambda: MadeInManyPlaces(),
-    lambda: [MadeInManyPlaces()],
-    lambda: (MadeInManyPlaces(),),
-]
-
-
-def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():
     inventory = walked(Trainer())
     grows = replace(NO_GROWTH, per_second=0.1)
     for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
@@ -167,7 +164,7 @@ def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched() -> None:
     assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, True]
 
 
-def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch):
     codes = [one.__code__ for one in MAKERS]
     monkeypatch.setattr(describe, "user_code", lambda: codes)
     found = Describer(Inventory()).describe_type(GrowingType(f"{__name__}.MadeInManyPlaces"), NO_GROWTH)
@@ -176,7 +173,7 @@ def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("pushes", "remedy"), [(18, None), (60, "its limit of 20 items does not hold")])
-def test_what_has_passed_its_limit_is_to_be_cut(pushes: int, remedy: str | None) -> None:
+def test_what_has_passed_its_limit_is_to_be_cut(pushes, remedy):
     replay = Replay()
     for at in range(pushes):
         replay.push([at] if at % 7 else [at, at])
@@ -187,7 +184,7 @@ def test_what_has_passed_its_limit_is_to_be_cut(pushes: int, remedy: str | None)
     assert bool(found.remedy) == bool(remedy)
 
 
-def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
+def test_a_cached_method_keeps_the_objects_that_it_was_called_on():
     for _ in range(20):
         Policy().anchors(3)
     inventory = walked(Policy.anchors)
@@ -201,13 +198,13 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on() -> None:
 @pytest.mark.parametrize(
     ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
 )
-def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name: str, made_by: str) -> None:
+def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name, made_by):
     found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH)
     assert found.site is not None
     assert (found.site.file, found.site.function) == (__file__, made_by)
 
 
-def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch):
     def starts() -> None:
         multiprocessing.Process(target=print).start()
 
@@ -223,7 +220,7 @@ def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch:
     assert Describer(Inventory()).processes_started() is None
 
 
-def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
+def test_a_container_that_no_root_reaches_is_named_by_what_holds_it():
     describer = Describer(Inventory())
     long = LongContainer("list of int", 300, 9_000, 60.0, ("list in a generator", "Pipeline"), None)
     found = describer.describe_long(long)
@@ -233,27 +230,20 @@ def test_a_container_that_no_root_reaches_is_named_by_what_holds_it() -> None:
     assert (alone.path, alone.holders) == (None, ("held from outside Python",))
 
 
-def test_a_line_that_was_traced_is_reported() -> None:
+def test_a_line_that_was_traced_is_reported():
     trainer = Trainer()
     inventory = walked(trainer)
-    (known,) = (one for one in inventory.known.values() if one.path == "it.first")
+    known = inventory.known["it.first"]
     lengths = []
 
-    class Traces(Tracer):
-        def trace(
-            self,
-            path: str,
-            length: Callable[[], float | None],
-            newest: Callable[[], list[Any]],
-            schedule: float = 1.0,
-        ) -> Site:
-            for _ in range(2):
-                lengths.append(length())
-                trainer.add_to_the_first()
-            return Site(__file__, make.__code__.co_firstlineno + 1, "")
+    def trace(path: str, length: Callable[[], float | None], *_: object) -> Site:
+        for _ in range(2):
+            lengths.append(length())
+            trainer.add_to_the_first()
+        return Site(__file__, make.__code__.co_firstlineno + 1, "")
 
     describer = Describer(inventory)
-    describer.trace(known, Traces(), 1.0)
+    describer.trace(known, Mock(trace=trace), 1.0)
     assert lengths == [0, 1]
     site = describer.describe(known, NO_GROWTH).site
     assert site is not None
@@ -261,12 +251,12 @@ def test_a_line_that_was_traced_is_reported() -> None:
     assert not describer.is_traceable(known)
 
 
-def test_what_a_library_fills_is_reported_with_the_line_that_calls_it() -> None:
+def test_what_a_library_fills_is_reported_with_the_line_that_calls_it():
     caller, found = Caller(), []
 
     def look(buffer: Any) -> None:
         inventory = walked(buffer)
-        (known,) = (one for one in inventory.known.values() if one.path == "it.kept_by_library")
+        known = inventory.known["it.kept_by_library"]
         describer = Describer(inventory)
         # The explainer asks from a thread of its own.
         with ThreadPoolExecutor(1) as other:

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -39,16 +40,6 @@ class Holder:
 
 
 @pytest.fixture
-def clock() -> list[float]:
-    return [0.0]
-
-
-@pytest.fixture
-def census(clock: list[float]) -> Census:
-    return Census(lambda: clock[0], unlimited=True)
-
-
-@pytest.fixture
 def uncollected(census: Census, clock: list[float]) -> Iterator[Uncollected]:
     gc.collect()
     gc.disable()
@@ -73,13 +64,13 @@ def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) ->
     return uncollected.latest
 
 
-def levels_of(clock: list[float], bytes_per_second: float) -> Levels:
+def levels_after(seconds: float, bytes_per_second: float = 1e6) -> Levels:
     """The levels of a process that has grown at this rate from the start."""
     memory = ProcessMemory(lambda: 0.0)
-    for second in range(round(clock[0])):
+    for second in range(round(seconds)):
         memory.private.add(float(second), 1e9 + bytes_per_second * second)
-    memory.resident.add(clock[0], 1e9 + bytes_per_second * clock[0])
-    return Levels(memory, 0.0, clock[0])
+    memory.resident.add(seconds, 1e9 + bytes_per_second * seconds)
+    return Levels(memory, 0.0, seconds)
 
 
 def described(uncollected: Uncollected, levels: Levels) -> Finding:
@@ -87,9 +78,7 @@ def described(uncollected: Uncollected, levels: Levels) -> Finding:
     return found
 
 
-def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_bytes(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_bytes(uncollected, clock):
     living: list[Holder] = []
 
     def make() -> None:
@@ -103,23 +92,18 @@ def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_byte
     assert uncollected.per_second(30.0) == pytest.approx(100 / EVERY, rel=0.1)
 
 
-def test_a_program_without_cycles_has_no_garbage(uncollected: Uncollected, clock: list[float]) -> None:
+def test_without_cycles_there_is_no_garbage_and_no_finding(uncollected, clock):
     living: list[Holder] = []
     run(uncollected, clock, 6, lambda: living.extend(Holder(number) for number in range(30)))
     assert f"{__name__}.Holder" not in uncollected.latest.types
-
-
-def test_without_garbage_there_is_no_finding(uncollected: Uncollected, clock: list[float]) -> None:
     run(uncollected, clock, 6, lambda: cycles(20))
-    levels = levels_of(clock, 1e6)
+    levels = levels_after(clock[0])
     assert described(uncollected, levels)
     uncollected.latest = Garbage(0.0, 0.0, ())
     assert not Describer(Inventory()).describe_garbage(uncollected, levels)
 
 
-def test_what_living_objects_share_with_garbage_does_not_count(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_what_living_objects_share_with_garbage_does_not_count(uncollected, clock):
     shared = np.zeros(1_000_000)
 
     def make() -> None:
@@ -131,9 +115,7 @@ def test_what_living_objects_share_with_garbage_does_not_count(
     assert uncollected.latest.bytes < 1e6
 
 
-def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_garbage_is_named_though_the_number_of_living_objects_levels_off(uncollected, clock):
     """Series of readings, for one, become many objects at first and then no more."""
     living: list[list[Any]] = []
 
@@ -142,7 +124,7 @@ def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
         living.extend([[]] for _ in range(max(0, 2000 - 100 * round(clock[0] / EVERY))))
 
     run(uncollected, clock, 40, make)
-    levels = levels_of(clock, 80 * ENTRY / EVERY)
+    levels = levels_after(clock[0], 80 * ENTRY / EVERY)
     assert not uncollected.counts.growth(levels.startup_end).rising
     found = described(uncollected, levels)
     assert "Holder" in found.type
@@ -150,30 +132,22 @@ def test_garbage_is_named_though_the_number_of_living_objects_levels_off(
     assert found.bytes_per_minute == pytest.approx(levels.per_minute, rel=0.1)
 
 
-def test_of_many_new_objects_the_newest_stand_for_all(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subject, "_MOST_EXAMINED", 200)
-    run(uncollected, clock, 10, lambda: cycles(100))
-    assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
-
-
 @pytest.mark.parametrize("living", [True, False])
 def test_growth_is_inferred_where_the_objects_cannot_be_listed_and_no_cycles_are_claimed(
-    uncollected: Uncollected, census: Census, clock: list[float], living: bool
-) -> None:
+    uncollected, census, clock, living
+):
     census.pause_limit.allowed = 0.0
     kept: list[Any] = []
     run(uncollected, clock, 20, lambda: kept.extend([at] for at in range(1000)) if living else cycles(100))
-    found = described(uncollected, levels_of(clock, 1e6))
+    found = described(uncollected, levels_after(clock[0]))
     assert found.inferred
     assert found.type == "objects made while the collector is off, in cycles or not"
     assert not found.holders
 
 
 def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_living_objects(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    uncollected, clock, monkeypatch
+):
     monkeypatch.setattr(subject, "bytes_held", lambda objects, chosen: None)
     kept: list[Any] = []
 
@@ -182,15 +156,13 @@ def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_livin
         cycles(2)
 
     run(uncollected, clock, 20, make)
-    levels = levels_of(clock, 1e6)
+    levels = levels_after(clock[0])
     found = described(uncollected, levels)
     assert "Holder" in found.type
     assert found.bytes_per_minute < 0.02 * levels.per_minute
 
 
-def test_the_line_that_closes_a_cycle_of_dicts_is_found(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_that_closes_a_cycle_of_dicts_is_found(uncollected, clock, monkeypatch):
     def step() -> None:
         for _ in range(20):
             infos: dict[str, Any] = {"success": [True]}
@@ -200,14 +172,12 @@ def test_the_line_that_closes_a_cycle_of_dicts_is_found(
     run(uncollected, clock, 20, step)
     assert uncollected.latest.key == "final_infos"
     monkeypatch.setattr(describe, "user_code", lambda: [step.__code__])
-    found = described(uncollected, levels_of(clock, 1e5))
+    found = described(uncollected, levels_after(clock[0], 1e5))
     assert found.site is not None
     assert found.site.line == step.__code__.co_firstlineno + 4
 
 
-def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(uncollected, clock):
     def step() -> None:
         for _ in range(20):
             first: dict[str, Any] = {"beside": [{"deeper": [0]}]}
@@ -217,11 +187,16 @@ def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(
     assert uncollected.latest.key in ("first", "second")
 
 
-def test_the_newest_do_not_stand_for_what_had_come_before(
-    uncollected: Uncollected, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_new_objects_the_newest_stand_for_all_but_not_for_what_had_come_before(
+    uncollected, clock, monkeypatch
+):
     monkeypatch.setattr(subject, "_MOST_EXAMINED", 200)
+    run(uncollected, clock, 10, lambda: cycles(100))
+    assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
+    gc.collect()  # which begins anew
     living: list[Any] = []
+    run(uncollected, clock, 1, lambda: (living.extend([at] for at in range(5000)), cycles(50)))
+    assert uncollected.latest.objects < 200
     run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
     run(uncollected, clock, 1, lambda: cycles(50))
     run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
@@ -229,20 +204,15 @@ def test_the_newest_do_not_stand_for_what_had_come_before(
     assert uncollected.latest.share < 0.01
 
 
-def test_what_was_found_is_forgotten_when_the_program_collects(
-    uncollected: Uncollected, clock: list[float]
-) -> None:
+def test_what_was_found_is_forgotten_when_the_program_collects(uncollected, clock):
     run(uncollected, clock, 4, lambda: cycles(100))
     gc.collect()
     run(uncollected, clock, 2, lambda: cycles(1))
     assert uncollected.latest.objects < 20
 
 
-def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave() -> None:
-    memory = ProcessMemory(lambda: 0.0)
-    for second in range(300):
-        memory.private.add(float(second), 1e9 + 1e6 * second)
-    levels = Levels(memory, 0.0, 300.0)
+def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave():
+    levels = levels_after(300.0)
     found = Finding("type", None, "cycles", 10, None, 1.0, levels.per_minute, inferred=True)
     named = replace(found, kind="container", bytes_per_minute=0.4 * levels.per_minute, inferred=False)
     _, cycles = with_types([named], [found], levels)
@@ -265,7 +235,7 @@ def with_dicts(objects: list[Any]) -> list[Any]:
     ]
 
 
-def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
+def test_only_what_nothing_else_refers_to_is_unreachable():
     held, handed = Node(), Node()
     alone, first, second = Node(), Node(), Node()
     alone.other, first.other, second.other = alone, second, first
@@ -279,7 +249,7 @@ def test_only_what_nothing_else_refers_to_is_unreachable() -> None:
     assert without_namespaces(objects, found) == [1, 2, 3]
 
 
-def test_a_cycle_through_tuples_is_unreachable() -> None:
+def test_a_cycle_through_tuples_is_unreachable():
     node = Node()
     node.other = ((node, 1),)
     objects = with_dicts([node])
@@ -290,7 +260,7 @@ def test_a_cycle_through_tuples_is_unreachable() -> None:
     assert [type(objects[at]) for at in found] == [Node, tuple, tuple]
 
 
-def test_the_dicts_of_instances_are_no_objects_of_their_own() -> None:
+def test_the_dicts_of_instances_are_no_objects_of_their_own():
     node = Node()
     node.other = {"value": 1}
     assert list(vars(node)) == ["other"]  # makes the dict where the interpreter has not
@@ -306,7 +276,7 @@ def cycle(**parts: Any) -> dict[str, Any]:
     return made
 
 
-def test_an_array_counts_if_only_garbage_refers_to_it() -> None:
+def test_an_array_counts_if_only_garbage_refers_to_it():
     shared = np.zeros(LARGE_ENTRY // 8)
     objects = [cycle(array=np.zeros(LARGE_ENTRY // 8)), cycle(array=shared)]
     held = bytes_held(objects, [0, 1])
@@ -314,21 +284,18 @@ def test_an_array_counts_if_only_garbage_refers_to_it() -> None:
     assert LARGE_ENTRY < held < 1.5 * LARGE_ENTRY
 
 
-def test_bytes_are_unknown_where_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(*_: object, **__: object) -> None:
-        raise OutOfTime
-
-    monkeypatch.setattr(subject, "deep_size", late)
+def test_bytes_are_unknown_where_time_is_up(monkeypatch):
+    monkeypatch.setattr(subject, "deep_size", Mock(side_effect=OutOfTime))
     assert bytes_held([cycle(array=np.zeros(LARGE_ENTRY // 8))], [0]) is None
 
 
-def test_the_key_that_leads_back_is_named() -> None:
+def test_the_key_that_leads_back_is_named():
     assert closing_key([cycle(other=[1]), cycle(), {"last": None}], [0, 1, 2]) == "last"
     assert closing_key([{"last": None}], [0]) is None
     assert closing_key([cycle()], []) is None
 
 
-def test_what_the_list_alone_holds_is_no_cycle() -> None:
+def test_what_the_list_alone_holds_is_no_cycle():
     cycle, kept, held = Node(), Node(), Node()
     cycle.other = [cycle, kept]
     chain = Node()

@@ -27,7 +27,7 @@ class Holder:
         vars(self).update(parts)
 
 
-def test_what_changes_is_read_before_what_is_constant() -> None:
+def test_what_changes_is_read_before_what_is_constant():
     held = Holder(**{f"list{at}": [at] for at in range(200)})
     now = [0.0]
     spent = count()
@@ -43,13 +43,13 @@ def test_what_changes_is_read_before_what_is_constant() -> None:
     assert growing.items.read_at == 100.0
 
 
-def test_what_is_found_is_read_at_once() -> None:
+def test_what_is_found_is_read_at_once():
     inventory = inventory_of(Holder(history=[1, 2], log={"at": 1}))
     assert [known.items.last for known in inventory.known.values()] == [2.0, 1.0]
     assert not inventory.lengths.read(1000)
 
 
-def test_a_ring_buffer_is_read_by_its_position() -> None:
+def test_a_ring_buffer_is_read_by_its_position():
     observations = np.zeros((1000, 500))
     held = Holder(replay=Holder(capacity=1000, pos=250, full=False, observations=observations))
     inventory = inventory_of(held)
@@ -59,7 +59,7 @@ def test_a_ring_buffer_is_read_by_its_position() -> None:
     assert known.held.last == 250 * 500 * 8
 
 
-def test_the_program_may_resize_an_array_while_containers_are_read() -> None:
+def test_the_program_may_resize_an_array_while_containers_are_read():
     """`ndarray.resize` fails if anybody else refers to the array."""
     held = Holder(**{f"array{at}": np.zeros(100_000) for at in range(64)})
     resized = []
@@ -76,14 +76,14 @@ def test_the_program_may_resize_an_array_while_containers_are_read() -> None:
     assert len(resized) > 3
 
 
-def piled(step: Callable[[Any], Any]) -> float:
-    """Seconds for which the graph of what `step` makes anew once a second for a minute piled up."""
+def piled(step: Callable[[Any], Any], seconds: int = 60) -> float:
+    """Seconds for which the graph of what `step` makes anew once a second piled up."""
     now = [0.0]
     held = {"loss": step(torch.zeros(1, requires_grad=True))}
     inventory = inventory_of(held, clock=lambda: now[0])
     (graph,) = (known for known in inventory.known.values() if known.kind == "graph")
     highest = 0.0
-    for _ in range(60):
+    for _ in range(seconds):
         held["loss"] = step(held["loss"])
         now[0] += 1.0
         inventory.lengths.read(10)
@@ -93,16 +93,16 @@ def piled(step: Callable[[Any], Any]) -> float:
 
 
 @pytest.mark.slow
-def test_a_loss_made_again_from_many_operations_does_not_accumulate() -> None:
+def test_a_loss_made_again_from_many_operations_does_not_accumulate():
     weight = torch.ones(1, requires_grad=True)
 
     def episode(_: torch.Tensor) -> torch.Tensor:
         return torch.stack([(weight * at).exp().sum() for at in range(1500)]).mean()
 
-    assert piled(episode) == 0.0
+    assert piled(episode, seconds=30) == 0.0
 
 
-def test_a_loss_that_sums_up_over_steps_piles_up() -> None:
+def test_a_loss_that_sums_up_over_steps_piles_up():
     weight = torch.ones(1, requires_grad=True)
 
     def step(total: torch.Tensor) -> torch.Tensor:
@@ -113,7 +113,7 @@ def test_a_loss_that_sums_up_over_steps_piles_up() -> None:
     assert piled(step) >= 40.0
 
 
-def test_the_states_of_a_rollout_do_not_accumulate_though_each_holds_those_before() -> None:
+def test_the_states_of_a_rollout_do_not_accumulate_though_each_holds_those_before():
     weight = torch.ones(1, requires_grad=True)
 
     def rollout(_: Any) -> list[torch.Tensor]:
@@ -125,12 +125,9 @@ def test_the_states_of_a_rollout_do_not_accumulate_though_each_holds_those_befor
     assert piled(rollout) == 0.0
 
 
-def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Holder()
-    now, spent = [0.0], [0.0]
-    inventory = Inventory(
-        clock=lambda: now[0], spent=lambda: spent[0], extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
+def test_graphs_that_take_long_to_search_take_turns(monkeypatch):
+    held, now, spent = Holder(), [0.0], [0.0]
+    inventory = inventory_of(held, walks=0, clock=lambda: now[0], spent=lambda: spent[0])
     weight = torch.ones(1, requires_grad=True)
     searched: list[float] = []
 
@@ -155,7 +152,7 @@ def test_graphs_that_take_long_to_search_take_turns(monkeypatch: pytest.MonkeyPa
     assert min(read_at) > 50
 
 
-def test_the_ids_of_all_containers_take_one_look_at_each_root() -> None:
+def test_the_ids_of_all_containers_take_one_look_at_each_root():
     held = Holder(**{f"list{at}": [at] for at in range(50)})
     looks = []
 
@@ -163,8 +160,7 @@ def test_the_ids_of_all_containers_take_one_look_at_each_root() -> None:
         looks.append(held)
         return held
 
-    inventory = Inventory(extra_roots=lambda: [Root("it", "it", look)])
-    walk(inventory)
+    inventory = walked_from(Root("it", "it", look))
     looks.clear()
     found = inventory.ids()
     assert {id(vars(held)[f"list{at}"]) for at in range(50)} <= found
@@ -181,7 +177,7 @@ class Replay:
         self.at += 1
 
 
-def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length() -> None:
+def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length():
     now, replay = [0.0], Replay(1000)
     replay.add(np.zeros(1000))
     inventory = inventory_of(replay, clock=lambda: now[0])
@@ -203,7 +199,7 @@ def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length() -> Non
     assert candidate.site.function == "Replay.add"
 
 
-def test_lists_in_an_array_of_objects_are_followed() -> None:
+def test_lists_in_an_array_of_objects_are_followed():
     """The array is allocated once; what it holds may grow without a bound."""
     now, held = [0.0], Holder(histories=np.empty(4, dtype=object))
     for at in range(4):
@@ -220,18 +216,13 @@ def test_lists_in_an_array_of_objects_are_followed() -> None:
     assert known.capacity is None
 
 
-def test_an_array_of_numbers_is_followed_by_its_bytes() -> None:
-    inventory = inventory_of(Holder(weights=np.zeros(100_000)))
-    inventory.lengths.read(10)
-    assert inventory.known["it.weights"].items.last == 800_000
-
-
-def test_a_list_that_only_its_own_method_leads_to_is_found() -> None:
-    held = Holder(replay=[].append)
+def test_an_array_is_followed_by_its_bytes_and_a_list_is_found_that_only_its_own_method_leads_to():
+    held = Holder(weights=np.zeros(100_000), replay=[].append)
     for _ in range(3):
         held.replay(b"episode")
     inventory = inventory_of(held)
     inventory.lengths.read(1000)
+    assert inventory.known["it.weights"].items.last == 800_000
     assert inventory.known["it.replay.__self__"].items.last == 3
 
 
@@ -253,16 +244,16 @@ class Counting(torch.nn.Module):
         self.losses = [0.0]
 
 
-def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows() -> None:
+def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows():
     class Robot:
         def __init__(self) -> None:
             self.network = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(10)))
             self.optimizer = torch.optim.Adam(self.network.parameters())
             self.buffer = [0]
 
-    robots = [Robot() for _ in range(90)]
+    robots = [Robot() for _ in range(30)]
     robots[0].network.append(Counting())
-    inventory = walked_from(Root("robots", "it", lambda: robots))
+    inventory = inventory_of(robots, "robots")
     assert set(inventory.known) == {"robots", "robots[*].buffer", "robots[*].network[*].losses"}
     assert inventory.visited < 300
 
@@ -271,9 +262,9 @@ def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows() -> N
     assert [path for path in inventory.known if path.endswith("._forward_hooks")]
 
 
-def test_the_number_of_modules_that_a_network_consists_of_is_seen_to_grow() -> None:
+def test_the_number_of_modules_that_a_network_consists_of_is_seen_to_grow():
     network = torch.nn.Sequential(torch.nn.Linear(8, 8))
-    inventory = walked_from(Root("network", "it", lambda: network))
+    inventory = inventory_of(network, "network")
     assert not inventory.known
     network.append(torch.nn.Linear(8, 8))
     walk(inventory)
@@ -289,22 +280,18 @@ class Gathering(OrderedDict[str, Any]):
     values = items = keys = __getitem__ = __iter__ = __len__ = __bool__ = _fetch
 
 
-def test_modules_and_parameters_in_dicts_of_a_librarys_own_are_found_without_their_methods() -> None:
+def test_modules_and_parameters_in_dicts_of_a_librarys_own_are_found_without_their_methods():
     network = torch.nn.Sequential(Counting())
     for name in ("_modules", "_parameters"):
         own = network.__dict__[name]
         network.__dict__[name] = Gathering()
         for key, value in own.items():
             dict.__setitem__(network.__dict__[name], key, value)
-    assert [path.rpartition(".")[2] for path in walked_from(Root("it", "it", lambda: network)).known] == [
-        "losses"
-    ]
+    assert [path.rpartition(".")[2] for path in inventory_of(network).known] == ["losses"]
 
 
 @pytest.mark.parametrize("of_global", [True, False])
-def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(
-    monkeypatch: pytest.MonkeyPatch, of_global: bool
-) -> None:
+def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(monkeypatch, of_global):
     collector, trainer = Holder(), Holder()
     trainer.collector, collector.replay = collector, [1, 2]
     inner = [local("collect", self=collector), local("step", experiences=collector.replay)]
@@ -316,7 +303,7 @@ def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(
     assert [path for path in inventory.known if "trainer" in path or "exp" in path] == [expected]
 
 
-def test_a_container_that_gets_a_better_name_keeps_its_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_that_gets_a_better_name_keeps_its_readings(monkeypatch):
     replay: list[int] = []
     trainer = Holder()
     roots: list[Root] = []
@@ -335,19 +322,16 @@ def test_a_container_that_gets_a_better_name_keeps_its_readings(monkeypatch: pyt
     assert known.items.growth().rising
 
 
-def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    running = [local("forward", identity=np.zeros(100_000), trainer=Holder())]
+def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch):
+    running = [True]
 
     def variables() -> dict[str, Any]:
         if not running:
             raise Gone("forward")
         return {"identity": np.zeros(100_000)}
 
-    monkeypatch.setattr(
-        subject,
-        "frame_roots",
-        lambda: [Root("forward()", "frame 1 2", variables, namespace=True, frame_code=2)],
-    )
+    root = Root("forward()", "frame 1 2", variables, namespace=True, frame_code=2)
+    monkeypatch.setattr(subject, "frame_roots", lambda: [root])
     inventory = walked_from()
     assert list(inventory.known) == ["forward().identity"]
     inventory.lengths.read(10)
@@ -358,14 +342,14 @@ def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch: 
     assert not inventory.known
 
 
-def test_a_walk_that_was_too_long_continues_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_that_was_too_long_continues_where_it_stopped(monkeypatch):
     monkeypatch.setattr(subject, "_MOST_VISITED", 100)
     holder = Holder()
     for at in range(20):
         vars(holder)[f"branch{at}"] = branch = Holder()
         for leaf in range(20):
             vars(branch)[f"leaf{leaf}"] = [leaf]
-    inventory = walked_from(Root("tree", "it", lambda: holder))
+    inventory = inventory_of(holder)
     found: set[int] = set()
     for _ in range(8):
         found |= {known.identity for known in inventory.known.values()}
@@ -398,13 +382,17 @@ def algorithm() -> Holder:
     return Holder(metrics=statistics(), learner=Holder(learner=learner), group=Holder(runner=runner))
 
 
+def slowly_walked(held: Holder | None = None, **options: Any) -> tuple[Holder, Inventory]:
+    """A program and its inventory before the first walk, in whose slices little is visited."""
+    spent, held = count(), held or algorithm()
+    return held, inventory_of(held, walks=0, spent=lambda: next(spent), **options)
+
+
 DEEP = "it.group.runner.env.env.env.envs[*].env.env.env.env.episodes"
 
 
-def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found() -> None:
-    held, spent = algorithm(), count()
-    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
-    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found():
+    _, inventory = slowly_walked()
     while DEEP not in inventory.known:
         assert not inventory.discover(0)
     found_after, _ = inventory.progress
@@ -414,10 +402,8 @@ def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found() -> N
     assert inventory.known[DEEP].multiplicity == 8
 
 
-def test_a_level_does_not_change_while_its_container_is_walked_to_again() -> None:
-    held, spent = algorithm(), count()
-    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
-    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+def test_a_level_does_not_change_while_its_container_is_walked_to_again():
+    _, inventory = slowly_walked()
     for _ in range(2):
         walk(inventory)
     known, levels = inventory.known[DEEP], set()
@@ -428,11 +414,10 @@ def test_a_level_does_not_change_while_its_container_is_walked_to_again() -> Non
     assert levels == {4.5}
 
 
-def test_what_was_read_of_the_first_of_many_containers_counts_for_all() -> None:
+def test_what_was_read_of_the_first_of_many_containers_counts_for_all():
     """As if all of them had been read from the start: their mean has another level, and the same rate."""
-    held, spent, now = algorithm(), count(), [0.0]
-    options: dict[str, Any] = {"clock": lambda: now[0], "spent": lambda: next(spent)}
-    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+    now = [0.0]
+    held, inventory = slowly_walked(clock=lambda: now[0])
     while DEEP not in inventory.known:
         inventory.discover(0)
     known = inventory.known[DEEP]
@@ -452,10 +437,9 @@ def test_what_was_read_of_the_first_of_many_containers_counts_for_all() -> None:
     assert is_steady(known.items, [], 0.0)
 
 
-def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it() -> None:
-    held, spent = Holder(history=[1], **{f"part{at}": Holder(at=[at]) for at in range(30)}), count()
-    options: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: next(spent)}
-    inventory = Inventory(extra_roots=lambda: [Root("it", "it", lambda: held)], **options)
+def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it():
+    held = Holder(history=[1], **{f"part{at}": Holder(at=[at]) for at in range(30)})
+    _, inventory = slowly_walked(held)
     while "it.history" not in inventory.known:
         assert not inventory.discover(0)
     del inventory.known["it.history"]
@@ -463,10 +447,10 @@ def test_a_container_that_is_gone_before_the_walk_ends_does_not_end_it() -> None
     assert inventory.visited > 60
 
 
-def test_an_endless_program_does_not_keep_one_root_from_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_program_does_not_keep_one_root_from_its_turn(monkeypatch):
     monkeypatch.setattr(subject, "_MOST_OF_ROOT", 50)
     monkeypatch.setattr(subject, "_MOST_VISITED", 200)
     large = {f"part{at}": {f"list{number}": [number] for number in range(20)} for at in range(20)}
     monkeypatch.setattr(subject, "frame_roots", lambda: [local("main", history=[1])])
-    inventory = walked_from(Root("large", "it", lambda: large))
+    inventory = inventory_of(large)
     assert "main().history" in inventory.known

@@ -33,20 +33,9 @@ from tests.exporters.explain.objects_with_code import ARMED, CALLS
 from tests.exporters.explain.walking import inventory_of
 
 MAKERS: tuple[Any, ...] = (
-    list,
-    dict,
-    set,
-    deque,
-    tuple,
-    own.Plain,
-    own.Slotted,
-    own.HiddenDict,
-    own.OwnList,
-    own.OwnDict,
-    own.OwnOrdered,
-    own.OwnDeque,
-    own.OwnSet,
-    own.OwnBytes,
+    *(list, dict, set, deque, tuple),
+    *(own.Plain, own.Slotted, own.HiddenDict),
+    *(own.OwnList, own.OwnDict, own.OwnOrdered, own.OwnDeque, own.OwnSet, own.OwnBytes),
     lambda: own.OwnText("x" * 70_000),
     lambda: "y" * 70_000,
     lambda: (number for number in range(3)),
@@ -117,7 +106,7 @@ def examined(objects: list[Any]) -> Inventory:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 60))
-def test_no_code_of_the_program_runs(seed: int, size: int) -> None:
+def test_no_code_of_the_program_runs(seed, size):
     objects = grow(seed, size)
     ARMED[0] = True
     try:
@@ -130,7 +119,7 @@ def test_no_code_of_the_program_runs(seed: int, size: int) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 40))
-def test_nothing_is_kept_alive(seed: int, size: int) -> None:
+def test_nothing_is_kept_alive(seed, size):
     objects = [*grow(seed, size), own.Plain()]
     watched = [weakref.ref(obj) for obj in objects if one_of(type(obj), own.Plain, own.OwnList)]
     found = examined(objects)
@@ -140,7 +129,7 @@ def test_nothing_is_kept_alive(seed: int, size: int) -> None:
     assert all(ref() is None for ref in watched)
 
 
-def test_classes_that_a_program_makes_are_let_go() -> None:
+def test_classes_that_a_program_makes_are_let_go():
     made = [
         type(kind.__name__, (kind,), {}) for kind in (own.Plain, own.Slotted, own.HiddenDict, own.OwnList)
     ]
@@ -160,7 +149,7 @@ def test_classes_that_a_program_makes_are_let_go() -> None:
     assert [ref() for ref in gone] == [None] * len(gone)
 
 
-def test_objects_that_change_meanwhile_are_no_reason_to_fail() -> None:
+def test_objects_that_change_meanwhile_are_no_reason_to_fail():
     objects = grow(1, 50)
     stop = threading.Event()
 
@@ -204,7 +193,7 @@ def one_step(kept: list[Any], seen: set[int]) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch):
     """Threads take turns so often that the program runs at every place where it can."""
     monkeypatch.setattr(Budget, "allows", lambda _: True)
     explainer, counter = Explainer(), InstanceCounter([Unit, bytes])
@@ -245,13 +234,13 @@ def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch: pyt
     assert not ["".join(traceback.format_exception(error)) for error in failures]
 
 
-def test_millions_of_entries_are_not_walked_through() -> None:
+def test_millions_of_entries_are_not_walked_through():
     objects: list[Any] = [list(range(3_000_000)), {number: [] for number in range(300_000)}]
     found = examined(objects)
     assert found.visited < 100
     assert found.known["objects[*]"].items.last == (3_000_000 + 300_000) / 2
 
 
-def test_levels_say_when_growth_begins_to_count() -> None:
+def test_levels_say_when_growth_begins_to_count():
     assert Levels(ProcessMemory(), 0.0, 100.0).start == 25.0
     assert Levels(ProcessMemory(), 0.0, 10_000.0).start == 60.0

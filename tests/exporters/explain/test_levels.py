@@ -24,12 +24,17 @@ def live(exposed, minutes=60):
     return seen
 
 
+def beside(exposed, explanation=WARM, minutes=60):
+    """The explanation after so many minutes of these series."""
+    return LeakingLevels(live(exposed, minutes).verdicts).beside(explanation)
+
+
 def bodies(minute):
     return f'trainer_bodies{{type="dynamic"}} {100 + round(46 * minute)}\ntrainer_bodies{{type="static"}} 7\n'
 
 
 def test_bodies_that_leak_are_a_leak_whatever_memory_does():
-    found = LeakingLevels(live(bodies).verdicts).beside(WARM)
+    found = beside(bodies)
     assert found.verdict == "leak"
     (finding,) = found.findings
     assert (finding.kind, finding.type, finding.is_leak) == ("level", "bodies dynamic", True)
@@ -41,8 +46,7 @@ def test_bodies_that_leak_are_a_leak_whatever_memory_does():
 
 
 def test_what_does_not_leak_changes_nothing():
-    still = live(lambda _: 'trainer_bodies{type="dynamic"} 100\n')
-    assert LeakingLevels(still.verdicts).beside(WARM) is WARM
+    assert beside(lambda _: 'trainer_bodies{type="dynamic"} 100\n') is WARM
 
 
 HEALTHY = Explanation("healthy", 100.0, 0.0, 0.0, detail="Memory use is 353 MB.")
@@ -50,7 +54,7 @@ HEALTHY = Explanation("healthy", 100.0, 0.0, 0.0, detail="Memory use is 353 MB."
 
 @pytest.mark.parametrize("minutes", [1.5, 3])
 def test_bodies_that_rise_fast_are_no_comfort_before_they_can_be_judged(minutes):
-    found = LeakingLevels(live(bodies, minutes).verdicts).beside(HEALTHY)
+    found = beside(bodies, HEALTHY, minutes)
     assert found.verdict == "too early"
     left = math.ceil(6 - minutes)
     reported = f"Whether it continues is known in {left} min. So far, bodies dynamic (+46"
@@ -76,27 +80,20 @@ def test_what_the_rules_have_not_decided_in_time_is_said_to_be_open():
     ids=["level", "slowly", "sawtooth", "noise", "falling"],
 )
 def test_a_count_that_has_been_higher_or_rises_slowly_changes_nothing(count):
-    watched = live(lambda minute: f'trainer_bodies{{type="dynamic"}} {count(minute)}\n', 12)
-    assert LeakingLevels(watched.verdicts).beside(HEALTHY) is HEALTHY
-
-
-def test_a_list_that_fills_its_bound_changes_nothing():
-    death = 'list="death"'
-    filling = live(
-        lambda minute: (
-            f"trainer_event_list_items{{{death}}} {100 * minute}\n"
-            f"trainer_event_list_capacity_items{{{death}}} 1000\n"
-        ),
-        4,
+    assert (
+        beside(lambda minute: f'trainer_bodies{{type="dynamic"}} {count(minute)}\n', HEALTHY, 12) is HEALTHY
     )
-    assert LeakingLevels(filling.verdicts).beside(HEALTHY) is HEALTHY
 
 
-def test_a_list_past_its_bound_is_a_leak_with_its_bound():
-    death = 'list="death"'
-    capacity = f"trainer_event_list_capacity_items{{{death}}} 1000\n"
-    longer = live(lambda _: f"trainer_event_list_items{{{death}}} 1300\n{capacity}")
-    (finding,) = LeakingLevels(longer.verdicts).beside(WARM).findings
+def deaths(items):
+    return f'trainer_event_list_items{{list="death"}} {items}\n' + (
+        'trainer_event_list_capacity_items{list="death"} 1000\n'
+    )
+
+
+def test_a_list_that_fills_its_bound_changes_nothing_and_one_past_it_is_a_leak():
+    assert beside(lambda minute: deaths(100 * minute), HEALTHY, 4) is HEALTHY
+    (finding,) = beside(lambda _: deaths(1300)).findings
     assert (finding.type, finding.items, finding.capacity_items) == ("events death", 1300, 1000)
 
 
@@ -135,12 +132,8 @@ def test_a_buffer_that_holds_graphs_is_a_leak_with_its_remedy():
     found = with_graphs(Explanation("healthy", 300.0, 0.0, 1.0), [HELD])
     assert found.verdict == "leak"
     (finding,) = found.findings
-    assert (finding.kind, finding.path, finding.remedy, finding.is_leak) == (
-        "buffer",
-        "agent.memory.buffer",
-        DETACH,
-        True,
-    )
+    assert (finding.kind, finding.path) == ("buffer", "agent.memory.buffer")
+    assert (finding.remedy, finding.is_leak) == (DETACH, True)
     assert "`agent.memory.buffer` (900 tensors with their autograd graphs, 240 kB each" in message(found)
     assert "detach().cpu()" in message(found)
 
@@ -154,12 +147,8 @@ def test_what_was_found_of_the_same_buffer_becomes_the_leak():
     assert found.findings[0].bytes_per_minute == 6.0
 
 
-def test_without_such_a_buffer_nothing_changes():
-    healthy = Explanation("healthy", 300.0, 0.0, 1.0)
-    assert with_graphs(healthy, []) is healthy
-
-
-def test_a_path_that_only_ends_alike_is_another_buffer():
+def test_without_such_a_buffer_nothing_changes_and_a_path_that_only_ends_alike_is_another_buffer():
+    assert with_graphs(HEALTHY, []) is HEALTHY
     other = Finding("buffer", "agent.replay_buffer", "deque", 800, 2, 5.0, 6.0, 0.5, 1000)
     found = with_graphs(Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, path="buffer")])
     assert not next(one for one in found.findings if one.path == "agent.replay_buffer").is_leak

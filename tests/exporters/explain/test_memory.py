@@ -54,7 +54,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("cost", [0.0001, 0.001, 0.004, 0.019])
-def test_a_run_of_a_minute_and_a_half_has_a_pace_of_growth(watched: Any, cost: float) -> None:
+def test_a_run_of_a_minute_and_a_half_has_a_pace_of_growth(watched, cost):
     for seconds in (85, 90):
         levels, _ = watched(seconds, cost)
         assert 60 * levels.own.per_second == pytest.approx(60 * MB, rel=0.05)
@@ -62,12 +62,12 @@ def test_a_run_of_a_minute_and_a_half_has_a_pace_of_growth(watched: Any, cost: f
 
 
 @pytest.mark.parametrize(("cost", "share"), [(0.001, 0.0007), (0.02, 0.0013), (0.2, 0.0014)])
-def test_in_an_hour_reading_takes_its_share(watched: Any, cost: float, share: float) -> None:
+def test_in_an_hour_reading_takes_its_share(watched, cost, share):
     _, spent = watched(3600, cost)
     assert spent / 3600 <= share
 
 
-def test_what_other_programs_free_counts_once_it_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_other_programs_free_counts_once_it_has_lasted(monkeypatch):
     """At constant growth the time that is left must not follow them up and down; less counts at once."""
     frees = iter([20_000 * MB] * 30 + [40_000 * MB] * 17 + [10_000 * MB])
     monkeypatch.setattr(subject, "free_memory", lambda: next(frees))
@@ -81,8 +81,8 @@ def test_what_other_programs_free_counts_once_it_has_lasted(monkeypatch: pytest.
 
 
 def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Ten workers that a process of 2.4 GB forks seem to hold 24 GB at once, of a machine of 16 GB."""
     held = [0]
     monkeypatch.setattr(subject, "free_memory", lambda: 10_000 * MB)

@@ -44,7 +44,7 @@ class Found:
         return count
 
 
-def test_bodies_of_a_world_are_counted_under_its_path() -> None:
+def test_bodies_of_a_world_are_counted_under_its_path():
     environment = Environment()
     found = Found({"env": environment})
     environment.spawn(3)
@@ -56,15 +56,19 @@ def test_bodies_of_a_world_are_counted_under_its_path() -> None:
     assert found.only()() == 7
 
 
-def test_a_world_with_two_paths_is_one() -> None:
+def test_a_world_with_two_paths_is_one():
     environment = Environment()
-    found = Found({"env": environment, "trainer": {"world": environment.world}})
+    held = {"trainer": {}, "env": environment}
+    found = Found(held)
+    found.look()
+    held["trainer"]["world"] = environment.world  # where the next walk comes first
     found.look()
     found.look()
+    assert len(found.inventory.worlds) == 2
     assert len(found.counts) == 1
 
 
-def test_worlds_at_one_path_are_counted_together() -> None:
+def test_worlds_at_one_path_are_counted_together():
     environments = [Environment(), Environment()]
     found = Found({"envs": environments})
     environments[0].spawn(1)
@@ -75,7 +79,7 @@ def test_worlds_at_one_path_are_counted_together() -> None:
     assert found.only()() == 4
 
 
-def test_a_world_in_its_step_is_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_in_its_step_is_not_touched(monkeypatch):
     monkeypatch.setattr(Box2D.b2World, "locked", True)
     environment = Environment()
     found = Found({"env": environment})
@@ -83,7 +87,7 @@ def test_a_world_in_its_step_is_not_touched(monkeypatch: pytest.MonkeyPatch) -> 
     assert not found.counts
 
 
-def test_an_old_count_is_no_count() -> None:
+def test_an_old_count_is_no_count():
     held = {"env": Environment()}
     found = Found(held)
     found.look()
@@ -95,21 +99,16 @@ def test_an_old_count_is_no_count() -> None:
         count()
 
 
-@pytest.fixture
-def watch() -> Watch:
-    return Watch("worlds")
-
-
-def test_a_trainer_that_declares_its_bodies_keeps_its_own_count(watch: Watch) -> None:
-    watch.bodies(Box2D.b2World())
-    watch._exporter._count_world("env.world.bodies", lambda: 3.0)
-    watch._exporter.entities.sample()
-    assert not any(metric.samples for metric in watch._exporter.entities.collect())
-
-
-def test_one_that_declares_none_gets_an_entity(watch: Watch) -> None:
+def test_a_world_is_an_entity_unless_the_trainer_declares_its_bodies():
+    watch = Watch("worlds")
     watch._exporter._count_world("env.world.bodies", lambda: 3.0)
     watch._exporter.entities.sample()
     (metric,) = watch._exporter.entities.collect()
     (sample,) = metric.samples
     assert (sample.labels, sample.value) == ({"type": "env.world.bodies"}, 3.0)
+
+    declared = Watch("bodies")
+    declared.bodies(Box2D.b2World())
+    declared._exporter._count_world("env.world.bodies", lambda: 3.0)
+    declared._exporter.entities.sample()
+    assert not any(metric.samples for metric in declared._exporter.entities.collect())

@@ -15,7 +15,7 @@ from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding, TimeLeft, message, narrative
 from heapwatch.explain.received import explanation_of, exposed_explanation, verdict_of
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 
 FOUND = Finding(
     "container", "A.items", "list of int", 10, 1000, 60.0, 6000.0, 0.5,
@@ -37,12 +37,12 @@ def nested(depth: int) -> Any:
     return [nested(depth - 1)] if depth else []
 
 
-def test_what_was_sent_is_what_is_shown() -> None:
+def test_what_was_sent_is_what_is_shown():
     sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
     assert explanation_of(json.loads(json.dumps(GOOD))) == sent
 
 
-def test_fields_and_words_of_a_later_version_are_no_error() -> None:
+def test_fields_and_words_of_a_later_version_are_no_error():
     explanation = explanation_of(changed(verdict="slumbering", later={"a": 1}))
     assert narrative(explanation).startswith("slumbering: ")
 
@@ -63,7 +63,7 @@ def test_fields_and_words_of_a_later_version_are_no_error() -> None:
         with_finding(remedy=7), with_finding(is_leak="yes"), with_finding(capacity_items=-1e300),
     ],
 )  # fmt: skip
-def test_anything_else_is_one_error(document: Any) -> None:
+def test_anything_else_is_one_error(document):
     with pytest.raises(ValueError, match=r"^.{5,250}$"):
         explanation_of(document)
 
@@ -109,6 +109,16 @@ def test_what_is_not_known_yet_says_what_grows_so_far():
     assert message(exposed_explanation(exposed(early))).startswith(
         "Too early to tell. So far, 97% of it is `trainer.history`"
     )
+
+
+@pytest.mark.parametrize("line", ["", "x", "\u0661", "9" * 5000])
+def test_a_line_that_is_no_number_of_a_line_is_left_out(line):
+    text = (
+        'trainer_memory_verdict{verdict="leak"} 1\n'
+        f'trainer_growing_path_leak{{path="a",type="list",kind="container",site="a.py:{line}"}} 1\n'
+    )
+    (finding,) = exposed_explanation(Readings(parse(text))).findings
+    assert (finding.path, finding.site) == ("a", None)
 
 
 def test_a_process_without_an_explainer_is_judged_by_the_rules_alone():

@@ -26,7 +26,6 @@ from heapwatch.explain.schedule import (
     Budget,
     LogLimit,
     PauseLimit,
-    Schedule,
     allowed_seconds,
     schedule_for,
 )
@@ -34,56 +33,36 @@ from heapwatch.explain.schedule import (
 MB = 1e6
 
 
-def after(
-    minutes: float,
-    per_minute: float,
-    *,
-    start: float = 500 * MB,
-    limit: float = 64e9,
-    begins_at: float = 0.0,
-    rounds: int = 3,
-) -> Schedule:
-    """The schedule after so many minutes, in the last of which memory grows by so many bytes a minute."""
-    memory = ProcessMemory(clock=lambda: 0.0)
-    memory.limit = int(limit)
-    for at in range(0, round(60 * minutes) + 1, 5):
-        level = start + per_minute * max(0.0, at / 60 - begins_at)
-        memory.resident.add(at, level)
-        memory.private.add(at, level)
-    return schedule_for(Levels(memory, 0.0, 60 * minutes), rounds)
-
-
 @pytest.mark.parametrize(
-    ("per_minute", "level", "limit", "schedule"),
+    ("minutes", "per_minute", "about", "schedule"),
     [
-        (0.0, 500 * MB, 512e9, CALM),
-        (0.2 * MB, 200 * MB, 512e9, CALM),
-        (0.6 * MB, 200 * MB, 512e9, HURRIED),
-        (10 * MB, 40e9, 512e9, CALM),
-        (120 * MB, 40e9, 512e9, HURRIED),
-        (10 * MB, 40e9, 42e9, HURRIED),  # fills the memory in hours
+        (10, 0.0, {}, CALM),
+        (10, 0.2 * MB, {"start": 200 * MB}, CALM),
+        (10, 0.6 * MB, {"start": 200 * MB}, HURRIED),
+        (10, 10 * MB, {"start": 40e9}, CALM),
+        (10, 120 * MB, {"start": 40e9}, HURRIED),
+        (10, 10 * MB, {"start": 40e9, "limit": 42e9}, HURRIED),  # fills the memory in hours
+        (1.5, 0.0, {}, HURRIED),
+        (10, 0.0, {"rounds": 0}, HURRIED),
+        (10, 0.0, {"rounds": 1}, CALM),
+        (300, 48 * MB, {"begins_at": 300}, CALM),
+        (303, 48 * MB, {"begins_at": 300}, HURRIED),
     ],
 )
-def test_growth_that_soon_matters_is_read_often(
-    per_minute: float, level: float, limit: float, schedule: Schedule
-) -> None:
-    assert after(10, per_minute, start=level, limit=limit) is schedule
-
-
-def test_the_beginning_is_read_often() -> None:
-    assert after(1.5, 0.0) is HURRIED
-    assert after(10, 0.0, rounds=0) is HURRIED
-    assert after(10, 0.0, rounds=1) is CALM
-
-
-def test_a_leak_that_begins_after_hours_is_read_often() -> None:
-    assert after(300, 48 * MB, begins_at=300) is CALM
-    assert after(303, 48 * MB, begins_at=300) is HURRIED
+def test_the_beginning_and_growth_that_soon_matters_are_read_often(minutes, per_minute, about, schedule):
+    given = {"start": 500 * MB, "limit": 512e9, "begins_at": 0, "rounds": 3} | about
+    memory = ProcessMemory(clock=lambda: 0.0)
+    memory.limit = int(given["limit"])
+    for at in range(0, round(60 * minutes) + 1, 5):
+        level = given["start"] + per_minute * max(0.0, at / 60 - given["begins_at"])
+        memory.resident.add(at, level)
+        memory.private.add(at, level)
+    assert schedule_for(Levels(memory, 0.0, 60 * minutes), int(given["rounds"])) is schedule
 
 
 def test_the_explainer_works_seldom_while_memory_is_constant_and_often_at_once_when_it_grows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     now, level = [0.0], [500 * MB]
     explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
 
@@ -119,23 +98,23 @@ def spent_after(seconds: float, *, advance_at: float = float("inf"), share: floa
 
 
 @pytest.mark.parametrize("seconds", [10.0, 60.0, 300.0, 3600.0])
-def test_any_run_costs_its_share_and_a_little_ahead(seconds: float) -> None:
+def test_any_run_costs_its_share_and_a_little_ahead(seconds):
     assert spent_after(seconds) <= START_SECONDS + SHARE * seconds + 0.001
     assert spent_after(seconds) <= 0.01 * seconds
 
 
-def test_an_advance_is_paid_back_within_the_hour() -> None:
+def test_an_advance_is_paid_back_within_the_hour():
     assert spent_after(120.0, advance_at=60.0) > START_SECONDS + SHARE * 120 + ADVANCE_SECONDS / 2
     assert spent_after(3700.0, advance_at=60.0) <= SHARE * 3700 + 0.001
 
 
 @pytest.mark.parametrize("share", [SHARE / 20, SHARE / 2])
-def test_a_smaller_share_has_a_smaller_advance(share: float) -> None:
+def test_a_smaller_share_has_a_smaller_advance(share):
     assert spent_after(3700.0, advance_at=60.0, share=share) <= share * 3700 + 0.001
     assert 0 < spent_after(60.0, share=share) <= share / SHARE * START_SECONDS + share * 60 + 0.001
 
 
-def test_what_took_longer_than_planned_is_waited_for() -> None:
+def test_what_took_longer_than_planned_is_waited_for():
     now = [0.0]
     budget = Budget(lambda: now[0])
     budget.charge(1.0)
@@ -146,15 +125,13 @@ def test_what_took_longer_than_planned_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("", PAUSE_SECONDS), ("0", 0.0), ("150", 0.15)])
-def test_the_time_allowed_is_a_setting(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
+def test_the_time_allowed_is_a_setting(monkeypatch, text, seconds):
     monkeypatch.setenv(PAUSE_VARIABLE, text)
     assert allowed_seconds() == seconds
 
 
 @pytest.mark.parametrize("text", ["much", "-5", "1.5", "\u0661", "60001", "1" * 5000])
-def test_a_wrong_setting_is_named_with_what_is_allowed(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
-) -> None:
+def test_a_wrong_setting_is_named_with_what_is_allowed(monkeypatch, caplog, text):
     monkeypatch.setenv(PAUSE_VARIABLE, text)
     assert allowed_seconds() == PAUSE_SECONDS
     assert f"{PAUSE_VARIABLE} is '{text[:40]}" in caplog.text
@@ -162,7 +139,7 @@ def test_a_wrong_setting_is_named_with_what_is_allowed(
     assert len(caplog.text) < 300
 
 
-def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_list_predicts_the_next_of_its_sort(monkeypatch):
     times = iter([0.0, 0.010, 1.0, 1.040, 2.0, 2.020])
     monkeypatch.setattr(subject, "own_time", lambda: next(times))
     monkeypatch.setattr(sys, "getallocatedblocks", lambda: 1_000_000)
@@ -181,7 +158,7 @@ def test_each_list_predicts_the_next_of_its_sort(monkeypatch: pytest.MonkeyPatch
     assert stall.longest == pytest.approx(0.040)
 
 
-def test_young_objects_are_allowed_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_young_objects_are_allowed_by_their_number(monkeypatch):
     monkeypatch.setattr(gc, "get_count", lambda: (600, 9, 3))
     monkeypatch.setattr(gc, "get_threshold", lambda: (700, 10, 10))
     assert PauseLimit(0.02).allows_young(0)
@@ -204,28 +181,28 @@ def logged(limit: LogLimit, found: Explanation, seconds: range) -> list[int]:
     return [now for now in seconds if limit.line(found, now)]
 
 
-def test_a_verdict_is_said_once_it_has_held_for_a_minute_and_once_an_hour() -> None:
+def test_a_verdict_is_said_once_it_has_held_for_a_minute_and_once_an_hour():
     assert logged(LogLimit(), explanation("leak", LEAK), range(0, 7000, 5)) == [60, 3660]
 
 
-def test_verdicts_that_change_all_the_time_are_not_said() -> None:
+def test_verdicts_that_change_all_the_time_are_not_said():
     limit = LogLimit()
     found = [explanation("warm-up"), explanation("leak", LEAK), explanation("healthy")]
     assert not any(limit.line(found[now // 5 % 3], now) for now in range(0, 3600, 5))
 
 
-def test_two_leaks_of_the_same_pace_are_each_said_once() -> None:
+def test_two_leaks_of_the_same_pace_are_each_said_once():
     limit = LogLimit()
     both = [explanation("leak", LEAK, OTHER), explanation("leak", OTHER, LEAK)]
     assert sum(limit.line(both[now // 5 % 2], now) is not None for now in range(0, 3600, 5)) == 2
 
 
 @pytest.mark.parametrize("word", ["too early", "healthy", "warm-up"])
-def test_that_nothing_leaks_or_is_known_is_not_said(word: Word) -> None:
+def test_that_nothing_leaks_or_is_known_is_not_said(word):
     assert not logged(LogLimit(), explanation(word), range(0, 7200, 5))
 
 
-def test_a_verdict_that_proves_wrong_is_withdrawn_once() -> None:
+def test_a_verdict_that_proves_wrong_is_withdrawn_once():
     limit = LogLimit()
     assert logged(limit, explanation("leak", LEAK), range(0, 300, 5)) == [60]
     lines = [limit.line(explanation("warm-up"), now) for now in range(300, 7200, 5)]
@@ -234,7 +211,7 @@ def test_a_verdict_that_proves_wrong_is_withdrawn_once() -> None:
     assert taken_back.text.startswith("warm-up: what was said before is taken back. No leak.")
 
 
-def test_what_someone_has_to_act_on_is_a_warning() -> None:
+def test_what_someone_has_to_act_on_is_a_warning():
     full = Finding("buffer", "replay", "deque", 10, 10, 1.0, 1.0, 1.0, 1000, fits=False)
     lines = []
     for found in (explanation("leak", LEAK), explanation("will not fit", full), explanation("growing", LEAK)):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -14,7 +15,7 @@ def series(*levels: float, every: float = 1.0) -> LevelSeries:
     return found
 
 
-def test_a_steady_rise_continues() -> None:
+def test_a_steady_rise_continues():
     growth = series(*(10.0 * at for at in range(100))).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.05)
@@ -31,22 +32,22 @@ def test_a_steady_rise_continues() -> None:
     ],
     ids=["emptied now and then", "levels off", "one step", "few readings", "no reading"],
 )
-def test_what_does_not_rise(levels: list[float]) -> None:
+def test_what_does_not_rise(levels):
     assert not series(*levels).growth().rising
 
 
-def test_what_is_emptied_down_to_a_higher_floor_each_time_rises() -> None:
+def test_what_is_emptied_down_to_a_higher_floor_each_time_rises():
     growth = series(*(at // 20 * 5.0 + at % 20 for at in range(200))).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(0.25, rel=0.3)
 
 
-def test_only_what_came_after_the_start_counts() -> None:
+def test_only_what_came_after_the_start_counts():
     found = series(*(min(40.0, float(at)) for at in range(100)))
     assert found.growth(start=60.0).total == 0.0
 
 
-def test_a_rise_begins_where_the_level_is_no_longer_constant() -> None:
+def test_a_rise_begins_where_the_level_is_no_longer_constant():
     found = series(*(10.0 * max(0, at - 300) + 40.0 * (at % 7) for at in range(400)))
     assert found.rise_began() == pytest.approx(300, abs=20)
     assert found.rise_began(start=310) == 310
@@ -67,29 +68,19 @@ def test_a_rise_begins_where_the_level_is_no_longer_constant() -> None:
         [1.0],
         [],
     ],
-    ids=[
-        "even",
-        "with noise",
-        "soon",
-        "in steps",
-        "more slowly",
-        "never",
-        "falls",
-        "one reading",
-        "no reading",
-    ],
+    ids=["even", "noise", "soon", "in steps", "more slowly", "never", "falls", "one reading", "no reading"],
 )
-def test_what_never_stood_still_rises_from_the_start(levels: list[float]) -> None:
+def test_what_never_stood_still_rises_from_the_start(levels):
     assert series(*levels).rise_began(0.0) == 0.0
 
 
-def test_memory_is_bounded_and_the_rate_survives() -> None:
+def test_memory_is_bounded_and_the_rate_survives():
     found = series(*(3.0 * at for at in range(50_000)))
     assert len(found.since(0.0)) <= 49
     assert found.growth().per_second == pytest.approx(3.0, rel=0.05)
 
 
-def test_a_rise_that_begins_late_shows_within_hours() -> None:
+def test_a_rise_that_begins_late_shows_within_hours():
     began, hours = 200_000, 4
     late = (max(0.0, at - began) * 2.0 for at in range(0, began + hours * 3600, 10))
     growth = series(*late, every=10.0).growth()
@@ -97,46 +88,40 @@ def test_a_rise_that_begins_late_shows_within_hours() -> None:
     assert growth.per_second == pytest.approx(2.0, rel=0.1)
 
 
-def read_at(times: list[float], level: float | None = None) -> LevelSeries:
+def read_at(times: Iterable[float], level: Callable[[float], float]) -> LevelSeries:
     found = LevelSeries()
     for time in times:
-        found.add(time, 10.0 * time if level is None else level * (time >= 60))
+        found.add(time, level(time))
     return found
 
 
-def test_noise_before_a_rise_does_not_hide_the_rise() -> None:
+def test_noise_before_a_rise_does_not_hide_the_rise():
     """Before: rises of 0.1, 0.1 and 1,000 were a steady rise by 0.1, their median."""
     growth = series(*(at * 1e-3 + max(0.0, at - 300.0) * 10 for at in range(450))).growth()
     assert not growth.rising
     assert growth.per_second > 0.5
 
 
-def test_a_quarter_without_readings_hides_no_leak() -> None:
+def test_a_quarter_without_readings_hides_no_leak():
     """Nothing was read from the 40th to the 80th second of 94: the machine was busy."""
     times = [*map(float, range(40)), *map(float, range(80, 95))]
-    growth = read_at(times).growth()
+    growth = read_at(times, lambda time: 10.0 * time).growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
-    assert not read_at(times, level=500.0).growth().rising, "a step in that time is none"
-
-
-def test_half_of_the_time_without_readings_says_nothing() -> None:
-    assert not read_at([*map(float, range(20)), *map(float, range(80, 95))]).growth().rising
+    assert not read_at(times, lambda time: 500.0 * (time >= 60)).growth().rising, (
+        "a step in that time is none"
+    )
+    half = [*times[:20], *times[40:]]
+    assert not read_at(half, lambda time: 10.0 * time).growth().rising, "half of the time says nothing"
 
 
 def shaped(level, seconds=300):
-    readings = LevelSeries()
-    for second in range(seconds):
-        readings.add(float(second), level(second))
-    return readings
+    return read_at(map(float, range(seconds)), level)
 
 
 def points(*levels):
     """Readings at 0 s, 100 s and 200 s."""
-    readings = LevelSeries()
-    for time, level in zip((0.0, 100.0, 200.0), levels, strict=False):
-        readings.add(time, level)
-    return readings
+    return series(*levels, every=100.0)
 
 
 def test_even_growth_is_steady_after_more_than_three_minutes():
@@ -166,10 +151,9 @@ def test_growth_by_the_step_is_steady_whatever_the_speed():
 @pytest.mark.parametrize("earlier", [0.001, 5.0, 29.0])
 def test_progress_may_have_been_read_a_moment_earlier(earlier):
     """Both slow down; each reading of the container comes after one of progress."""
-    slowing, steps = LevelSeries(), LevelSeries()
-    for at in range(30, 330, 3):
-        steps.add(at - earlier, 50 * math.sqrt(at - earlier))
-        slowing.add(at, 1000 * math.sqrt(at))
+    times = range(30, 330, 3)
+    steps = read_at([at - earlier for at in times], lambda at: 50 * math.sqrt(at))
+    slowing = read_at(times, lambda at: 1000 * math.sqrt(at))
     assert not is_steady(slowing, (), 30.0)
     assert is_steady(slowing, (steps,), 30.0)
 
@@ -213,9 +197,7 @@ def test_a_rate_of_half_of_the_time_says_nothing(rate):
 
 
 def test_a_level_between_two_readings_is_on_the_line_between_them():
-    readings = LevelSeries()
-    for time, level in ((0.0, 0.0), (10.0, 5.0), (20.0, 25.0)):
-        readings.add(time, level)
+    readings = series(0.0, 5.0, 25.0, every=10.0)
     assert readings.at(15.0) == 15.0
     assert readings.at(20.0) == 25.0
     assert readings.at(21.0) is None

@@ -29,9 +29,13 @@ def found(agent, path):
 
 
 class Agent:
-    def __init__(self):
-        self.losses = []
-        self.step = jax.jit(lambda values: values + 1)
+    def __init__(self, losses=()):
+        self.losses = losses or []
+
+
+def holding(losses):
+    """The inventory of an agent with these losses, and their container."""
+    return found(Agent(losses), "losses")
 
 
 def on_a_gpu(storage):
@@ -40,9 +44,7 @@ def on_a_gpu(storage):
 
 def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
     monkeypatch.setattr(tensor_storage, "storage_memory", on_a_gpu)
-    agent = Agent()
-    agent.losses += [torch.zeros(100_000) for _ in range(20)]
-    inventory, losses = found(agent, "losses")
+    inventory, losses = holding([torch.zeros(100_000) for _ in range(20)])
     weigh(losses, inventory, 0.0)
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
@@ -54,13 +56,13 @@ def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
         batch = bytearray(100_000)
         raise ValueError(f"a batch of {len(batch)} bytes")
 
-    agent = Agent()
+    errors = []
     for _ in range(20):
         try:
             fails()
         except ValueError as error:
-            agent.losses.append(error)
-    inventory, losses = found(agent, "losses")
+            errors.append(error)
+    inventory, losses = holding(errors)
     weigh(losses, inventory, 0.0)
     assert losses.held.last == pytest.approx(20 * 100_000, rel=0.1)
     assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
@@ -68,18 +70,13 @@ def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
 
 @pytest.mark.parametrize("make", [list, collections.deque, lambda items: dict(enumerate(items))])
 def test_the_newest_item_comes_last(make):
-    agent = Agent()
-    agent.losses = make([[number] for number in range(20)])
-    inventory, losses = found(agent, "losses")
+    inventory, losses = holding(make([[number] for number in range(20)]))
     assert newest_of(losses, inventory)[-1] == [19]
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy():
-    agent = Agent()
-    agent.memory = collections.deque(maxlen=50)
     weight = torch.ones(3, requires_grad=True)
-    agent.memory.extend({"state": weight * number} for number in range(20))
-    inventory, memory = found(agent, "memory")
+    inventory, memory = holding(collections.deque(({"state": weight * at} for at in range(20)), maxlen=50))
     traits = traits_of(memory, inventory)
     assert traits.graph
     assert "`.detach()`" in remedy_for(memory, traits, 50)
@@ -88,6 +85,7 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy():
 
 def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     agent = Agent()
+    agent.step = jax.jit(lambda values: values + 1)
     for length in range(1, 6):
         agent.step(jax.numpy.zeros(length))
     inventory, step = found(agent, "step")
@@ -119,9 +117,7 @@ def test_many_places_share_the_time_of_one(monkeypatch):
 
 
 def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkeypatch):
-    agent = Agent()
-    agent.losses += [[0.0] * 10 for _ in range(100)]
-    inventory, losses = found(agent, "losses")
+    inventory, losses = holding([[0.0] * 10 for _ in range(100)])
     tried = []
 
     def slow(obj, *, samples, **options):
@@ -160,9 +156,8 @@ class Figure:
 
 
 def test_items_of_thousands_of_objects_are_weighed_by_the_newest(monkeypatch):
-    agent, theme = Agent(), [bytearray(3_000_000)]
-    agent.figures = {at: Figure(theme) for at in range(40)}
-    inventory, figures = found(agent, "figures")
+    theme = [bytearray(3_000_000)]
+    inventory, figures = holding({at: Figure(theme) for at in range(40)})
     spent = itertools.count()
     monkeypatch.setattr(traversal, "own_time", lambda: next(spent) / 1000)  # read every 128 objects
     for now in (100.0, 200.0, 300.0):
@@ -181,22 +176,21 @@ def wrapped(env, depth):
 
 
 def test_an_object_of_an_extension_is_found_behind_wrappers():
-    agent = Agent()
-    agent.past = [wrapped(torch.Generator(), 6) for _ in range(3)]
-    inventory, past = found(agent, "past")
-    assert traits_of(past, inventory).opaque
+    for inside, opaque in ((np.random.default_rng(), True), ([1], False)):
+        inventory, past = holding([wrapped(inside, 6) for _ in range(3)])
+        assert traits_of(past, inventory).opaque is opaque
 
 
 @pytest.mark.parametrize("name", ["simulator", "past_simulator"])
 def test_what_an_item_only_refers_to_is_not_examined(name):
     agent = Agent()
-    setattr(agent, name, torch.Generator())
+    setattr(agent, name, np.random.default_rng())
     agent.past = [{"of": getattr(agent, name)} for _ in range(3)]
     inventory, past = found(agent, "past")
     assert not traits_of(past, inventory).opaque
 
 
-def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> None:
+def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed():
     inventory, held = Inventory(), [bytes(1000) for _ in range(100)]
     known = KnownContainer("it", "objects", "ndarray")
     known.places = [Place(None, None, Root("it", "it", lambda: held), 1.0)]
@@ -205,9 +199,7 @@ def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed() -> 
 
 
 def test_a_view_reports_how_much_of_the_array_it_uses():
-    agent = Agent()
-    agent.losses += [np.zeros(10_000)[:16] for _ in range(20)]
-    inventory, losses = found(agent, "losses")
+    inventory, losses = holding([np.zeros(10_000)[:16] for _ in range(20)])
     assert traits_of(losses, inventory).view == (128, 80_000)
 
 
@@ -216,10 +208,9 @@ def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
         def clean(self):
             pass
 
-    agent, loader = Agent(), Loader()
+    loader = Loader()
     finalizer = weakref.finalize(loader, loader.clean)
-    agent.registry = {0: weakref.finalize._registry[finalizer]}
-    inventory, registry = found(agent, "registry")
+    inventory, registry = holding({0: weakref.finalize._registry[finalizer]})
     traits = traits_of(registry, inventory)
     finalizer.detach()
     assert traits.item_type == "finalizers with the method `Loader.clean`"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.findings import Explanation, Finding, FindingKind, narrative
-from heapwatch.explain.source.sites import Site
+from heapwatch.explain.sites import Site
 from heapwatch.explain.workers import (
     COMPARED_SECONDS,
     STAY_SECONDS,
@@ -31,26 +31,18 @@ LEAK = Finding("container", "env.trajectory", "list", 100, 10**6, 60.0, 3e6, 1.0
 INSIDE = Explanation("leak", 60.0, 3e6, 1.0, (LEAK,))
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def printing(text: str, code: int = 0) -> Callable[[int], list[str]]:
     return lambda pid: [sys.executable, "-c", f"import sys; print({text!r}); sys.exit({code})"]
 
 
-def visits_of(command: Callable[[int], list[str]], clock: Clock) -> WorkerVisits:
+def visits_of(command: Callable[[int], list[str]], clock: list[float]) -> WorkerVisits:
     grown = iter(range(1000))
-    return WorkerVisits(clock, lambda: {7: 100 * next(grown), 8: 5}, command)
+    return WorkerVisits(lambda: clock[0], lambda: {7: 100 * next(grown), 8: 5}, command)
 
 
-def visited(visits: WorkerVisits, clock: Clock) -> None:
+def visited(visits: WorkerVisits, clock: list[float]) -> None:
     visits.step(True)
-    clock.now += COMPARED_SECONDS
+    clock[0] += COMPARED_SECONDS
     visits.step(True)
     until = time.monotonic() + 30
     while visits._visitor is not None and time.monotonic() < until:
@@ -59,37 +51,34 @@ def visited(visits: WorkerVisits, clock: Clock) -> None:
     assert visits._visitor is None
 
 
-def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing() -> None:
-    clock = Clock()
+def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing(clock):
     visits = visits_of(printing(json.dumps(INSIDE.as_json())), clock)
     visited(visits, clock)
     (found,) = visits.with_names(PARENT).findings
     assert (found.path, found.type) == ("env.trajectory", "list in 1 of 2 workers")
+    clock[0] += 1000
     visited(visits, clock)
-    assert visits.visits == 1  # it is not due again
+    assert visits.visits == 1  # it is not due again for half an hour
     visits.step(False)
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_workers_that_do_not_grow_are_not_entered() -> None:
-    clock = Clock()
-    visits = WorkerVisits(clock, lambda: {7: 100}, printing("{}"))
+def test_workers_that_do_not_grow_are_not_entered(clock):
+    visits = WorkerVisits(lambda: clock[0], lambda: {7: 100}, printing("{}"))
     for _ in range(5):
         visits.step(True)
-        clock.now += COMPARED_SECONDS
+        clock[0] += COMPARED_SECONDS
     assert visits.visits == 0
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '{"verdict": 1}'])
-def test_a_command_that_fails_leaves_the_explanation_as_it_is(text: str) -> None:
-    clock = Clock()
+def test_a_command_that_fails_leaves_the_explanation_as_it_is(clock, text):
     visits = visits_of(printing(text, 3) if text else (lambda pid: [sys.executable, "-c", ""]), clock)
     visited(visits, clock)
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_a_refusal_is_reported_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+def test_a_refusal_is_reported_in_the_log(clock, caplog):
     code = "import sys; print('heapwatch: process 7 runs no Python', file=sys.stderr); sys.exit(3)"
     visits = visits_of(lambda pid: [sys.executable, "-c", code], clock)
     with caplog.at_level("INFO", "heapwatch"):
@@ -109,9 +98,9 @@ def told_to_end(then: str, ready: Path) -> Callable[[int], list[str]]:
     return lambda pid: [sys.executable, "-S", "-c", code]
 
 
-def begun(visits: WorkerVisits, clock: Clock, ready: Path) -> subprocess.Popen[bytes]:
+def begun(visits: WorkerVisits, clock: list[float], ready: Path) -> subprocess.Popen[bytes]:
     visits.step(True)
-    clock.now += COMPARED_SECONDS
+    clock[0] += COMPARED_SECONDS
     visits.step(True)
     visitor = visits._visitor
     assert visitor is not None
@@ -121,39 +110,34 @@ def begun(visits: WorkerVisits, clock: Clock, ready: Path) -> subprocess.Popen[b
     return visitor
 
 
-def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    clock, ready = Clock(), tmp_path / "ready"
+def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(clock, tmp_path, caplog):
+    ready = tmp_path / "ready"
     visits = visits_of(told_to_end("None", ready), clock)
     visitor = begun(visits, clock, ready)
     with caplog.at_level("INFO", "heapwatch"):
         for _ in range(2):
-            clock.now += 2 * STAY_SECONDS
+            clock[0] += 2 * STAY_SECONDS
             visits.step(True)
     assert visitor.returncode is not None
     assert "the command took too long" in caplog.text
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_what_a_visit_knows_when_its_time_is_up_counts(tmp_path: Path) -> None:
+def test_what_a_visit_knows_when_its_time_is_up_counts(clock, tmp_path):
     """On a busy machine it takes minutes to enter a worker."""
-    clock, ready = Clock(), tmp_path / "ready"
+    ready = tmp_path / "ready"
     visits = visits_of(told_to_end(f"(print({json.dumps(INSIDE.as_json())!r}), sys.exit())", ready), clock)
     visitor = begun(visits, clock, ready)
-    clock.now += 2 * STAY_SECONDS
+    clock[0] += 2 * STAY_SECONDS
     visits.step(True)
     visitor.wait(30)
     visits.step(True)
     assert visits.with_names(PARENT).findings[0].path == "env.trajectory"
 
 
-def test_it_is_off_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_is_no_worker_and_explains_as_json(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_WORKERS", "off")
     assert not WorkerVisits().enabled
-
-
-def test_the_command_is_no_worker_and_explains_as_json() -> None:
     command = command_for(os.getpid())
     assert is_housekeeper(" ".join(command), "")
     assert not is_housekeeper("python train.py", "")
@@ -161,20 +145,17 @@ def test_the_command_is_no_worker_and_explains_as_json() -> None:
     assert "--json" in shown.stdout, shown.stderr
 
 
-def test_the_command_is_asked_to_leave_before_it_is_killed(tmp_path: Path) -> None:
-    clock, left, ready = Clock(), tmp_path / "left", tmp_path / "ready"
+def test_the_command_is_asked_to_leave_before_it_is_killed(clock, tmp_path):
+    left, ready = tmp_path / "left", tmp_path / "ready"
     visits = visits_of(told_to_end(f"(pathlib.Path({str(left)!r}).touch(), sys.exit())", ready), clock)
     begun(visits, clock, ready)
     visits.stop()
     assert left.exists()
 
 
-def finding(
-    kind: FindingKind, path: str | None, bytes_per_minute: float, items_per_minute: float = 60.0, **more: Any
-) -> Finding:
-    return Finding(
-        kind, path, "list of bytearray", 100, 10**6, items_per_minute, bytes_per_minute, 0.8, **more
-    )
+def finding(kind: FindingKind, path: str | None, rate: float, items: float = 60.0, **more: Any) -> Finding:
+    """Something that grows by so many bytes and items a minute."""
+    return Finding(kind, path, "list of bytearray", 100, 10**6, items, rate, 0.8, **more)
 
 
 ALL_WORKERS = finding(
@@ -187,14 +168,14 @@ WORKER = Explanation("leak", 60.0, 3e6, 1.0, (TRAJECTORY,))
 FOUR = Worker(7, 4, 4)
 
 
-def test_the_one_that_grew_most_stands_for_those_that_grew_like_it() -> None:
+def test_the_one_that_grew_most_stands_for_those_that_grew_like_it():
     before = {1: 100, 2: 100, 3: 100, 4: 100}
     assert grown_most(before, {1: 110, 2: 112, 3: 101, 9: 900}) == (2, 2)
     assert grown_most(before, {1: 100, 2: 90}) is None
     assert grown_most({}, {}) is None
 
 
-def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them() -> None:
+def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them():
     found = with_names(TRAINER, WORKER, FOUR)
     first, own = found.findings
     assert (first.kind, first.path, first.is_leak) == ("worker", "env.trajectory", True)
@@ -208,7 +189,7 @@ def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them() -> None:
     assert "heapwatch explain PID" not in text
 
 
-def test_what_the_name_does_not_explain_stays_if_it_is_the_most() -> None:
+def test_what_the_name_does_not_explain_stays_if_it_is_the_most():
     one = Explanation("healthy", 60.0, 1e6, 1.0, (finding("container", "env.cache", 1e6),))
     found = with_names(TRAINER, one, FOUR)
     rates = {each.path: each.bytes_per_minute for each in found.findings if each.kind == "worker"}
@@ -217,7 +198,7 @@ def test_what_the_name_does_not_explain_stays_if_it_is_the_most() -> None:
     assert found.verdict == "growing"
 
 
-def test_names_never_explain_more_than_the_workers_grew() -> None:
+def test_names_never_explain_more_than_the_workers_grew():
     large = Explanation(
         "leak", 60.0, 90e6, 1.0, (finding("container", "env.trajectory", 90e6, is_leak=True),)
     )
@@ -231,11 +212,8 @@ def test_names_never_explain_more_than_the_workers_grew() -> None:
         Explanation("leak", 60.0, 1e6, 1.0, (finding("worker", None, 1e6),)),  # more and more processes
     ],
 )
-def test_nothing_is_named_where_workers_do_not_grow_or_become_more(parent: Explanation) -> None:
+def test_nothing_is_named_where_workers_do_not_grow_or_become_more(parent):
     assert grows_in_workers(parent) is None
     assert with_names(parent, WORKER, FOUR) is parent
-
-
-def test_a_worker_without_a_name_changes_nothing() -> None:
-    native = finding("native", None, 3e6)
-    assert with_names(TRAINER, Explanation("growing", 60.0, 3e6, 0.0, (native,)), FOUR) is TRAINER
+    unnamed = Explanation("growing", 60.0, 3e6, 0.0, (finding("native", None, 3e6),))
+    assert with_names(TRAINER, unnamed, FOUR) is TRAINER

@@ -14,9 +14,10 @@ def walk(inventory: Inventory) -> None:
         pass
 
 
-def inventory_of(held: object, name: str = "it", **options: Any) -> Inventory:
-    """The inventory after one walk from an object."""
+def inventory_of(held: object, name: str = "it", *, walks: int = 1, **options: Any) -> Inventory:
+    """The inventory after so many walks from an object."""
     still: dict[str, Any] = {"clock": lambda: 0.0, "spent": lambda: 0.0}
     found = Inventory(**still | options, extra_roots=lambda: [Root(name, name, lambda: held)])
-    walk(found)
+    for _ in range(walks):
+        walk(found)
     return found

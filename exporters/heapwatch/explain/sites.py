@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.explain.source.statements import Deed, Scope, is_read, statements_of
-from heapwatch.measure.introspection.layout import layout_of, namespace_of
+from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
+from heapwatch.measure.introspection.attributes import nested_code
+from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
     CONTEXT_SUFFIX,
     is_user_file,
@@ -28,8 +30,14 @@ def user_code() -> list[CodeType]:
         for value in list((module_namespace(name) or {}).values()):
             _collect(value, found, depth=0)
     for code in running_code():
-        _nested(code, found)
+        found |= {id(one): one for one in nested_code(code)}
     return [code for code in found.values() if is_user_file(code.co_filename)]
+
+
+def is_user_class(cls: type) -> bool:
+    """Whether a class was made in a module of the user's."""
+    module = namespace_of(cls).get("__module__")
+    return type(module) is str and is_user_module(module)
 
 
 def code_of_class(cls: type) -> list[CodeType]:
@@ -48,35 +56,20 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
     if kind in (staticmethod, classmethod):
         _collect(value.__func__, found, depth)
     elif kind is property:
-        for function in (value.fget, value.fset):
-            _collect(function, found, depth)
+        _collect(value.fget, found, depth)
+        _collect(value.fset, found, depth)
     elif kind is FunctionType:
-        _nested(value.__code__, found)
-        for cell in value.__closure__ or ():
-            try:
-                inner = cell.cell_contents
-            except ValueError:
-                continue
+        found |= {id(one): one for one in nested_code(value.__code__)}
+        for inner in gc.get_referents(*value.__closure__ or ()):
             if depth < 3 and type(inner) is FunctionType:
                 _collect(inner, found, depth + 1)
-    elif layout_of(kind).kind == "class" and depth == 0:
-        module = namespace_of(value).get("__module__")
-        if type(module) is str and is_user_module(module):
-            for part in list(namespace_of(value).values()):
-                _collect(part, found, depth=1)
-    elif (
-        layout_of(kind).kind == "cache" and type(inner := getattr(value, "__wrapped__", None)) is FunctionType
-    ):
-        _collect(inner, found, depth + 1)
-
-
-def _nested(code: CodeType, found: dict[int, CodeType]) -> None:
-    if id(code) in found or len(found) > _MOST_CODE:
-        return
-    found[id(code)] = code
-    for constant in code.co_consts:
-        if type(constant) is CodeType:
-            _nested(constant, found)
+    elif layout_of(kind).kind == "class" and depth == 0 and is_user_class(value):
+        for part in list(namespace_of(value).values()):
+            _collect(part, found, depth=1)
+    elif kind is CACHE_TYPE:
+        inner = getattr(value, "__wrapped__", None)
+        if type(inner) is FunctionType:
+            _collect(inner, found, depth + 1)
 
 
 class Site(NamedTuple):
@@ -107,32 +100,26 @@ def uses_of(
     name: str, codes: Iterable[CodeType], scope: Scope = "any", *, sequence: bool = False
 ) -> list[Use]:
     """What these functions do to a container of this name; each line once for each effect."""
-    return _uses(name, codes, scope, _SEQUENCE if sequence else _MAPPING)
-
-
-def rebound_at(name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Use]:
-    """Lines that bind a name to a value made from its old one, which makes an autograd graph longer."""
-    return _uses(name, codes, scope, {"rebinds": "grows"})
-
-
-def stores_of(name: str, codes: Iterable[CodeType]) -> list[Site]:
-    """Lines that assign to an attribute of this name, or store under it as a constant key."""
-    return [use.site for use in _uses(name, codes, "any", {"assigned": "grows"})]
-
-
-def callers_of(method: str, codes: Iterable[CodeType]) -> list[Site]:
-    """Lines that load a method, a function or a class of this name."""
-    return [use.site for use in _uses(method, codes, "any", {"loaded": "grows"})]
-
-
-def _uses(name: str, codes: Iterable[CodeType], scope: Scope, effects: dict[Deed, Effect]) -> list[Use]:
+    effects = _SEQUENCE if sequence else _MAPPING
     found: dict[tuple[str, int, str], Use] = {}
+    for deed, site in _deeds(name, codes, scope):
+        if deed in effects:
+            use = Use(effects[deed], site)
+            found.setdefault((site.file, site.line, use.effect), use)
+    return list(found.values())
+
+
+def lines_of(deed: Deed, name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Site]:
+    """The lines on which these functions do this with a name, each once."""
+    sites = (site for done, site in _deeds(name, codes, scope) if done == deed)
+    return list({(site.file, site.line): site for site in sites}.values())
+
+
+def _deeds(name: str, codes: Iterable[CodeType], scope: Scope) -> Iterator[tuple[Deed, Site]]:
     for code in codes:
         for used, where, deed, line in statements_of(code).acts if mentions(code, name) else ():
-            if used == name and scope in (where, "any") and deed in effects:
-                use = Use(effects[deed], _site(code, line))
-                found.setdefault((code.co_filename, line, use.effect), use)
-    return list(found.values())
+            if used == name and scope in (where, "any"):
+                yield deed, _site(code, line)
 
 
 def mentions(code: CodeType, name: str) -> bool:

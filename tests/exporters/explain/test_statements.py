@@ -8,13 +8,12 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
-from typing import Any
 
 import pytest
 
-from heapwatch.explain.source import functions as subject
-from heapwatch.explain.source.functions import source_of
-from heapwatch.explain.source.sites import uses_of
+from heapwatch.explain.sites import uses_of
+from heapwatch.explain.statements import source_of
+from heapwatch.measure.introspection.attributes import nested_code
 
 PROGRAM = '''
 import heapq, re
@@ -64,12 +63,12 @@ def compiled(tmp_path: Path) -> Callable[[str], dict[str, CodeType]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             top = compile(text, file, "exec", dont_inherit=True)
-        return {code.co_name: code for code in subject._nested(top)}
+        return {code.co_name: code for code in nested_code(top)}
 
     return compiled
 
 
-def test_each_function_has_its_source_with_the_lines_of_the_file(compiled: Any, capfd: Any) -> None:
+def test_each_function_has_its_source_with_the_lines_of_the_file(compiled, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         filters = list(warnings.filters)
@@ -82,7 +81,7 @@ def test_each_function_has_its_source_with_the_lines_of_the_file(compiled: Any, 
     assert capfd.readouterr().err == "", "the compiler remarks on the program"
 
 
-def test_a_private_name_is_the_one_that_the_object_has(compiled: Any) -> None:
+def test_a_private_name_is_the_one_that_the_object_has(compiled):
     (use,) = uses_of("_Trainer__private", [compiled(PROGRAM)["record"]], "attribute")
     assert (use.effect, use.site.line) == ("resets", 16)
 
@@ -96,9 +95,7 @@ def test_a_private_name_is_the_one_that_the_object_has(compiled: Any) -> None:
         ("def record", "def other"),
     ],
 )
-def test_source_that_changed_since_the_import_is_unknown(
-    compiled: Any, tmp_path: Path, before: str, after: str
-) -> None:
+def test_source_that_changed_since_the_import_is_unknown(compiled, tmp_path, before, after):
     code = compiled(PROGRAM)["record"]
     assert source_of(code) is not None
     (tmp_path / "program.py").write_text(PROGRAM.replace(before, after), encoding="utf-8")
@@ -107,7 +104,7 @@ def test_source_that_changed_since_the_import_is_unknown(
     assert source_of(code) is None
 
 
-def test_what_was_typed_is_found_where_the_shell_left_it(compiled: Any) -> None:
+def test_what_was_typed_is_found_where_the_shell_left_it(compiled):
     text = "async def fill(item):\n    history.append(await item)\n"
     code = compiled(text, "<input>")["fill"]
     assert source_of(code) is None
@@ -119,7 +116,7 @@ def test_what_was_typed_is_found_where_the_shell_left_it(compiled: Any) -> None:
         del linecache.cache["<input>"]
 
 
-def test_nothing_waits_for_a_pipe_or_reads_a_giant_file(compiled: Any, tmp_path: Path) -> None:
+def test_nothing_waits_for_a_pipe_or_reads_a_giant_file(compiled, tmp_path):
     code = compiled(PROGRAM)["record"]
     file = tmp_path / "program.py"
     file.unlink()
@@ -131,7 +128,7 @@ def test_nothing_waits_for_a_pipe_or_reads_a_giant_file(compiled: Any, tmp_path:
     assert source_of(code) is None
 
 
-def test_a_function_of_a_long_file_is_parsed_alone(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_of_a_long_file_is_parsed_alone(compiled, monkeypatch):
     body = textwrap.indent("x = [1, 2, 3]\n" * 40, "    ")
     codes = compiled("".join(f"def number_{at}():\n{body}\n" for at in range(200)))
     parsed: list[str] = []
@@ -143,10 +140,8 @@ def test_a_function_of_a_long_file_is_parsed_alone(compiled: Any, monkeypatch: p
     assert source_of(codes["<module>"]) is None, "too long to be parsed at once"
 
 
-def test_source_is_read_once(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_is_read_once(compiled, monkeypatch):
     code = compiled(PROGRAM)["record"]
     assert len(uses_of("history", [code])) == 2
-    monkeypatch.setattr(
-        "heapwatch.explain.source.statements.source_of", lambda code: pytest.fail("read again")
-    )
+    monkeypatch.setattr("heapwatch.explain.statements.source_of", lambda code: pytest.fail("read again"))
     assert len(uses_of("history", [code])) == 2

@@ -1,1 +1,0 @@
-"""Short windows in which allocations are traced: those of Python objects, and those of C code."""

@@ -1,0 +1,393 @@
+"""Items of a container and memory of C code get the line that makes them; the program is left as it was."""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heapwatch.explain import tracing as subject
+from heapwatch.explain.engine import Explainer
+from heapwatch.explain.findings import Explanation, Finding, headline
+from heapwatch.explain.sites import Site
+from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, NativeTracer, Tracer, made_at
+
+items: list[object] = []
+
+
+def line_of(site: Site | None) -> str:
+    """The text of a line of this file."""
+    assert site is not None
+    assert site.file == __file__
+    return Path(__file__).read_text().splitlines()[site.line - 1]
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that goes on while it is slept."""
+    now = [0.0]
+    monkeypatch.setattr(subject.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return now
+
+
+@pytest.fixture
+def filling() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Starts a thread that makes item after item."""
+    stop = threading.Event()
+    threads = []
+
+    def fill(make: Callable[[], object]) -> None:
+        while not stop.wait(0.005):
+            items.append(make())
+
+    def start(make: Callable[[], object]) -> None:
+        threads.append(threading.Thread(target=fill, args=[make]))
+        threads[-1].start()
+
+    yield start
+    stop.set()
+    for thread in threads:
+        thread.join()
+    items.clear()
+
+
+def newest() -> list[object]:
+    return items[-3:]
+
+
+def test_the_line_that_makes_the_items_is_found(filling):
+    filling(lambda: {"observation": bytes(2000)})
+    assert "bytes(2000)" in line_of(Tracer().trace("items", lambda: len(items), newest))
+    assert not tracemalloc.is_tracing()
+
+
+@pytest.mark.slow
+def test_items_that_a_library_makes_are_found_with_more_frames(filling):
+    nested: list[Any] = [{}]
+    for _ in range(FRAMES):
+        nested = [nested]
+
+    def innermost(made: list[Any]) -> Any:
+        while type(made) is list:
+            made = made[0]
+        return made
+
+    now = [0.0]
+    tracer = Tracer(clock=lambda: now[0])
+
+    def length() -> float:
+        now[0] += 0.005
+        return len(items)
+
+    def trace() -> Site | None:
+        return tracer.trace("items", length, newest)
+
+    filling(lambda: innermost(copy.deepcopy(nested)))
+    assert trace() is None
+    shallow = tracer.seconds
+    assert "deepcopy(" in line_of(trace())
+    now[0] += 1.5 * (tracer.seconds - shallow) / SHARE
+    assert not tracer.may_trace("items"), "the pause is longer, as more frames cost more"
+
+
+def test_a_moment_in_which_nothing_grows_says_nothing_and_ends():
+    tracer = Tracer()
+    assert tracer.trace("items", lambda: 5.0, newest, interval=0.01) is None
+    assert not tracemalloc.is_tracing()
+    assert 0 < tracer.seconds < LONGEST_SECONDS
+
+
+def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
+    """A second at any other time would miss what comes every four."""
+    now[0] = 2.3
+    made: list[object] = []
+    lengths: list[float] = []
+
+    def length() -> float:
+        if tracemalloc.is_tracing():
+            lengths.append(now[0])
+        if now[0] >= 8.0:
+            made.append(bytearray(2000))
+        return now[0] // 4.0
+
+    site = Tracer(clock=lambda: now[0]).trace("items", length, lambda: made[-1:], interval=4.0)
+    assert 7.4 < lengths[0] < 8.0
+    assert site is not None
+    assert now[0] < 8.1
+
+
+def test_later_periods_are_long_for_items_that_come_many_at_once(now):
+    tracer = Tracer(clock=lambda: now[0])
+    tracer.trace("items", lambda: 5.0, newest, interval=0.05)
+    assert tracer.seconds < 0.2
+    tracer.trace("items", lambda: 5.0, newest, interval=0.05)
+    assert tracer.seconds > LONGEST_SECONDS
+
+
+def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now):
+    tracer = Tracer(clock=lambda: now[0])
+    for _ in range(4):
+        assert tracer.may_trace("items")
+        traced = tracer.seconds
+        tracer.trace("items", lambda: 5.0, newest)
+        assert not tracer.may_trace("items")
+        now[0] += (tracer.seconds - traced) / SHARE + 1
+    assert not tracer.may_trace("items")
+    assert tracer.may_trace("others")
+
+
+def test_a_program_that_traces_by_itself_is_left_alone():
+    tracemalloc.start()
+    try:
+        assert not Tracer().may_trace("items")
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch):
+    now = [0.0]
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] > 1.0:
+            tracemalloc.start()
+
+    monkeypatch.setattr(subject.time, "sleep", passes)
+    tracer = Tracer(clock=lambda: now[0])
+    try:
+        assert tracer.trace("items", lambda: now[0] // 4.0, newest, interval=4.0) is None
+        assert tracemalloc.is_tracing()
+        assert tracer.seconds == 0.0
+    finally:
+        tracemalloc.stop()
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("HEAPWATCH_TRACE", "0")
+    assert not Tracer().may_trace("items")
+
+
+class Base:
+    def __init__(self) -> None:
+        self.name = "x" * 100
+
+
+class Policy(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = bytes(4000)
+
+
+def made_policy() -> Policy:
+    return Policy()
+
+
+def made_tensors() -> list[torch.Tensor]:
+    return [torch.zeros(3) for _ in range(50)]
+
+
+def made_tensor_among_others() -> torch.Tensor:
+    items.extend(torch.ones(3) for _ in range(50))
+    return torch.zeros(3)
+
+
+def made_step() -> dict[str, Any]:
+    observation = bytes(5000)
+    return {"observation": observation, "reward": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (made_policy, "return Policy()"),
+        (made_step, "observation = bytes(5000)"),
+        (made_tensors, "return [torch.zeros(3)"),
+        (made_tensor_among_others, "return torch.zeros(3)"),
+    ],
+)
+def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(make, line):
+    unused: list[dict[str, int]] = [
+        {} for _ in range(1000)
+    ]  # none is taken from the interpreter's spare ones
+    tracemalloc.start(FRAMES)
+    try:
+        site = made_at([make()])
+    finally:
+        tracemalloc.stop()
+        items.clear()
+    assert len(unused) == 1000
+    assert line in line_of(site)
+
+
+def test_of_items_of_several_sorts_the_line_that_makes_the_heaviest_is_reported():
+    """A queue of events gets histograms, and then a number, in each step."""
+    tracemalloc.start(FRAMES)
+    try:
+        heavy = [(step, bytes(4000)) for step in range(1000, 1002)]
+        site = made_at([*heavy, (1002, str(time.time()))])
+    finally:
+        tracemalloc.stop()
+    assert "bytes(4000)" in line_of(site)
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeTracer]:
+    pytest.importorskip("memray")
+    monkeypatch.setenv("HEAPWATCH_NATIVE", "on")
+    monkeypatch.setattr(subject, "WINDOW_SECONDS", 0.2)
+    monkeypatch.setattr(subject, "is_user_file", lambda file: file == __file__)
+    monkeypatch.setattr(subject, "_is_profiled", lambda: False)  # as under coverage
+    one = NativeTracer()
+    yield one
+    one.stop()
+
+
+def fill(database: sqlite3.Connection, ended: threading.Event) -> None:
+    while not ended.wait(0.001):
+        database.execute("insert into kept values (zeroblob(20000))")
+
+
+@pytest.fixture
+def leaking() -> Iterator[None]:
+    database = sqlite3.connect(":memory:", check_same_thread=False)
+    database.execute("create table kept (x blob)")
+    ended = threading.Event()
+    thread = threading.Thread(target=fill, args=[database, ended])
+    thread.start()
+    yield
+    ended.set()
+    thread.join(10)
+    database.close()
+
+
+def until(native: NativeTracer, done: Callable[[], bool], growth: float = 1.0) -> None:
+    end = time.monotonic() + 60
+    while not done() and time.monotonic() < end:
+        native.step(growth)
+        time.sleep(0.05)
+    assert done()
+
+
+@pytest.mark.usefixtures("leaking")
+def test_the_line_that_takes_the_memory_is_found(native):
+    until(native, lambda: native.site is not None)
+    assert native.site == Site(__file__, fill.__code__.co_firstlineno + 2, "fill")
+
+
+@pytest.mark.usefixtures("leaking")
+def test_a_window_with_a_small_part_of_the_growth_tells_no_line(native, monkeypatch):
+    """As of an allocator that takes large pieces now and then; in between small things are left."""
+    native.step(1e15)
+    until(native, lambda: native.windows == 1 and native._tracker is None and native._reader is None)
+    assert native.site is None
+    assert native.enabled
+
+
+def test_what_arrows_pool_takes_has_its_line(native):
+    """It takes memory from the system by the gigabyte; after a window it is the one that it was."""
+    arrow = pytest.importorskip("pyarrow")
+    usual, arrays = arrow.default_memory_pool(), []
+
+    def batch() -> bool:
+        arrays.append(arrow.nulls(100_000, arrow.int64()))
+        return native.site is not None
+
+    until(native, batch, growth=1e8)
+    assert native.site == Site(__file__, batch.__code__.co_firstlineno + 1, "batch")
+    assert arrow.default_memory_pool().backend_name == usual.backend_name != "system"
+
+
+def test_a_pool_that_the_program_sets_meanwhile_stays(native):
+    arrow = pytest.importorskip("pyarrow")
+    usual = arrow.default_memory_pool()
+    native.step(1.0)
+    try:
+        arrow.set_memory_pool(chosen := arrow.logging_memory_pool(usual))
+        native.stop()
+        assert arrow.default_memory_pool().backend_name == chosen.backend_name
+    finally:
+        arrow.set_memory_pool(usual)
+
+
+def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
+    monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
+    threads = threading.active_count()
+    native.step(1.0)
+    assert list(tmp_path.iterdir())
+    native.stop()
+    assert (list(tmp_path.iterdir()), threading.active_count(), sys.getprofile()) == ([], threads, None)
+
+
+def test_a_window_begins_only_where_it_is_asked_for(monkeypatch):
+    monkeypatch.delenv("HEAPWATCH_NATIVE", raising=False)
+    one = NativeTracer()
+    one.step(1.0)
+    assert (one.enabled, one.windows) == (False, 0)
+
+
+def test_none_begins_beside_another_tracer_or_without_a_reason(native):
+    native.step(0.0)
+    tracemalloc.start()
+    try:
+        native.step(1.0)
+    finally:
+        tracemalloc.stop()
+    assert native.windows == 0
+
+
+@pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
+def test_none_begins_in_a_program_that_is_profiled(install):
+    install(lambda *_: None)
+    try:
+        assert subject._is_profiled()
+    finally:
+        install(None)
+
+
+def test_a_record_that_is_too_large_ends_it(native, monkeypatch):
+    monkeypatch.setattr(subject, "MOST_BYTES", 10)
+    until(native, lambda: not native.enabled)
+    assert native.site is None
+
+
+def test_a_record_that_cannot_be_read_is_said(native, monkeypatch, caplog):
+    monkeypatch.setattr(subject.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
+    until(native, lambda: not native.enabled)
+    assert "memory of C code is not traced any more" in caplog.text
+
+
+def deep(frames: int, database: sqlite3.Connection, ended: threading.Event) -> None:
+    if frames:
+        deep(frames - 1, database, ended)
+    else:
+        fill(database, ended)
+
+
+def test_deep_calls_of_long_names_are_read(native):
+    """Their text is longer than what a pipe holds."""
+    databases = [sqlite3.connect(":memory:", check_same_thread=False) for _ in range(8)]
+    ended = threading.Event()
+    for at, database in enumerate(databases):
+        database.execute("create table kept (x blob)")
+        threading.Thread(target=deep, args=[60 + at, database, ended], daemon=True).start()
+    try:
+        until(native, lambda: native.site is not None)
+    finally:
+        ended.set()
+
+
+def test_the_explanation_has_the_line():
+    explainer = Explainer()
+    explainer.native.site = Site("/home/me/train.py", 7, "step")
+    what = "memory that no Python object accounts for"
+    found = explainer._located(Finding("native", None, what, None, None, None, 48e6, 1.0, is_leak=True))
+    assert "taken at train.py:7 in `step`" in headline(Explanation("leak", 900.0, 48e6, 0.0, (found,)))
