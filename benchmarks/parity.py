@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import httpx
 import yaml
 
-from benchmarks.leaks.scenario import LABEL, Scenario, generate
+from benchmarks.leaks.scenario import Scenario, generate
 from benchmarks.prometheus import PROMETHEUS, Sample, push, serve
 from heapwatch import data
 from tests.dashboards.documents import interpolate, targets
@@ -175,13 +175,12 @@ def _scraped(trainers: list[Scenario], second: int, start: float) -> Iterator[Sa
             continue
         who = {"job": "trainer", "instance": trainer.id}
         number, up = second // trainer.scrape_seconds, 0.0
-        for selector, values in trainer.series.items():
-            name, _, text = selector.rstrip("}").partition("{")
+        for name, labels, values in trainer.parsed():
             value = values[number] if number < len(values) else None
             if value is not None:
                 up = 1.0
                 level = value + start if name.startswith("process_start_time") else value
-                yield {"__name__": name, **who, **dict(LABEL.findall(text))}, level
+                yield {"__name__": name, **who, **labels}, level
         yield {"__name__": "up", **who}, up
 
 

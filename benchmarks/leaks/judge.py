@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.leaks.replay import Alert, Firing
-from benchmarks.leaks.scenario import LABEL, Scenario
+from benchmarks.leaks.scenario import Scenario
 
 COMPARED = {
     "DocumentsMonitor": "monitor of the example systems",
@@ -70,10 +70,9 @@ def _counts(alert: Alert, scenario: Scenario) -> bool:
 
 def _resident(scenario: Scenario, truth: dict[str, Any]) -> list[float | None] | None:
     role = truth["component"] or "trainer"
-    for name, values in scenario.series.items():
-        labels = dict(LABEL.findall(name))
+    for name, labels, values in scenario.parsed():
         if (
-            name.startswith("trainer_process_resident_memory_bytes")
+            name == "trainer_process_resident_memory_bytes"
             and labels["role"] == role
             and truth.get("instance") in (None, labels.get("instance"))
         ):

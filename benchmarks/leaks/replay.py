@@ -95,9 +95,8 @@ def _groups(rules: list[Path]) -> list[str]:
 def _input_series(scenario: Scenario) -> list[dict[str, str]]:
     """The scenario's series as a Prometheus sees them: with job and instance, and `up` beside them."""
     series: dict[str, str] = {}
-    for selector, values in scenario.series.items():
-        name, _, text = selector.rstrip("}").partition("{")
-        labels = {"job": "trainer", "instance": scenario.id, **dict(LABEL.findall(text))}
+    for name, own, values in scenario.parsed():
+        labels = {"job": "trainer", "instance": scenario.id, **own}
         joined = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
         series[f"{name}{{{joined}}}"] = " ".join("_" if value is None else repr(value) for value in values)
         up = f'up{{job="trainer",instance="{labels["instance"]}"}}'
@@ -128,10 +127,9 @@ def firing_in_python(scenario: Scenario) -> Firing:
 def series_of(scenario: Scenario) -> dict[str, dict[Series, Samples]]:
     """The samples of each trainer, by instance; empty for the only one."""
     trainers: dict[str, dict[Series, Samples]] = {}
-    for selector, values in scenario.series.items():
-        labels = dict(LABEL.findall(selector))
+    for name, labels, values in scenario.parsed():
         instance = labels.pop("instance", "")
-        series = Series(selector.partition("{")[0], tuple(sorted(labels.items())))
+        series = Series(name, tuple(sorted(labels.items())))
         trainers.setdefault(instance, {})[series] = [
             (number * scenario.scrape_seconds, value)
             for number, value in enumerate(values)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from benchmarks.cases.tools.heapwatch_run import Watcher, command, findings, last_document
+from benchmarks.cases.tools.registry import Watcher, command, findings, last_document
 
 
 def finding(**changed):
