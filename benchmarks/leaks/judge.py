@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from benchmarks.leaks.replay import Alert, Firing
@@ -42,7 +43,7 @@ class Score:
         return (
             f"| {name} | {self.found / said if said else nan:.3f} | {recall:.3f} "
             f"| {statistics.median(self.delays or [nan]):.0f} min "
-            f"| {statistics.median(self.lost or [0]) / 1e9:.2f} GB "
+            f"| {statistics.median(self.lost or [nan]) / 1e9:.2f} GB "
             f"| {self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f} |"
         )
 
@@ -82,11 +83,16 @@ def _resident(scenario: Scenario, truth: dict[str, Any]) -> list[float | None] |
 
 def _lost(scenario: Scenario, truth: dict[str, Any], minute: float) -> float:
     """Bytes by which resident memory grew from the onset to `minute`, a buffer's fill included."""
-    values = [value for value in _resident(scenario, truth) or [] if value is not None]
-    if not values:
+    values = _resident(scenario, truth) or []
+    known = [value for value in values if value is not None]
+    if not known:
         return 0.0
-    at = [min(int(m * 60 / scenario.scrape_seconds), len(values) - 1) for m in (truth["onset_min"], minute)]
-    return max(values[at[1]] - values[at[0]], 0.0)
+    # Of a scrape that was missed, that of the one before it.
+    levels = list(accumulate(values, lambda before, now: before if now is None else now, initial=known[0]))[
+        1:
+    ]
+    at = [min(int(m * 60 / scenario.scrape_seconds), len(levels) - 1) for m in (truth["onset_min"], minute)]
+    return max(levels[at[1]] - levels[at[0]], 0.0)
 
 
 def judge(scenario: Scenario, firing: Firing, scores: dict[str, Score]) -> None:

@@ -81,6 +81,12 @@ def test_what_was_lost_is_counted_until_the_alert_or_the_end():
     truth = [{"resource": "memory", "component": None, "onset_min": 10}]
     assert judged(scenario(truth, rising), {20: [alert()]}).lost == [40e6]
     assert judged(scenario(truth, rising), {}).lost == [199e6]
+    missed = [*rising[:20], *[None] * 30, *rising[50:]]
+    assert judged(scenario(truth, missed), {20: [alert()]}).lost == [61e6]  # from the last scrape before
+
+
+def test_what_was_not_lost_by_anybody_is_no_number():
+    assert "| nan GB |" in Score().row("none")
 
 
 def test_false_alarms_of_healthy_trainers_are_counted_by_the_day():
