@@ -88,11 +88,9 @@ def _lost(scenario: Scenario, truth: dict[str, Any], minute: float) -> float:
     if not known:
         return 0.0
     # Of a scrape that was missed, that of the one before it.
-    levels = list(accumulate(values, lambda before, now: before if now is None else now, initial=known[0]))[
-        1:
-    ]
-    at = [min(int(m * 60 / scenario.scrape_seconds), len(levels) - 1) for m in (truth["onset_min"], minute)]
-    return max(levels[at[1]] - levels[at[0]], 0.0)
+    levels = list(accumulate(values, lambda before, now: before if now is None else now, initial=known[0]))
+    at = [min(int(m * 60 / scenario.scrape_seconds), len(values) - 1) for m in (truth["onset_min"], minute)]
+    return max(levels[at[1] + 1] - levels[at[0] + 1], 0.0)
 
 
 def judge(scenario: Scenario, firing: Firing, scores: dict[str, Score]) -> None:

@@ -146,6 +146,15 @@ def test_what_each_rule_group_costs_is_reported(monkeypatch):
     assert all(0 < seconds < 10 for seconds in cost.values())
 
 
+@pytest.mark.slow
+def test_rules_that_prometheus_does_not_load_are_not_waited_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(cost_module, "PATIENCE", 2.0)
+    broken = tmp_path / "broken.yml"
+    broken.write_text("groups: [{name: g, rules: [{record: r, expr: 'sum('}]}]")
+    with pytest.raises(TimeoutError, match=r"no evaluation in 2 s: .*broken\.yml"):
+        measure([broken], [], trainers=0)
+
+
 def test_the_floor_is_reported_in_reads_that_a_millisecond_leaves() -> None:
     count = levels(EVERYTHING)
     found = dict.fromkeys(FLOOR, count * 5e-6) | {list(FLOOR)[-1]: 0.4e-3}
