@@ -183,8 +183,8 @@ CHANGES = (
     ),
     Change(
         "examples/erl_trading/trainer.py",
-        "self.generation, agents = checkpoint.load()",
-        "_, agents = checkpoint.load()",
+        'self.generation = saved["generation"]',
+        "pass",
         ("erl_trading: `--resume`",),
     ),
     Change(
