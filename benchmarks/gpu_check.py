@@ -111,7 +111,6 @@ def before_cuda(check: Check, torch: Any, collector: GpuCollector) -> None:
 
 
 def series(check: Check, torch: Any, collector: GpuCollector) -> None:
-    """Each series while known amounts are allocated."""
     held: list[Any] = []  # torch rounds a large tensor up, by a mebibyte at most
     for size in _SIZES:
         held.append(torch.zeros(size, dtype=torch.uint8, device="cuda"))
@@ -296,7 +295,6 @@ def jax_arrays(check: Check, collector: GpuCollector) -> None:
 
 
 def cupy_arrays(check: Check, collector: GpuCollector) -> None:
-    """CuPy's arrays and its default pool."""
     if check.lacks("CuPy", "cupy"):
         return
     import cupy
@@ -339,7 +337,6 @@ def nvidia_smi(field: str) -> str:
 
 
 def document(check: Check, device: str, day: str) -> str:
-    """The page of docs/."""
     return (
         f"# On a real GPU\n\nWritten by `make gpu-test` on {day}, on {device}.\n\n{check.table.markdown()}\n"
     )

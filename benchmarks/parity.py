@@ -73,7 +73,6 @@ class Difference(NamedTuple):
 
 
 def recording_rules() -> list[dict[str, Any]]:
-    """The recording rules in the order of their evaluation."""
     return [rule for rule in _rules() if "record" in rule]
 
 

@@ -77,7 +77,6 @@ class Trainer:
 
 
 def main() -> int:
-    """Run both arms and compare."""
     options = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     options.add_argument("--steps", type=int, default=DAY_STEPS)
     steps = options.parse_args().steps

@@ -158,7 +158,6 @@ def failures(totals: Mapping[str, Total]) -> str:
 
 
 def current() -> str:
-    """The page of all results that are stored."""
     cases = load_all()
     return render(cases, load(RESULTS, [case.name for case in cases]))
 

@@ -208,7 +208,6 @@ def claims(found: list[Measured]) -> list[Claim]:
 
 
 def table(found: list[Measured]) -> Table:
-    """One row a fleet."""
     header = (
         "trainers | scrapes in time | slowest scrape | one evaluation of all rules | a trainer | series"
         " | samples a second | Prometheus's memory | its CPU | slowest query of the Fleet page"

@@ -142,7 +142,6 @@ def _scraped(sample: Sample) -> bool:
 
 
 def prometheus_version() -> str:
-    """Name and version of the engine that is measured."""
     said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
     return f"Prometheus {said.split()[2].partition('+')[0]}"
 
@@ -173,7 +172,6 @@ def floor(trainers: int) -> dict[str, float]:
 
 
 def text(found: Mapping[str, float], rules: Mapping[tuple[str, str, str], float]) -> str:
-    """The two tables, and what follows from them."""
     count, total = levels(EVERYTHING), sum(rules.values())
     table = Table("", f"each of {count} levels of a trainer | ms | a level, µs")
     table.rows = [[what, f"{1e3 * s:.2f}", f"{1e6 * s / count:.1f}"] for what, s in found.items()]
@@ -189,7 +187,6 @@ def text(found: Mapping[str, float], rules: Mapping[tuple[str, str, str], float]
 
 
 def main() -> int:
-    """Measure and print; 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.leaks.cost", description=__doc__)
     parser.add_argument("--trainers", type=int, default=50, metavar="N")
     parser.add_argument("--write", action="store_true", help="into docs/fleet.md")

@@ -61,7 +61,6 @@ EVERYTHING: Shape = [
 
 
 def shapes(scenarios: Iterable[Scenario]) -> list[Shape]:
-    """What each trainer of the scenarios exposes."""
     found: list[Shape] = []
     for scenario in scenarios:
         trainers: dict[str, Shape] = {}
@@ -72,7 +71,6 @@ def shapes(scenarios: Iterable[Scenario]) -> list[Shape]:
 
 
 def levels(shape: Shape) -> int:
-    """How many watched levels a trainer has."""
     return sum(metric in LEVELS for metric, _ in shape)
 
 

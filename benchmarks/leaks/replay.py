@@ -53,7 +53,6 @@ def replay(scenario: Scenario, rules: list[Path]) -> Firing:
 
 
 def merged(one: Firing, other: Firing) -> Firing:
-    """The alerts of both, minute by minute."""
     return {minute: [*one.get(minute, ()), *other.get(minute, ())] for minute in {*one, *other}}
 
 
@@ -105,7 +104,6 @@ def _input_series(scenario: Scenario) -> list[dict[str, str]]:
 
 
 def firing_in_python(scenario: Scenario) -> Firing:
-    """Look once a minute, as `replay` does."""
     evaluations = scenario.scrapes * scenario.scrape_seconds * steps(1) // 60
     firing: Firing = {}
     for instance, series in series_of(scenario).items():

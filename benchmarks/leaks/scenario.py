@@ -60,7 +60,6 @@ def load(path: Path) -> Scenario:
 
 
 def save(scenario: Scenario, folder: Path) -> None:
-    """Write a scenario as `load` reads it."""
     doc = {**vars(scenario), "healthy": scenario.healthy, "family": scenario.id.rpartition("-")[0]}
     with gzip.open(folder / f"{scenario.id}.json.gz", "wt") as file:
         json.dump(doc, file)
