@@ -57,7 +57,7 @@ test-thorough: dev ## Check with 10,000 random programs that watching runs none 
 	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough \
 		$(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
 # What is written by a program, which says with --check whether the file is right.
-GENERATED := heapwatch_dashboards docs.metrics_reference docs.limits docs.reads tests.documents.tables
+GENERATED := heapwatch_dashboards docs.metrics_reference docs.limits docs.reads
 lint: dev ## Check style, types and generated files
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .

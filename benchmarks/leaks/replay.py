@@ -26,6 +26,7 @@ from heapwatch.analysis.timeline import Samples, Values, steps
 Alert = dict[str, str]
 Firing = dict[int, list[Alert]]  # minute -> alerts that fire then
 
+SECONDS = 3600.0  # that promtool may take on a busy machine
 _TIME = re.compile(r"time: (?:(\d+)h)?(?:(\d+)m)?(?:\d+s)?,")
 _ALERT = re.compile(r"\{[^{}]*alertname=[^{}]*\}")
 
@@ -79,7 +80,8 @@ def ask(scenario: Scenario, rules: list[Path], **tests: list[dict[str, Any]]) ->
     with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
         json.dump(document, file)  # JSON is YAML
         file.flush()
-        done = subprocess.run([promtool, "test", "rules", file.name], capture_output=True, text=True)
+        command = [promtool, "test", "rules", file.name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     return done.stdout + done.stderr
 
 
