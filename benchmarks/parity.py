@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import yaml
 
+from benchmarks.leaks.replay import load_groups
 from benchmarks.leaks.scenario import Scenario, generate
 from benchmarks.prometheus import PROMETHEUS, Sample, push, serve
 from heapwatch import data
@@ -88,7 +88,7 @@ def queries() -> list[Query]:
 
 def _rules() -> Iterator[dict[str, Any]]:
     for file in sorted(data.path("prometheus", "rules").glob("*.yml")):
-        for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
+        for group in load_groups(file):
             yield from group["rules"]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -81,16 +82,25 @@ def ask(scenario: Scenario, rules: list[Path], **tests: list[dict[str, Any]]) ->
         json.dump(document, file)  # JSON is YAML
         file.flush()
         command = [promtool, "test", "rules", file.name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        environment = {**os.environ, "GOGC": "400"}  # a seventh of the time is garbage collection
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
     return done.stdout + done.stderr
 
 
 def _groups(rules: list[Path]) -> list[str]:
     """Names of the groups, those that only record first: without a list promtool shuffles them."""
-    groups = [group for path in rules for group in yaml.safe_load(path.read_text())["groups"]]
+    groups = [group for path in rules for group in load_groups(path)]
     return [
         group["name"] for group in sorted(groups, key=lambda group: any("alert" in r for r in group["rules"]))
     ]
+
+
+def load_groups(path: Path) -> list[dict[str, Any]]:
+    """The groups of a rule file. libyaml's loader takes a tenth of the time."""
+    groups: list[dict[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)["groups"]
+    return groups
 
 
 def _input_series(scenario: Scenario) -> list[dict[str, str]]:
