@@ -4,13 +4,10 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from tempfile import TemporaryDirectory
 
-import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,7 +20,7 @@ from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
 from heapwatch.watch import Watch
-from tests.documents.example import SECONDS, Example
+from tests.documents.example import SECONDS, Example, own_state
 from tests.documents.rows import Check, both, limit
 from tests.documents.rules import evaluate
 from tests.exporters.report.runs import generations
@@ -43,7 +40,7 @@ def bounds(example: Example) -> None:
 def experience(example: Example) -> None:
     found = example.readings().by("trainer_buffer_capacity_items", "buffer")
     assert {name: found[name] for name in ("experience", "memory")} == {"experience": 2000, "memory": 1000}
-    with kept_state():
+    with own_state():
         trainer = FireTrainer(rate=None)
         trainer.collected = [transition(trainer)] * 2500
         trainer.train(Watch("fire_dqn"), 10)
@@ -51,7 +48,7 @@ def experience(example: Example) -> None:
 
 
 def methods(_example: Example) -> None:
-    with kept_state():
+    with own_state():
         trainer = FireTrainer(rate=None)
     agent = trainer.agent
     agent.losses, agent.rewards = [0.0] * 1500, [1.0] * 1500
@@ -66,14 +63,6 @@ def methods(_example: Example) -> None:
     assert len(agent.memory.buffer) == 3
     agent.memory.clear()
     assert not agent.memory.buffer
-
-
-@contextmanager
-def kept_state() -> Iterator[None]:
-    """The example's switches in a folder of their own, for one in this process."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEAPWATCH_STATE", folder)
-        yield
 
 
 def transition(trainer: FireTrainer) -> Transition:

@@ -16,7 +16,7 @@ from examples.metta_ppo.__main__ import tracking
 from examples.metta_ppo.tracking import MemoryTracking
 from examples.metta_ppo.trainer import MettaTrainer
 from heapwatch.watch import Watch
-from tests.documents.example import Example, finished
+from tests.documents.example import Example, finished, own_state
 from tests.documents.rows import Check, labels, limit, logs
 
 EXPERIENCE = tuple(
@@ -119,9 +119,7 @@ def trained(
     run: Logged | None, profiler: object, enough: Callable[[], bool] = lambda: True
 ) -> Iterator[dict[str, float]]:
     """The sizes of objects in the example, in this process, after enough epochs; a run may be active."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEAPWATCH_STATE", folder)
-        patch.setenv("HEAPWATCH_TARGETS_DIR", folder)
+    with own_state(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "wandb", SimpleNamespace(run=run))
         torch.set_num_threads(1)  # as the example does
         trainer = MettaTrainer(rate=None)

@@ -22,7 +22,7 @@ from examples.walker.trainer import Walker
 from heapwatch.analysis import readings
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
-from tests.documents.example import ANSWER_SECONDS, Example
+from tests.documents.example import ANSWER_SECONDS, Example, own_state
 from tests.documents.rows import Check, both, labels, limit, logs
 from tests.documents.rules import SCRAPES, evaluate
 from tests.support.repository import REPOSITORY
@@ -258,9 +258,7 @@ def answer_code(url: str) -> int:
 @contextmanager
 def stepped(steps: int, began: int = 0, **options: bool) -> Iterator[tuple[Walker, Watch]]:
     """The example in this process: it has trained for a few steps, and stands still."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEAPWATCH_STATE", folder)
-        patch.setenv("HEAPWATCH_TARGETS_DIR", folder)
+    with own_state():
         walker = Walker(rate=None, **options)
         walker.steps = began
         walker.ecosystem.food.extend([1000.0] * 40)  # out of reach
