@@ -98,6 +98,7 @@ def test_a_leak_becomes_a_finding_without_path_and_site_where_there_are_none():
     assert not found.bounded
     (found,) = findings(document(finding(path=None, site=None, kind="native")))
     assert (found.path, found.sites) == (None, ())
+    assert findings(document(finding(site=None)))[0].sites == ()
 
 
 def test_a_note_is_no_finding_and_a_filling_buffer_is_one_with_an_end():
