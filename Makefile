@@ -52,7 +52,7 @@ test-fast: dev ## Run the tests that are not marked slow (ARGS=tests/exporters/m
 test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
 	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough $(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
 # What is written by a program, which says with --check whether the file is right.
-GENERATED := heapwatch_dashboards docs.metrics_reference docs.limits docs.reads tests.documents.tables
+GENERATED := heapwatch_dashboards docs.metrics_reference docs.limits docs.reads
 lint: dev ## Check style, types and generated files
 	@"$(BIN)/ruff" check . && "$(BIN)/ruff" format --check . && "$(BIN)/mypy"
 	@for module in $(GENERATED) benchmarks.cases.page; do "$(BIN)/python" -m $$module --check || exit 1; done

@@ -6,30 +6,22 @@ writes nothing. Exits with 1 when a claim does not hold.
 
 from __future__ import annotations
 
-import importlib
-import json
-import platform
-import subprocess
 import sys
 import time
-from dataclasses import asdict
 
 import psutil
 
-from benchmarks.measure import Claim, Report, Table
-from benchmarks.running import ROOT
+from benchmarks.measure import Report, machine, report_of
+from benchmarks.running import ROOT, apart
 
 BENCHMARKS = ("step_path", "deep_size", "census", "scrape", "training", "processes", "inventory")
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 
 def main(names: list[str]) -> int:
-    unknown = sorted(set(names) - set(BENCHMARKS) - {"--json"})
+    unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    if "--json" in names:
-        json.dump(asdict(importlib.import_module(f"benchmarks.cost.{names[1]}").run()), sys.stdout)
-        return 0
     reports = [_run_apart(name) for name in names or BENCHMARKS]
     if not names:
         DOCUMENT.write_text(_document(reports))
@@ -41,15 +33,7 @@ def main(names: list[str]) -> int:
 def _run_apart(name: str) -> Report:
     print(f"{name} ...", file=sys.stderr, flush=True)
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--json", name], stdout=subprocess.PIPE, text=True, check=True
-    )
-    found = json.loads(done.stdout.splitlines()[-1])
-    report = Report(
-        [Table(**table) for table in found["tables"]],
-        [Claim(**claim) for claim in found["claims"]],
-        found["missing"],
-    )
+    report = apart(report_of, name)
     for table in report.tables:
         print(table.markdown(), end="\n\n")
     for missing in report.missing:
@@ -63,7 +47,7 @@ def _document(reports: list[Report]) -> str:
         "# Benchmarks",
         "",
         "Written by `make bench`, which is `python -m benchmarks` with the extra `bench` installed.",
-        f"Figures of one run on {_machine()}.",
+        f"Figures of one run on {machine()}, load average {psutil.getloadavg()[2]:.1f}.",
         "Use the ratios, not the times: what a table compares runs in one process. Where runs alternate, the",
         "least of several rounds counts.",
         "",
@@ -77,13 +61,6 @@ def _document(reports: list[Report]) -> str:
     if missing:
         lines += ["Not compared, because not installed: " + ", ".join(missing) + ".", ""]
     return "\n".join(lines)
-
-
-def _machine() -> str:
-    memory = psutil.virtual_memory().total / 2**30
-    system = f"CPython {platform.python_version()}, {platform.system()} {platform.machine()}"
-    load = f"load average {psutil.getloadavg()[2]:.1f}"
-    return f"{psutil.cpu_count()} shared cores ({load}), {memory:.0f} GiB of memory, {system}"
 
 
 if __name__ == "__main__":

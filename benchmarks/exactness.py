@@ -80,7 +80,6 @@ class Row:
 
 
 def cases() -> list[Case]:
-    """All cases, by library."""
     return [*_numpy(), *_torch(), *_jax(), *_tables(), *_arrow(), *_polars(), *_others()]
 
 
@@ -297,7 +296,6 @@ def _array(kind: str = "float64") -> Any:
 
 
 def document(rows: list[Row]) -> str:
-    """The page of docs/."""
     table = Table("Arrays", "object | place | true bytes | ours | error we state | within")
     table.rows = [row.cells() for row in rows]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)

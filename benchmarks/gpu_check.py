@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -87,6 +86,13 @@ class Check:
         self.table.rows.append(["not run", what, reason, ""])
         print("not run", what, reason, sep="  ", flush=True)
 
+    def lacks(self, what: str, module: str) -> bool:
+        """Whether a module is not installed, which is noted."""
+        if importlib.util.find_spec(module) is not None:
+            return False
+        self.skipped(what, f"{module} is not installed")
+        return True
+
 
 def refusal(torch: Any) -> str | None:
     """Why nothing can be tested here; None where there is a GPU."""
@@ -104,8 +110,7 @@ def before_cuda(check: Check, torch: Any, collector: GpuCollector) -> None:
     check.row("allocator series before CUDA is used", len(early), 0)
 
 
-def series(check: Check, torch: Any, collector: GpuCollector, smi: Callable[[str], float]) -> None:
-    """Each series while known amounts are allocated."""
+def series(check: Check, torch: Any, collector: GpuCollector) -> None:
     held: list[Any] = []  # torch rounds a large tensor up, by a mebibyte at most
     for size in _SIZES:
         held.append(torch.zeros(size, dtype=torch.uint8, device="cuda"))
@@ -117,7 +122,7 @@ def series(check: Check, torch: Any, collector: GpuCollector, smi: Callable[[str
             metric = f"trainer_gpu_memory_{name}_bytes"
             check.row(metric, readings.value(metric, device="0"), expected, len(held) * _MEBI)
         for metric, (field, unit, tolerance) in _FIELDS.items():
-            check.row(metric, readings.value(metric, device="0"), smi(field) * unit, tolerance)
+            check.row(metric, readings.value(metric, device="0"), float(nvidia_smi(field)) * unit, tolerance)
         parts(check, readings, total, len(held) * _MEBI)
     check.row("deep_size of the tensors, on the GPU", deep_size(held).gpu_bytes, sum(_SIZES))
     check.row("deep_size of them, on the heap", deep_size(held).bytes, 500, 500)
@@ -221,8 +226,7 @@ def overhead(check: Check, torch: Any, collector: GpuCollector) -> None:
 
 def training(check: Check) -> None:
     """The slowdown of Stable-Baselines3's DQN on the GPU with everything on, in CPU time."""
-    if importlib.util.find_spec("stable_baselines3") is None:
-        check.skipped("training on the GPU", "stable_baselines3 is not installed")
+    if check.lacks("training on the GPU", "stable_baselines3"):
         return
     from benchmarks.cost.training import confidence, watched_blocks
 
@@ -274,8 +278,7 @@ def trainers(check: Check) -> None:
 
 def jax_arrays(check: Check, collector: GpuCollector) -> None:
     """JAX's arrays and its pool, where it sees the GPU."""
-    if importlib.util.find_spec("jax") is None:
-        check.skipped("JAX", "not installed")
+    if check.lacks("JAX", "jax"):
         return
     import jax
 
@@ -292,9 +295,7 @@ def jax_arrays(check: Check, collector: GpuCollector) -> None:
 
 
 def cupy_arrays(check: Check, collector: GpuCollector) -> None:
-    """CuPy's arrays and its default pool."""
-    if importlib.util.find_spec("cupy") is None:
-        check.skipped("CuPy", "not installed")
+    if check.lacks("CuPy", "cupy"):
         return
     import cupy
 
@@ -314,8 +315,7 @@ def adapters(check: Check) -> None:
     """The tests of the adapters, whose frameworks take the GPU where there is one."""
     for framework in ADAPTERS:
         what = f"adapter for {framework}"
-        if importlib.util.find_spec(framework) is None:
-            check.skipped(what, f"{framework} is not installed")
+        if check.lacks(what, framework):
             continue
         file = ROOT / "tests" / "exporters" / "integrations" / f"test_{framework}.py"
         done = subprocess.run(
@@ -330,20 +330,13 @@ def adapters(check: Check) -> None:
         check.says(what, good, f"{passed}, {held:,} bytes on the GPU", "all pass, more than 0")
 
 
-def nvidia_smi(field: str) -> float:
+def nvidia_smi(field: str) -> str:
     """What nvidia-smi says of the first device, in its own unit."""
     command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", "--id=0"]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0])
-
-
-def driver() -> str:
-    """The version of the driver."""
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
 
 
 def document(check: Check, device: str, day: str) -> str:
-    """The page of docs/."""
     return (
         f"# On a real GPU\n\nWritten by `make gpu-test` on {day}, on {device}.\n\n{check.table.markdown()}\n"
     )
@@ -359,7 +352,7 @@ def main() -> int:
     failures, check = Failures(), Check()
     collector = GpuCollector(failures, ProcessTree())
     before_cuda(check, torch, collector)
-    series(check, torch, collector, nvidia_smi)
+    series(check, torch, collector)
     fragmentation(check, torch, collector)
     verdicts(check, torch, collector)
     waiting(check, torch, collector)
@@ -371,7 +364,7 @@ def main() -> int:
     cupy_arrays(check, collector)
     check.row("failures counted", sum(failures.counts.values()), 0)
     device = (
-        f"{torch.cuda.get_device_name(0)}, driver {driver()}, torch {torch.__version__}, "
+        f"{torch.cuda.get_device_name(0)}, driver {nvidia_smi('driver_version')}, torch {torch.__version__}, "
         f"Python {platform.python_version()}"
     )
     day = datetime.datetime.now(datetime.timezone.utc).date().isoformat()

@@ -55,6 +55,12 @@ class Report:
     missing: list[str] = field(default_factory=list)
 
 
+def report_of(name: str) -> Report:
+    """Run a benchmark of `benchmarks.cost`."""
+    report: Report = importlib.import_module(f"benchmarks.cost.{name}").run()
+    return report
+
+
 def at_least(text: str, ratio: float, wanted: float) -> Claim:
     return Claim(f"{text}, at least {wanted:g} times", f"{ratio:,.1f} times", ratio >= wanted)
 
@@ -123,7 +129,8 @@ def nanoseconds(seconds: float) -> str:
 def machine() -> str:
     """What a page says of the machine that its figures come from."""
     memory = psutil.virtual_memory().total / 2**30
-    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB of memory, CPython {platform.python_version()}"
+    system = f"CPython {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB of memory, {system}"
 
 
 def write_part(document: Path, begin: str, end: str, text: str) -> None:

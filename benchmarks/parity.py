@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import yaml
 
-from benchmarks.leaks.scenario import LABEL, Scenario, generate
+from benchmarks.leaks.replay import load_groups
+from benchmarks.leaks.scenario import Scenario, generate
 from benchmarks.prometheus import PROMETHEUS, Sample, push, serve
 from heapwatch import data
 from tests.dashboards.documents import interpolate, targets
@@ -73,7 +73,6 @@ class Difference(NamedTuple):
 
 
 def recording_rules() -> list[dict[str, Any]]:
-    """The recording rules in the order of their evaluation."""
     return [rule for rule in _rules() if "record" in rule]
 
 
@@ -89,7 +88,7 @@ def queries() -> list[Query]:
 
 def _rules() -> Iterator[dict[str, Any]]:
     for file in sorted(data.path("prometheus", "rules").glob("*.yml")):
-        for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
+        for group in load_groups(file):
             yield from group["rules"]
 
 
@@ -175,13 +174,12 @@ def _scraped(trainers: list[Scenario], second: int, start: float) -> Iterator[Sa
             continue
         who = {"job": "trainer", "instance": trainer.id}
         number, up = second // trainer.scrape_seconds, 0.0
-        for selector, values in trainer.series.items():
-            name, _, text = selector.rstrip("}").partition("{")
+        for name, labels, values in trainer.parsed():
             value = values[number] if number < len(values) else None
             if value is not None:
                 up = 1.0
                 level = value + start if name.startswith("process_start_time") else value
-                yield {"__name__": name, **who, **dict(LABEL.findall(text))}, level
+                yield {"__name__": name, **who, **labels}, level
         yield {"__name__": "up", **who}, up
 
 

@@ -31,11 +31,16 @@ Sample = tuple[Mapping[str, str], float]
 
 
 class Server(NamedTuple):
-    """A running server: its process, its address, and a client of it."""
+    """A running server: its process, its address, a client of it, and its folder."""
 
     process: subprocess.Popen[bytes]
     url: str
     client: httpx.Client
+    folder: Path
+
+    def log(self) -> str:
+        """The end of what it said."""
+        return (self.folder / "log").read_text()[-500:]
 
 
 @contextmanager
@@ -58,13 +63,14 @@ def serve(command: tuple[str, ...], folder: Path, configuration: str) -> Iterato
         ) as process,
         httpx.Client(base_url=url, timeout=60, trust_env=False) as client,
     ):
+        server = Server(process, url, client, folder)
         try:
             until = time.monotonic() + START_SECONDS
             while not _answers(client):
                 if time.monotonic() > until or process.poll() is not None:
-                    raise TimeoutError(f"{command[0]}: {(folder / 'log').read_text()[-500:]}")
+                    raise TimeoutError(f"{command[0]}: {server.log()}")
                 time.sleep(0.1)
-            yield Server(process, url, client)
+            yield server
         finally:
             process.terminate()
 

@@ -7,16 +7,19 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 ROOT = Path(__file__).parents[1]
 GRACE_SECONDS = 300.0  # after its time a tool has this long for its report
 _POLL_SECONDS = 2.0
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,12 @@ def started(
         with suppress(ProcessLookupError):  # what its children left behind
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def apart(function: Callable[..., _Result], *arguments: object) -> _Result:
+    """What a function of a module returns in a new process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def with_root(environment: Mapping[str, str]) -> dict[str, str]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
+import logging
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import urllib.request
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import heapwatch
+from benchmarks.running import apart
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.sizing.deep_size import deep_size
 
@@ -77,17 +77,12 @@ class Trainer:
 
 
 def main() -> int:
-    """Run both arms and compare."""
     options = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     options.add_argument("--steps", type=int, default=DAY_STEPS)
-    options.add_argument("--arm", choices=("without", "with"), help=argparse.SUPPRESS)
-    chosen = options.parse_args()
-    if chosen.arm:
-        print(json.dumps(asdict(_train(chosen.steps, watched=chosen.arm == "with"))))
-        return 0
-    print(f"training {chosen.steps:,} steps without the exporter, then with it", file=sys.stderr, flush=True)
-    without, watched = _in_a_process("without", chosen.steps), _in_a_process("with", chosen.steps)
-    _report(chosen.steps, without, watched)
+    steps = options.parse_args().steps
+    print(f"training {steps:,} steps without the exporter, then with it", file=sys.stderr, flush=True)
+    without, watched = apart(_train, steps, False), apart(_train, steps, True)
+    _report(steps, without, watched)
     extra = (watched.resident_end - watched.resident_half) - (without.resident_end - without.resident_half)
     own = watched.exporter_end - watched.exporter_half
     print(f"grown more than without: {extra:,} bytes resident (allowed {ALLOWED_RESIDENT_BYTES:,})")
@@ -95,21 +90,13 @@ def main() -> int:
     return 0 if extra <= ALLOWED_RESIDENT_BYTES and own <= ALLOWED_EXPORTER_BYTES else 1
 
 
-def _in_a_process(arm: str, steps: int) -> Outcome:
+def _train(steps: int, watched: bool) -> Outcome:
     with tempfile.TemporaryDirectory() as targets:
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.soak", "--arm", arm, "--steps", str(steps)],
-            env={**os.environ, "HEAPWATCH_TARGETS_DIR": targets},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        sys.exit(f"the arm {arm} failed:\n{done.stderr}")
-    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+        os.environ["HEAPWATCH_TARGETS_DIR"] = targets
+        return _trained(steps, watched)
 
 
-def _train(steps: int, *, watched: bool) -> Outcome:
+def _trained(steps: int, watched: bool) -> Outcome:
     random.seed(0)
     trainer, outcome, memory = Trainer(), Outcome(), ResidentMemory()
     watch = _watch(trainer) if watched else None
@@ -131,6 +118,7 @@ def _train(steps: int, *, watched: bool) -> Outcome:
 
 
 def _watch(trainer: Trainer) -> heapwatch.Watch:
+    logging.getLogger("heapwatch").setLevel(logging.ERROR)
     # Samples that a day spreads over its hours come as fast as the steps do, so they may take what they need.
     watch = heapwatch.start("soak", port=0, interval=0.005, budget=1.0, walker_names=True)
     watch.entities("food_sources", lambda: trainer.food)

@@ -46,7 +46,6 @@ DRAWN = SETTLED.replace(
 
 
 def main() -> None:
-    """Measure and print a table."""
     with tempfile.TemporaryDirectory() as folder:
         build_tsdb(Path(folder), hours=6)
         with prometheus(Path(folder)) as source, chromium() as browser:

@@ -47,16 +47,16 @@ class Read(NamedTuple):
         of: whose objects.
         names: the attributes and functions, as the code has them.
         modules: the modules of the package that read them; a test searches these for reads without a row.
+        why: the reason for which that is safe.
         thread: which thread may.
-        why: the reason.
 
     """
 
     of: str
     names: tuple[str, ...]
     modules: tuple[str, ...]
-    thread: Thread
     why: str
+    thread: Thread = "any"
 
 
 READS = (
@@ -64,7 +64,6 @@ READS = (
         "torch.Tensor",
         ("is_leaf", "requires_grad"),
         ("measure.sizing.tensor_storage", "measure.sizing.replay_buffers"),
-        "any",
         "A flag, and a pointer that is compared with null and not followed. They are in a part of the "
         "tensor that exists as long as the tensor.",
     ),
@@ -74,14 +73,12 @@ READS = (
          "type"),
         ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.objects.tracked",
          "measure.sizing.replay_buffers"),
-        "any",
         "Numbers and flags inside the tensor. While `resize_` runs they may be old or new.",
     ),
     Read(
         "torch.Tensor",
         ("shape",),
         ("measure.introspection.containers", "measure.sizing.replay_buffers"),
-        "any",
         "Up to five sizes are inside the tensor. The sizes of a tensor with more dimensions are not read. "
         "The shape of a declared buffer is read at a safe point.",
     ),
@@ -89,7 +86,6 @@ READS = (
         "torch.Tensor",
         ("_storage_address",),
         ("measure.sizing.tensor_storage", "measure.objects.tracked"),
-        "any",
         "The address itself, which is not followed. It shows which tensors share their memory.",
     ),
     Read(
@@ -97,37 +93,35 @@ READS = (
         ("grad", "_indices", "_values", "crow_indices", "col_indices", "ccol_indices", "row_indices",
          "values"),
         ("measure.sizing.tensor_storage",),
-        "alone",
         "`backward` and in-place operations replace these objects without the lock. A gradient that "
         "cannot be read counts as an uncertainty as large as its parameter.",
+        "alone",
     ),
     Read(
         "torch.Tensor",
         ("grad_fn",),
         ("measure.sizing.tensor_storage",),
-        "alone",
         "In-place operations replace it without the lock.",
+        "alone",
     ),
     Read(
         "torch.Tensor",
         ("untyped_storage", "data_ptr", "_storage_Use_Count", "_get_filename"),
         ("measure.sizing.tensor_storage",),
-        "alone",
         "`set_`, `resize_` and `share_memory_` replace the storage, or its memory, without the lock. "
         "If it cannot be read, only the part of the storage counts that the tensor uses.",
+        "alone",
     ),
     Read(
         "torch.UntypedStorage",
         ("_cdata", "nbytes", "data_ptr", "is_shared", "device", "type"),
         ("measure.sizing.tensor_storage",),
-        "any",
         "Numbers inside the storage, which exists as long as the reader refers to it.",
     ),
     Read(
         "autograd operations",
         ("next_functions", "_sequence_nr"),
         ("measure.sizing.tensor_storage",),
-        "any",
         "Both never change. The reader refers to the newest operation, which keeps the others alive. "
         "`backward` frees what operations saved, which is not read.",
     ),
@@ -135,14 +129,12 @@ READS = (
         "torch subclasses that wrap tensors",
         ("__tensor_flatten__",),
         ("measure.sizing.tensor_storage",),
-        "any",
         "Only whether the method exists is checked. The tensors inside are attributes.",
     ),
     Read(
         "torch.cuda",
         ("cuda", "memory_stats"),
         ("measure.gpu", "runtime.release"),
-        "any",
         "The allocator has its own lock.",
     ),
     Read(
@@ -150,7 +142,6 @@ READS = (
         ("base", "dtype", "nbytes", "flags", "shape", "size", "type", "ndim"),
         ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.sizing.replay_buffers",
          "measure.objects.instances", "explain.weigh"),
-        "any",
         "Changed only with the lock held. `ndarray.resize` fails while there are other references to the "
         "array, so the reader keeps none between two readings.",
     ),
@@ -158,22 +149,20 @@ READS = (
         "numpy arrays of objects",
         ("item", "ravel", "tolist", "size", "dtype"),
         ("measure.introspection.containers", "measure.sizing.tensor_storage"),
-        "any",
         "Items are changed only with the lock held. A resized array moves, so one call into C reads all.",
     ),
     Read(
         "numpy arrays of StringDType",
         ("tolist", "ravel"),
         ("measure.sizing.tensor_storage",),
-        "alone",
         "Their memory has its own lock. A thread that waits for it while it holds the interpreter's lock "
         "could wait for ever.",
+        "alone",
     ),
     Read(
         "pandas index engines",
         ("sizeof",),
         ("measure.sizing.foreign",),
-        "any",
         "Numbers inside the hash table. Frames are read as the Python objects and arrays that they "
         "consist of.",
     ),
@@ -182,14 +171,12 @@ READS = (
         ("buffers", "parent", "is_cpu", "is_mutable", "address", "size", "chunks", "itercolumns", "type",
          "dictionary", "as_buffer"),
         ("measure.sizing.foreign",),
-        "any",
         "Immutable.",
     ),
     Read(
         "polars series and frames",
         ("get_columns", "n_chunks", "get_chunks", "estimated_size", "to_numpy_view", "__array_interface__"),
         ("measure.sizing.foreign",),
-        "any",
         "Each object has its own lock in Rust, which is held only while the interpreter's lock is free.",
     ),
     Read(
@@ -197,66 +184,61 @@ READS = (
         ("is_deleted", "_npy_value", "platform", "sharding", "memory_kind", "_arrays",
          "on_device_size_in_bytes"),
         ("measure.sizing.foreign", "measure.gpu"),
-        "any",
         "Arrays are immutable. Deletion and donation take the lock. Reading a deleted array raises an error.",
     ),
     Read(
         "jax.Array",
         ("unsafe_buffer_pointer",),
         ("measure.sizing.foreign",),
-        "alone",
         "An array cannot be donated to a computation while its address is read.",
+        "alone",
     ),
     Read(
         "JAX and CuPy pools",
         ("platform", "memory_stats", "live_executables", "used_bytes", "total_bytes"),
         ("measure.gpu",),
-        "any",
         "The allocators have their own locks.",
     ),
     Read(
         "CuPy arrays",
         ("data", "mem", "ptr", "size"),
         ("measure.sizing.foreign",),
-        "any",
         "Changed only with the lock held.",
     ),
     Read(
         "objects of unknown C code",
         ("PyObject_GetBuffer", "__cuda_array_interface__"),
         ("measure.sizing.foreign",),
-        "alone",
         "Nothing is known of their locks, so one call into C requests and releases their buffer. Mapped "
         "memory and ctypes are changed only with the lock held, so these may be read at any time.",
+        "alone",
     ),
     Read(
         "objects of unknown C code",
         ("gc.get_referents", "sys.getrefcount"),
         ("measure.sizing.traversal", "measure.introspection.reading", "measure.introspection.containers",
          "measure.objects.instances"),
-        "any",
         "The garbage collector does the same, in any thread. `__sizeof__` of a library is not called.",
     ),
     Read(
         "SWIG objects, such as Box2D bodies",
         ("bodies", "bodyCount"),
         ("collectors.bodies",),
-        "safe point",
         "A world may be inside its step in any other thread, and a destroyed body is freed memory.",
+        "safe point",
     ),
     Read(
         "Box2D worlds that nobody declared",
         ("bodyCount", "locked"),
         ("explain.places",),
-        "safe point",
         "Without `watch.step()` the main thread reads. Another thread that steps the world holds the "
         "interpreter's lock. In a callback of the program `locked` is set, and nothing is read.",
+        "safe point",
     ),
     Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame"),
         ("measure.introspection.roots", "measure.introspection.exclusive_reads", "explain.census"),
-        "any",
         "Changed only with the lock held. Under a debugger local variables are not read: until Python "
         "3.12 all readers share one snapshot with it.",
     ),
@@ -264,14 +246,12 @@ READS = (
         "functools caches",
         ("cache_info",),
         ("measure.introspection.containers",),
-        "any",
         "Changed only with the lock held.",
     ),
     Read(
         "sqlite3, tensordict and other objects",
         (),
         (),
-        "any",
         "Only their Python attributes, and the references that the garbage collector sees.",
     ),
 )  # fmt: skip

@@ -48,7 +48,7 @@ def main() -> int:
             result = results.Result(lasted, growth, scores, _revision(), load, case.installed)
             results.keep(results.RESULTS, case.name, result)
 
-    page.write()
+    page.PAGE.write_text(page.current(), encoding="utf-8")
     if OURS not in totals:
         return 0
     wanted = goals(totals[OURS])

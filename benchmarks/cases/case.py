@@ -105,6 +105,5 @@ def load(folder: Path) -> Case:
 
 
 def load_all(only: str = "") -> list[Case]:
-    """Return all cases whose name contains `only`, by name."""
     folders = sorted(path.parent for path in SUITE.glob("*/case.yml"))
     return [load(folder) for folder in folders if only in folder.name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from benchmarks.cases.tools.growth import BYTES_PER_MINUTE, SNAPSHOTS
 from benchmarks.cases.tools.registry import OURS, RULES
 from benchmarks.measure import Table
 from benchmarks.running import ROOT
+from docs.generated import write_or_check
 
 PAGE = ROOT / "docs" / "leak-cases.md"
 
@@ -158,27 +158,9 @@ def failures(totals: Mapping[str, Total]) -> str:
 
 
 def current() -> str:
-    """The page of all results that are stored."""
     cases = load_all()
     return render(cases, load(RESULTS, [case.name for case in cases]))
 
 
-def write() -> None:
-    """Write the page of all results that are stored."""
-    PAGE.write_text(current(), encoding="utf-8")
-
-
-def main() -> int:
-    """Write the page, or with --check return 1 if it is not up to date."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cases.page", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    if not parser.parse_args().check:
-        write()
-    elif PAGE.read_text(encoding="utf-8") != current():
-        print(f"{PAGE} is not what the results say: run python -m benchmarks.cases.page", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check("benchmarks.cases.page", {PAGE: current()}))

@@ -126,7 +126,6 @@ def _matches(patterns: Iterable[str], text: str | None) -> bool:
 
 
 def goals(total: Total) -> list[Claim]:
-    """The goals for our own tool."""
     rates = [("detected", "detected", 0.95), ("named", "named", 0.90), ("right line", "right_line", 0.75)]
     reached = [
         Claim(f"{text}, at least {wanted:.0%}", f"{total.rate(name):.0%}", total.rate(name) >= wanted)

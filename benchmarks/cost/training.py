@@ -108,7 +108,6 @@ class Blocks(NamedTuple):
 
 
 def watched_blocks(pairs: int, device: str = "cpu") -> Blocks:
-    """Measure the callback with everything on."""
     from benchmarks.cost.turns import paired_blocks
     from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 

@@ -163,8 +163,9 @@ def _ask(port: int, path: str) -> str:
 
 def _query(url: str, expression: str) -> float:
     answer = httpx.get(f"{url}/api/v1/query", params={"query": expression}, timeout=60, trust_env=False)
-    found = answer.json()["data"]["result"]
-    return float(found[0]["value"][1]) if found else 0.0
+    if not (found := answer.json()["data"]["result"]):
+        raise SystemExit(f"Prometheus has no value of {expression}: --minutes was too short, or it failed")
+    return float(found[0]["value"][1])
 
 
 def exponent(small: Measured, large: Measured, what: str) -> float:
@@ -207,7 +208,6 @@ def claims(found: list[Measured]) -> list[Claim]:
 
 
 def table(found: list[Measured]) -> Table:
-    """One row a fleet."""
     header = (
         "trainers | scrapes in time | slowest scrape | one evaluation of all rules | a trainer | series"
         " | samples a second | Prometheus's memory | its CPU | slowest query of the Fleet page"

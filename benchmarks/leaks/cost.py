@@ -64,6 +64,7 @@ PURPOSES = {
 SCRAPE_SECONDS = 15
 MEASURED_SECONDS = 5  # between the evaluations that are measured
 HISTORY_SECONDS = 110 * 60  # as much as the longest window looks back on, and less than a head block
+PATIENCE = 300.0  # seconds without an evaluation, as of rules that Prometheus does not load
 _COLD = 3  # evaluations until each rule has read what those before it record
 
 
@@ -96,7 +97,12 @@ def measure_rules(
 def _evaluated(
     rules: list[Path], shapes: Sequence[Shape], trainers: int, evaluations: int
 ) -> Iterator[dict[str, Any]]:
-    """Each group as Prometheus describes it, after each of so many evaluations."""
+    """Each group as Prometheus describes it, after each of so many evaluations.
+
+    Raises:
+        TimeoutError: Prometheus evaluates nothing; the end of its log is in the message.
+
+    """
     fleet = list(islice(cycle(shapes), trainers))
     with tempfile.TemporaryDirectory() as name, serve(PROMETHEUS, Path(name), "{}") as server:
         start = time.time() - HISTORY_SECONDS
@@ -112,8 +118,11 @@ def _evaluated(
         (Path(name) / "prometheus.yml").write_text(json.dumps(config))
         server.process.send_signal(signal.SIGHUP)
         seen: dict[str, set[str]] = {}
+        counted, until = 0, time.monotonic() + PATIENCE
         while not seen or min(map(len, seen.values())) < evaluations + _COLD:
             time.sleep(1)
+            if time.monotonic() > until:
+                raise TimeoutError(f"no evaluation in {PATIENCE:.0f} s: {server.log()}")
             if at <= time.time():
                 push(server.url, filter(_scraped, samples(fleet, at, start)), at)
                 at += SCRAPE_SECONDS
@@ -124,6 +133,8 @@ def _evaluated(
                 moments.add(group["lastEvaluation"])
                 if len(moments) > _COLD:
                     yield group
+            if (now := sum(map(len, seen.values()))) > counted:
+                counted, until = now, time.monotonic() + PATIENCE
 
 
 def _scraped(sample: Sample) -> bool:
@@ -131,7 +142,6 @@ def _scraped(sample: Sample) -> bool:
 
 
 def prometheus_version() -> str:
-    """Name and version of the engine that is measured."""
     said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
     return f"Prometheus {said.split()[2].partition('+')[0]}"
 
@@ -162,7 +172,6 @@ def floor(trainers: int) -> dict[str, float]:
 
 
 def text(found: Mapping[str, float], rules: Mapping[tuple[str, str, str], float]) -> str:
-    """The two tables, and what follows from them."""
     count, total = levels(EVERYTHING), sum(rules.values())
     table = Table("", f"each of {count} levels of a trainer | ms | a level, µs")
     table.rows = [[what, f"{1e3 * s:.2f}", f"{1e6 * s / count:.1f}"] for what, s in found.items()]
@@ -178,7 +187,6 @@ def text(found: Mapping[str, float], rules: Mapping[tuple[str, str, str], float]
 
 
 def main() -> int:
-    """Measure and print; 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.leaks.cost", description=__doc__)
     parser.add_argument("--trainers", type=int, default=50, metavar="N")
     parser.add_argument("--write", action="store_true", help="into docs/fleet.md")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.leaks.scenario import LABEL, Scenario
+from benchmarks.leaks.scenario import Scenario
 from benchmarks.prometheus import Sample
 
 LEAKING = 25  # one trainer in so many
@@ -61,19 +61,16 @@ EVERYTHING: Shape = [
 
 
 def shapes(scenarios: Iterable[Scenario]) -> list[Shape]:
-    """What each trainer of the scenarios exposes."""
     found: list[Shape] = []
     for scenario in scenarios:
         trainers: dict[str, Shape] = {}
-        for selector in scenario.series:
-            labels = dict(LABEL.findall(selector))
-            trainers.setdefault(labels.pop("instance", ""), []).append((selector.partition("{")[0], labels))
+        for metric, labels, _ in scenario.parsed():
+            trainers.setdefault(labels.pop("instance", ""), []).append((metric, labels))
         found += trainers.values()
     return found
 
 
 def levels(shape: Shape) -> int:
-    """How many watched levels a trainer has."""
     return sum(metric in LEVELS for metric, _ in shape)
 
 

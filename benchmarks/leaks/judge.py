@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from benchmarks.leaks.replay import Alert, Firing
-from benchmarks.leaks.scenario import LABEL, Scenario
+from benchmarks.leaks.scenario import Scenario
 
 COMPARED = {
     "DocumentsMonitor": "monitor of the example systems",
@@ -42,7 +43,7 @@ class Score:
         return (
             f"| {name} | {self.found / said if said else nan:.3f} | {recall:.3f} "
             f"| {statistics.median(self.delays or [nan]):.0f} min "
-            f"| {statistics.median(self.lost or [0]) / 1e9:.2f} GB "
+            f"| {statistics.median(self.lost or [nan]) / 1e9:.2f} GB "
             f"| {self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f} |"
         )
 
@@ -70,10 +71,9 @@ def _counts(alert: Alert, scenario: Scenario) -> bool:
 
 def _resident(scenario: Scenario, truth: dict[str, Any]) -> list[float | None] | None:
     role = truth["component"] or "trainer"
-    for name, values in scenario.series.items():
-        labels = dict(LABEL.findall(name))
+    for name, labels, values in scenario.parsed():
         if (
-            name.startswith("trainer_process_resident_memory_bytes")
+            name == "trainer_process_resident_memory_bytes"
             and labels["role"] == role
             and truth.get("instance") in (None, labels.get("instance"))
         ):
@@ -83,11 +83,14 @@ def _resident(scenario: Scenario, truth: dict[str, Any]) -> list[float | None] |
 
 def _lost(scenario: Scenario, truth: dict[str, Any], minute: float) -> float:
     """Bytes by which resident memory grew from the onset to `minute`, a buffer's fill included."""
-    values = [value for value in _resident(scenario, truth) or [] if value is not None]
-    if not values:
+    values = _resident(scenario, truth) or []
+    known = [value for value in values if value is not None]
+    if not known:
         return 0.0
+    # Of a scrape that was missed, that of the one before it.
+    levels = list(accumulate(values, lambda before, now: before if now is None else now, initial=known[0]))
     at = [min(int(m * 60 / scenario.scrape_seconds), len(values) - 1) for m in (truth["onset_min"], minute)]
-    return max(values[at[1]] - values[at[0]], 0.0)
+    return max(levels[at[1] + 1] - levels[at[0] + 1], 0.0)
 
 
 def judge(scenario: Scenario, firing: Firing, scores: dict[str, Score]) -> None:

@@ -43,8 +43,13 @@ class Scenario:
     @property
     def trainer_days(self) -> float:
         """Days of training, of all trainers together."""
-        instances = {dict(LABEL.findall(name)).get("instance") for name in self.series}
+        instances = {labels.get("instance") for _, labels, _ in self.parsed()}
         return len(instances) * self.scrapes * self.scrape_seconds / 86400
+
+    def parsed(self) -> Iterator[tuple[str, dict[str, str], list[float | None]]]:
+        """Metric, labels and values of each series."""
+        for selector, values in self.series.items():
+            yield selector.partition("{")[0], dict(LABEL.findall(selector)), values
 
 
 def load(path: Path) -> Scenario:
@@ -55,7 +60,6 @@ def load(path: Path) -> Scenario:
 
 
 def save(scenario: Scenario, folder: Path) -> None:
-    """Write a scenario as `load` reads it."""
     doc = {**vars(scenario), "healthy": scenario.healthy, "family": scenario.id.rpartition("-")[0]}
     with gzip.open(folder / f"{scenario.id}.json.gz", "wt") as file:
         json.dump(doc, file)

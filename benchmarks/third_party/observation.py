@@ -125,7 +125,6 @@ class Observation:
 
 
 def load(path: Path) -> Observation:
-    """Read what `save` wrote."""
     stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     stored["alerts"] = [ObservedAlert(**alert) for alert in stored["alerts"]]
     stored["memory"] = tuple(stored["memory"])

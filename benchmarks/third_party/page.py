@@ -12,7 +12,6 @@ Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
 
 
 def document(seen: Seen) -> str:
-    """The whole page."""
     versions = "\n".join(f"- {one.name}: {one.what}; {_versions(one, seen)}" for one in TRAINERS)
     return f"""# Third-party trainers
 
@@ -45,7 +44,6 @@ else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the train
 
 
 def healthy(seen: Seen) -> Table:
-    """A row of each healthy run."""
     columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port problems"
     table = Table("Healthy", columns)
     for trainer, run in _runs(seen, leaking=False):
@@ -56,7 +54,6 @@ def healthy(seen: Seen) -> Table:
 
 
 def leaking(seen: Seen) -> Table:
-    """A row of each leaking run."""
     columns = "trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict"
     table = Table("Leaking", columns)
     for trainer, run in _runs(seen, leaking=True):

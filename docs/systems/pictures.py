@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import FloatRect
 
-from benchmarks.leaks.scenario import LABEL, Scenario, load
+from benchmarks.leaks.scenario import Scenario, load
 from docs.screenshots import IMAGES, save
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_html
@@ -62,9 +62,8 @@ def history(scenario: Scenario, folder: Path) -> Iterator[str]:
     """The URL of a Prometheus that has the scenario as what it scraped until now."""
     first = int(time.time()) - scenario.scrapes * scenario.scrape_seconds
     lines = []
-    for selector, values in scenario.series.items():
-        name, _, text = selector.rstrip("}").partition("{")
-        labels = {"job": "trainer", "instance": "127.0.0.1:7777", **dict(LABEL.findall(text))}
+    for name, own, values in scenario.parsed():
+        labels = {"job": "trainer", "instance": "127.0.0.1:7777", **own}
         joined = ",".join(f'{label}="{value}"' for label, value in labels.items())
         lines += [
             f"{name}{{{joined}}} {value!r} {first + index * scenario.scrape_seconds}"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from docs.generated import write_or_check
 from examples.check.alerts import said
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.reporter import Reporter, Thresholds
@@ -100,12 +101,12 @@ def written(name: str) -> str:
 
 
 def page(name: str) -> Path:
-    """The page."""
+    """The page of a system."""
     return FOLDER / f"{name}.md"
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        record(*sys.argv[2:])
-    for name in PRINTED:
-        page(name).write_text(written(name), encoding="utf-8")
+        record(sys.argv[2])
+        del sys.argv[1:]
+    sys.exit(write_or_check("docs.systems.samples", {page(name): written(name) for name in PRINTED}))

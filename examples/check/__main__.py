@@ -13,12 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import save
+from examples.check.alerts import first_alerts
 from examples.check.plan import RUNS, Named, Run
 from examples.check.record import FASTER, record
-
-RULES = sorted(Path("prometheus/rules").glob("*.yml"))
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,7 @@ def judge(run: Run, healthy_seconds: int, seconds: int, keep: Path | None) -> Ve
         return Verdict(run, {}, str(problem))
     if keep is not None:
         save(scenario, keep)
-    named: dict[Named, int] = {}
-    for minute, alerts in sorted(replay(scenario, RULES).items()):
-        for alert in alerts:
-            named.setdefault((alert["resource"], alert["component"]), minute)
-    return Verdict(run, named)
+    return Verdict(run, {leak: minute for leak, (minute, _) in first_alerts(scenario).items()})
 
 
 def judge_all(
@@ -86,13 +80,11 @@ def judge_all(
 def main() -> int:
     """Run the plan; 0 when every run was judged right."""
     options = argparse.ArgumentParser(prog="python -m examples.check", description=__doc__)
-    options.add_argument(
-        "--only", action="append", metavar="PART", help="runs whose name contains this; may be given again"
-    )
+    only = "runs whose name contains this; may be given again"
+    options.add_argument("--only", action="append", metavar="PART", help=only)
     options.add_argument("--parallel", type=int, default=3, help="runs at a time (3)")
-    options.add_argument(
-        "--healthy-seconds", type=int, default=100, help="before a leak is switched on (100)"
-    )
+    healthy = "before a leak is switched on (100)"
+    options.add_argument("--healthy-seconds", type=int, default=100, help=healthy)
     options.add_argument("--seconds", type=int, default=260, help="of each run (260)")
     options.add_argument("--keep", type=Path, help="folder for the recordings")
     chosen = options.parse_args()

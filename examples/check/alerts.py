@@ -8,43 +8,53 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.leaks.replay import ask, replay
 from benchmarks.leaks.scenario import LABEL, Scenario, load
-from examples.check.__main__ import RULES
+from examples.check.plan import Named
 
+RULES = sorted(Path("prometheus/rules").glob("*.yml"))
+TEST = re.compile(r"alertname: (\w+), time: (?:(\d+)h)?(?:(\d+)m)?(?:\d+s)?,")
 GOT = re.compile(r"Labels:\{(.*?)\}\s*\n?\s*Annotations:\{(.*)\}")
 
 
-def first_alerts(scenario: Scenario) -> dict[tuple[str, str], tuple[int, str]]:
-    """(resource, component) -> minute and name of the first leak alert on it."""
-    first: dict[tuple[str, str], tuple[int, str]] = {}
+def first_alerts(scenario: Scenario) -> dict[Named, tuple[int, str]]:
+    """Leak -> minute and name of the first alert on it."""
+    first: dict[Named, tuple[int, str]] = {}
     for minute, alerts in sorted(replay(scenario, RULES).items()):
         for alert in alerts:
             first.setdefault((alert["resource"], alert["component"]), (minute, alert["alertname"]))
     return first
 
 
-def texts(scenario: Scenario, minute: int, name: str) -> dict[tuple[str, str], str]:
-    """(resource, component) -> what alert `name` says in that minute."""
+def texts(scenario: Scenario, alerts: Iterable[tuple[int, str]]) -> dict[tuple[Named, int, str], str]:
+    """Leak, minute and name of an alert -> what it says then."""
     # None is expected, so that promtool prints those there are.
-    test = {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": []}
-    printed = ask(scenario, RULES, alert_rule_test=[test])
+    tests = [
+        {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": []} for minute, name in sorted({*alerts})
+    ]
+    _, *printed = TEST.split(ask(scenario, RULES, alert_rule_test=tests))
     found = {}
-    for labels_text, annotations_text in GOT.findall(printed):
-        labels, annotations = dict(LABEL.findall(labels_text)), dict(LABEL.findall(annotations_text))
-        text = json.loads(f'"{annotations["description"]}"')
-        found[labels["resource"], labels["component"]] = f"{name} ({labels['severity']}): {text}"
+    for name, hours, minutes, got in zip(*(printed[part::4] for part in range(4)), strict=True):
+        minute = 60 * int(hours or 0) + int(minutes or 0)
+        for labels_text, annotations_text in GOT.findall(got):
+            labels, annotations = dict(LABEL.findall(labels_text)), dict(LABEL.findall(annotations_text))
+            text = json.loads(f'"{annotations["description"]}"')
+            leak = labels["resource"], labels["component"]
+            found[leak, minute, name] = f"{name} ({labels['severity']}): {text}"
     return found
 
 
 def said(recording: Path) -> str:
     """All of them, the earliest first, a paragraph each."""
     scenario = load(recording)
+    first = first_alerts(scenario)
+    text_of = texts(scenario, first.values())
     return "".join(
-        textwrap.fill(f"minute {minute}: {texts(scenario, minute, name)[leak]}", 110) + "\n"
-        for leak, (minute, name) in first_alerts(scenario).items()
+        textwrap.fill(f"minute {minute}: {text_of[leak, minute, name]}", 110) + "\n"
+        for leak, (minute, name) in first.items()
     )
 
 

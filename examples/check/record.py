@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 
@@ -21,7 +23,6 @@ INTERVAL = 5 / FASTER  # seconds between samples: the default, as much faster
 START_SECONDS = 120.0
 END_SECONDS = 120.0
 MOMENTS = ("process_start_time_seconds", "trainer_last_progress_timestamp_seconds")
-LEFT_OUT = ("python_", "_created")
 
 
 def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenario:
@@ -38,49 +39,20 @@ def record(run: Run, folder: Path, healthy_seconds: int, seconds: int) -> Scenar
             would not end.
 
     """
-    port = free_port()
-    environment = os.environ | {
-        "HEAPWATCH_STATE": str(folder),
-        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-        "OMP_NUM_THREADS": "1",
-    }
-    log = folder / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", f"examples.{run.example}", f"--port={port}", f"--interval={INTERVAL:.3f}"],
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}/metrics"
-        _wait(url, process, log)
-        return _record(run, url, process, log, folder, healthy_seconds, seconds)
-    finally:
-        _end(run, process)
-
-
-def _record(
-    run: Run,
-    url: str,
-    process: subprocess.Popen[bytes],
-    log: Path,
-    folder: Path,
-    healthy_seconds: int,
-    seconds: int,
-) -> Scenario:
     series: dict[str, list[float | None]] = {}
-    started_at, started = time.time(), time.monotonic()
-    for second in range(seconds):
-        if run.leak and second == healthy_seconds:
-            write(leak_file(run.example, folder), {run.leak: run.rate})
-        time.sleep(max(0.0, started + second - time.monotonic()))
-        if process.poll() is not None:
-            raise RuntimeError(f"{run.id} ended after {second} s:\n{log.read_text()[-2000:]}")
-        for name, value in _scrape(url, started_at).items():
-            values = series.setdefault(name, [])
-            values += [None] * (second - len(values))
-            values.append(value)
+    log = folder / "log"
+    with _running(run, folder, log) as (url, process):
+        started_at, started = time.time(), time.monotonic()
+        for second in range(seconds):
+            if run.leak and second == healthy_seconds:
+                write(leak_file(run.example, folder), {run.leak: run.rate})
+            time.sleep(max(0.0, started + second - time.monotonic()))
+            if process.poll() is not None:
+                raise RuntimeError(f"{run.id} ended after {second} s:\n{log.read_text()[-2000:]}")
+            for name, value in _scrape(url, started_at).items():
+                values = series.setdefault(name, [])
+                values += [None] * (second - len(values))
+                values.append(value)
     for values in series.values():
         values += [None] * (seconds - len(values))
     onset = healthy_seconds * FASTER / 60
@@ -88,6 +60,38 @@ def _record(
         {"resource": resource, "component": component, "onset_min": onset} for resource, component in run.must
     ]
     return Scenario(run.id, series, truth)
+
+
+@contextmanager
+def _running(run: Run, folder: Path, log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The example as a process, and where it serves its metrics."""
+    port = free_port()
+    environment = os.environ | {
+        "HEAPWATCH_STATE": str(folder),
+        "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        f"examples.{run.example}",
+        f"--port={port}",
+        f"--interval={INTERVAL:.3f}",
+    ]
+    with log.open("w") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        url = f"http://127.0.0.1:{port}/metrics"
+        _wait(url, process, log)
+        yield url, process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise RuntimeError(f"{run.id} did not end within {END_SECONDS:.0f} s of SIGTERM") from None
 
 
 def _scrape(url: str, started_at: float) -> dict[str, float]:
@@ -100,11 +104,8 @@ def _scrape(url: str, started_at: float) -> dict[str, float]:
     found = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if (
-                sample.name.startswith(LEFT_OUT[0])
-                or sample.name.endswith(LEFT_OUT[1])
-                or math.isnan(sample.value)
-            ):
+            left_out = sample.name.startswith("python_") or sample.name.endswith("_created")
+            if left_out or math.isnan(sample.value):
                 continue
             labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
             value = float(sample.value)
@@ -123,13 +124,3 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         except (OSError, HTTPException):
             time.sleep(0.2)
     raise RuntimeError(f"no metrics at {url} after {START_SECONDS:.0f} s:\n{log.read_text()[-2000:]}")
-
-
-def _end(run: Run, process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(timeout=END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        raise RuntimeError(f"{run.id} did not end within {END_SECONDS:.0f} s of SIGTERM") from None

@@ -70,7 +70,11 @@ class Trainer(Protocol):
 
 
 def run(
-    name: str, leaks: Mapping[str, str], rate: float, make: Callable[[int, float | None], Trainer]
+    name: str,
+    leaks: Mapping[str, str],
+    rate: float,
+    make: Callable[[argparse.Namespace], Trainer],
+    flags: Mapping[str, str] | None = None,
 ) -> int:
     """Parse the command line and train until told to stop; returns the exit status.
 
@@ -78,50 +82,30 @@ def run(
         name: the example's name.
         leaks: name of each leak -> what one unit of it is.
         rate: steps per second unless the command line says otherwise.
-        make: called with the seed and the rate (None: as fast as it goes).
+        make: called with the arguments, of which `rate` is None for as fast as it goes.
+        flags: options of its own -> their help.
 
     """
-    # Its module says what it trains, and names the options of its own.
-    about = sys.modules["__main__"].__doc__
-    options = argparse.ArgumentParser(prog=f"python -m examples.{name}", description=about)
-    port = int(os.environ.get("HEAPWATCH_TRAINER_PORT", "7777"))
-    options.add_argument("--port", type=int, default=port, help="where to serve (%(default)d)")
-    host = os.environ.get("HEAPWATCH_BIND", "127.0.0.1")
-    options.add_argument("--host", default=host, help="address to listen on (%(default)s)")
-    options.add_argument(
-        "--rate", type=float, default=rate, help=f"steps per second at most; 0: as fast as it goes ({rate:g})"
-    )
-    options.add_argument("--steps", type=int, help="stop after so many steps (never)")
-    options.add_argument(
-        "--interval", type=float, default=5.0, help="least seconds between samples of live objects (5)"
-    )
-    options.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
-    options.add_argument(
-        "--leak",
-        action="append",
-        default=[],
-        metavar="NAME=RATE",
-        help="start with this leak on, units per minute: "
-        + "; ".join(f"{leak} ({unit})" for leak, unit in leaks.items()),
-    )
-    options.add_argument("--record", metavar="FILE", help="write what `heapwatch report FILE` reads")
-    chosen = options.parse_args()
+    parser = _parser(name, leaks, rate)
+    for flag, help_text in (flags or {}).items():
+        parser.add_argument(flag, action="store_true", help=help_text)
+    chosen = parser.parse_args()
+    chosen.rate = chosen.rate or None
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     logging.getLogger("heapwatch").setLevel(logging.INFO)  # memory reports
     try:
         write(leak_file(name), parse(chosen.leak, leaks))
     except ValueError as problem:
-        options.error(str(problem))
+        parser.error(str(problem))
     torch.set_num_threads(1)  # these networks are too small to gain from more
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    trainer = make(chosen.seed, chosen.rate or None)
-    # A sample may cost what it costs by default, however often it is taken.
-    budget = DEFAULT_BUDGET * DEFAULT_INTERVAL / chosen.interval
+    trainer = make(chosen)
     served = Served(
         port=chosen.port,
         host=chosen.host,
         interval=chosen.interval,
-        budget=budget,
+        # A sample may cost what it costs by default, however often it is taken.
+        budget=DEFAULT_BUDGET * DEFAULT_INTERVAL / chosen.interval,
         port_search="HEAPWATCH_TRAINER_PORT" not in os.environ,  # a stack looks for it there and nowhere else
     )
     with trainer.watched(served) as watch:
@@ -133,3 +117,24 @@ def run(
         except KeyboardInterrupt:
             print(f"{name} stopped", flush=True)
     return 0
+
+
+def _parser(name: str, leaks: Mapping[str, str], rate: float) -> argparse.ArgumentParser:
+    # Its module says what it trains.
+    about = sys.modules["__main__"].__doc__
+    options = argparse.ArgumentParser(prog=f"python -m examples.{name}", description=about)
+    port = int(os.environ.get("HEAPWATCH_TRAINER_PORT", "7777"))
+    options.add_argument("--port", type=int, default=port, help="where to serve (%(default)d)")
+    host = os.environ.get("HEAPWATCH_BIND", "127.0.0.1")
+    options.add_argument("--host", default=host, help="address to listen on (%(default)s)")
+    fastest = "steps per second at most; 0: as fast as it goes (%(default)g)"
+    options.add_argument("--rate", type=float, default=rate, help=fastest)
+    options.add_argument("--steps", type=int, help="stop after so many steps (never)")
+    least = "least seconds between samples of live objects (%(default)g)"
+    options.add_argument("--interval", type=float, default=5.0, help=least)
+    options.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
+    units = "; ".join(f"{leak} ({unit})" for leak, unit in leaks.items())
+    on = f"start with this leak on, units per minute: {units}"
+    options.add_argument("--leak", action="append", default=[], metavar="NAME=RATE", help=on)
+    options.add_argument("--record", metavar="FILE", help="write what `heapwatch report FILE` reads")
+    return options

@@ -1,7 +1,4 @@
-"""Evolve traders: `python -m examples.erl_trading [--resume] [--leak environments=16] [--steps N]`.
-
-With `--resume` it continues from the checkpoint of its last generation.
-"""
+"""Evolve traders: `python -m examples.erl_trading [--resume] [--leak environments=16] [--steps N]`."""
 
 import sys
 
@@ -10,6 +7,5 @@ from examples.erl_trading import LEAKS
 from examples.erl_trading.trainer import ErlTrainer
 
 if __name__ == "__main__":
-    resume = "--resume" in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != "--resume"]
-    sys.exit(run("erl_trading", LEAKS, 100.0, lambda seed, rate: ErlTrainer(seed, rate, resume)))
+    flags = {"--resume": "continue from the checkpoint of its last generation"}
+    sys.exit(run("erl_trading", LEAKS, 100.0, lambda own: ErlTrainer(own.seed, own.rate, own.resume), flags))

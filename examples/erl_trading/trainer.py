@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -13,11 +14,12 @@ import torch
 import heapwatch
 from examples.common.command import Rate, Served, profile
 from examples.common.leaks import LeakSwitches, leak_file
-from examples.erl_trading import LEAKS, checkpoint
+from examples.erl_trading import LEAKS
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks
 from examples.erl_trading.market import TradingEnvironment, make_market
 from heapwatch.housekeeping import bounded
+from heapwatch.runtime.own_files import make_private
 
 mpl.use("agg")
 
@@ -110,7 +112,7 @@ class ErlTrainer:
         watch.checkpoint("after_evolution")
         self.generation_times.append(time.monotonic() - started)
         self.generation += 1
-        checkpoint.save(self.generation, [self.best_agent, *self.population[:ELITE]])
+        self._save()
         self.uploads.append(self.generation)
         watch.progress("generation")
 
@@ -142,9 +144,21 @@ class ErlTrainer:
         self.population = _with_mutants([old[index] for index in ranked[:ELITE]])
         self.leaks.in_evolution(old, self.best_agent, self.fitness_history)
 
+    def _save(self) -> None:
+        """Replace the checkpoint: the agents that survived, the best first, without the replay buffer."""
+        file = _checkpoint()
+        make_private(file.parent)
+        partial = file.with_suffix(".tmp")
+        agents = [agent.weights() for agent in (self.best_agent, *self.population[:ELITE])]
+        torch.save({"generation": self.generation, "agents": agents}, partial)
+        partial.replace(file)
+
     def _resume(self) -> None:
-        self.generation, agents = checkpoint.load()
-        self.best_agent, *elite = map(DDPGAgent.loaded, agents)
+        if not _checkpoint().exists():
+            raise SystemExit(f"--resume: {_checkpoint()} does not exist, which the first generation writes")
+        saved = torch.load(_checkpoint(), weights_only=True)
+        self.generation = saved["generation"]
+        self.best_agent, *elite = map(DDPGAgent.loaded, saved["agents"])
         self.population = _with_mutants(elite)
         print(f"resumed from the checkpoint of generation {self.generation}", flush=True)
 
@@ -183,6 +197,10 @@ class ErlTrainer:
         for _ in range(beyond):
             buffer.append(Transition(**{**transition, "state": transition["state"].copy()}))
         buffer.append(transition)
+
+
+def _checkpoint() -> Path:
+    return leak_file("erl_trading").with_name("erl_trading.pt")
 
 
 def _with_mutants(elite: list[DDPGAgent]) -> list[DDPGAgent]:

@@ -7,4 +7,4 @@ from examples.fire_dqn import LEAKS
 from examples.fire_dqn.trainer import FireTrainer
 
 if __name__ == "__main__":
-    sys.exit(run("fire_dqn", LEAKS, 25.0, lambda seed, rate: FireTrainer(seed, rate)))
+    sys.exit(run("fire_dqn", LEAKS, 25.0, lambda own: FireTrainer(own.seed, own.rate)))

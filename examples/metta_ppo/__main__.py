@@ -34,4 +34,4 @@ if __name__ == "__main__":
         chosen = tracking(sys.argv)
     except (OSError, ValueError) as problem:
         sys.exit(f"python -m examples.metta_ppo: {problem}")
-    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda seed, rate: MettaTrainer(seed, rate, chosen)))
+    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda own: MettaTrainer(own.seed, own.rate, chosen)))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from docs.reads import READS
+from tests.architecture.sources import tree
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 FOLDERS = ("measure", "explain", "collectors", "runtime")
@@ -64,14 +65,14 @@ def _known_names() -> set[str]:
     } - PLAIN
 
 
-def _attributes(tree: ast.AST) -> Iterator[str]:
+def _attributes(module: ast.AST) -> Iterator[str]:
     imported = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in ast.walk(module)
         if isinstance(node, ast.Import)
         for alias in node.names
     }
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.Attribute):
             of_module = isinstance(node.value, ast.Name) and node.value.id in imported
             if not of_module:
@@ -91,8 +92,8 @@ def _attributes(tree: ast.AST) -> Iterator[str]:
 def _made_here(trees: dict[str, ast.AST]) -> set[str]:
     """Names that classes of the package define, and those of its functions."""
     names: set[str] = set()
-    for tree in trees.values():
-        for node in ast.walk(tree):
+    for module in trees.values():
+        for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef):
                 names.add(node.name)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -105,7 +106,7 @@ def _made_here(trees: dict[str, ast.AST]) -> set[str]:
 def test_each_read_of_an_object_of_c_code_has_a_row_and_each_row_is_read() -> None:
     pytest.importorskip("torch")
     trees = {
-        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): tree(path)
         for folder in FOLDERS
         for path in sorted((PACKAGE / folder).rglob("*.py"))
     }
@@ -115,9 +116,9 @@ def test_each_read_of_an_object_of_c_code_has_a_row_and_each_row_is_read() -> No
         for module in row.modules:
             rows[module] |= set(row.names)
     missing = []
-    for module, tree in trees.items():
+    for module, parsed in trees.items():
         ours = OWN.get(module, set()) | (set() if module.startswith("measure.") and module in rows else own)
-        names = {name for name in _attributes(tree) if name in known}
+        names = {name for name in _attributes(parsed) if name in known}
         missing += [f"{module}: {name}" for name in sorted(names - rows[module] - ours)]
     assert not missing, ", ".join(missing)
 

@@ -4,11 +4,11 @@ import signal
 import subprocess
 import sys
 
+import httpx
 import pytest
 
+from benchmarks.fleet.__main__ import _query
 from tests.support.repository import REPOSITORY
-
-pytestmark = pytest.mark.slow
 
 # The benchmark with a stack that only says what it is asked to do.
 PROGRAM = """
@@ -30,6 +30,13 @@ sys.exit(benchmark.main())
 """
 
 
+def test_what_prometheus_does_not_know_is_an_error_and_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, json={"data": {"result": []}}))
+    with pytest.raises(SystemExit, match=r"no value of sum\(up\): --minutes was too short"):
+        _query("http://127.0.0.1", "sum(up)")
+
+
+@pytest.mark.slow
 def test_stack_is_stopped_when_the_benchmark_is_terminated() -> None:
     command = [sys.executable, "-c", PROGRAM, "--trainers", "1", "--minutes", "5"]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:

@@ -4,11 +4,13 @@ import os
 import sys
 import types
 
+import psutil
 import pytest
 import torch
 
-from benchmarks import gpu_check, gpu_leaks
+from benchmarks import gpu_check, gpu_leaks, gpu_trainers
 from benchmarks.gpu_check import Check
+from benchmarks.reach.watched import line_of
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
@@ -78,7 +80,6 @@ def device(monkeypatch):
 )
 def test_each_leak_is_seen_in_its_part_and_in_no_other(device, what, component):
     device.nothing = 0
-
     assert gpu_leaks.components_that_leak(device.collect, lambda: device.grow(what)) == component
 
 
@@ -139,11 +140,6 @@ def test_without_a_gpu_one_line_says_why(monkeypatch, capsys):
     assert "not installed" in gpu_check.refusal(None)
 
 
-def saying(monkeypatch, status, *lines):
-    done = types.SimpleNamespace(returncode=status, stdout="".join(f"{line}\n" for line in lines))
-    monkeypatch.setattr(gpu_check.subprocess, "run", lambda *_, **__: done)
-
-
 @pytest.mark.parametrize(
     ("status", "lines", "failed"),
     [
@@ -155,8 +151,9 @@ def saying(monkeypatch, status, *lines):
     ],
 )
 def test_an_adapter_is_good_if_its_tests_pass_and_use_the_gpu(monkeypatch, status, lines, failed):
+    done = types.SimpleNamespace(returncode=status, stdout="".join(f"{line}\n" for line in lines))
+    monkeypatch.setattr(gpu_check.subprocess, "run", lambda *_, **__: done)
     monkeypatch.setattr(gpu_check, "ADAPTERS", ("pytest",))
-    saying(monkeypatch, status, *lines)
     check = Check()
     gpu_check.adapters(check)
     assert check.failed == failed
@@ -169,3 +166,23 @@ def test_an_adapter_whose_framework_is_missing_is_not_run(monkeypatch):
     assert check.table.rows == [
         ["not run", "adapter for no_such_framework", "no_such_framework is not installed", ""]
     ]
+
+
+RIGHT = {
+    "path": "train().learner.history",
+    "site": {"file": "/x/gpu_training.py", "line": line_of("gpu_training", gpu_trainers.LINE)},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({}, True), ({"path": None}, False), ({"path": "train().losses"}, False), ({"site": None}, False)],
+)
+def test_a_finding_is_right_with_the_path_and_the_line(change, named):
+    assert gpu_trainers.is_named(RIGHT | change) is named
+
+
+def test_what_stays_are_threads_sockets_and_devices():
+    threads, _, devices = gpu_trainers._kept(os.getpid())
+    assert threads == psutil.Process().num_threads()
+    assert devices == 0

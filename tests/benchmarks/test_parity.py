@@ -45,15 +45,20 @@ def test_the_mark_of_a_series_that_ended_is_sent_as_it_is():
     assert struct.pack("<Q", 0x7FF0000000000002) in _series({"__name__": "up"}, parity.STALE, 0)
 
 
-def test_every_rule_and_panel_is_asked():
-    asked = [query.where for query in parity.queries()]
+@pytest.fixture(scope="module")
+def queries():
+    return parity.queries()
+
+
+def test_every_rule_and_panel_is_asked(queries):
+    asked = [query.where for query in queries]
     assert "TrainerLeak" in asked
     assert "job:trainer_resource:level" in asked
     assert any(where.startswith("heapwatch-fleet / ") for where in asked)
 
 
-def test_victoria_metrics_lengthens_no_range_of_the_rules():
-    text = " ".join(query.expression for query in parity.queries())
+def test_victoria_metrics_lengthens_no_range_of_the_rules(queries):
+    text = " ".join(query.expression for query in queries)
     ranges = re.findall(r"deriv\([^\[]*\[(\d+)s\]", text)
     assert 165 in map(int, ranges)
     assert min(map(int, ranges)) >= parity.SHORTEST_SECONDS

@@ -24,7 +24,7 @@ from heapwatch.report.findings import analyse
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
 from tests.documents.example import SECONDS, Example, finished
-from tests.documents.rows import Row, labels, limit
+from tests.documents.rows import Check, labels, limit
 from tests.documents.rules import evaluate
 from tests.exporters.report.runs import GB, filled, generations
 
@@ -311,193 +311,44 @@ def stopped(example: Example) -> None:
     assert len(re.findall(r"LARGE OBJECT: \S+ +[\d.]+ MB", summary)) > 0
 
 
-ROWS = (
-    Row(
-        "RSS and VMS of the process",
-        "`trainer_process_resident_memory_bytes`, `…_virtual_memory_bytes`",
-        "`curl URL/metrics`",
-        memory,
+CHECKS: dict[str, Check] = {
+    "RSS and VMS of the process": memory,
+    "GPU memory, allocated and reserved": gpu,
+    "live objects: 2 environments, 17 agents, 1 buffer": counts,
+    "lists, dicts and tensors": labels("trainer_objects", "type", "list", "dict", "Tensor"),
+    "baseline and a snapshot after evaluation, training and evolution": checkpoint_lines,
+    "the trend across generations": trend,
+    "growth since the baseline, object count changes": growth,
+    "the largest objects": large,
+    "the top 20 objects of 10 MB or more, whatever holds them": largest,
+    "total growth: 25 to 35 GB is normal, 100 GB or more a leak": whole_run,
+    "a report after each generation": reports,
+    "more than +5 GB a generation is a leak": limit("erl-trading", "memory", "trainer", generation=5e9),
+    "~500 MB a generation after the fixes": limit(
+        "erl-trading-aggressive", "memory", "trainer", generation=500e6
     ),
-    Row(
-        "GPU memory, allocated and reserved",
-        "`trainer_gpu_memory_allocated_bytes`, `…_reserved_bytes`",
-        "`curl URL/metrics` with a GPU",
-        gpu,
+    "GPU memory stable under 20 GB": limit("erl-trading", "gpu_memory", "", warning=20e9),
+    "30 to 40 GB is stable, the run with 175 GB was killed": limit(
+        "erl-trading", "memory", "trainer", warning=40e9, critical=100e9
     ),
-    Row(
-        "live objects: 2 environments, 17 agents, 1 buffer",
-        "`watch.objects`, `watch.expect`",
-        "`curl URL/metrics`",
-        counts,
+    "30 agents or more are a leak": limit("erl-trading", "objects", "DDPGAgent", warning=30),
+    "`Buffer not ready: 6960 / 10000`": will_hold,
+    "histories: fitness, generation times": labels(
+        "trainer_event_list_items", "list", "fitness_history", "generation_times"
     ),
-    Row(
-        "lists, dicts and tensors",
-        "`watch.objects(list, dict, torch.Tensor)`",
-        "`curl URL/metrics`",
-        labels("trainer_objects", "type", "list", "dict", "Tensor"),
-    ),
-    Row(
-        "baseline and a snapshot after evaluation, training and evolution",
-        '`watch.checkpoint("after_evaluation")`, a line each: RAM, VMS, GPU and counts',
-        "`python -m examples.erl_trading`",
-        checkpoint_lines,
-    ),
-    Row(
-        "the trend across generations",
-        "`heapwatch report`, every phase of every generation",
-        "`heapwatch report run.jsonl.gz`",
-        trend,
-    ),
-    Row(
-        "growth since the baseline, object count changes",
-        '`heapwatch report`; `watch.growth_since("baseline")`',
-        "`heapwatch report run.jsonl.gz`",
-        growth,
-    ),
-    Row(
-        "the largest objects",
-        "`heapwatch report --large 10`: buffers and named objects",
-        "`heapwatch report`",
-        large,
-    ),
-    Row(
-        "the top 20 objects of 10 MB or more, whatever holds them",
-        "`watch.large_objects()`, and then in `heapwatch report`",
-        "`python -m examples.erl_trading --steps 800 --record run.jsonl.gz`",
-        largest,
-    ),
-    Row(
-        "total growth: 25 to 35 GB is normal, 100 GB or more a leak",
-        "profile `erl-trading`: memory `since start`, warning at 35, critical at 100 GB",
-        "page Phases, panel Memory since the start; `curl URL/performance_status`",
-        whole_run,
-    ),
-    Row(
-        "a report after each generation",
-        '`watch.memory_report_interval(1, "generation")`, printed without setup',
-        "`python -m examples.erl_trading`",
-        reports,
-    ),
-    Row(
-        "more than +5 GB a generation is a leak",
-        "profile `erl-trading`",
-        "`docs/alerting.md`",
-        limit("erl-trading", "memory", "trainer", generation=5e9),
-    ),
-    Row(
-        "~500 MB a generation after the fixes",
-        "profile `erl-trading-aggressive`",
-        "`docs/alerting.md`",
-        limit("erl-trading-aggressive", "memory", "trainer", generation=500e6),
-    ),
-    Row(
-        "GPU memory stable under 20 GB",
-        "profile `erl-trading`",
-        "`docs/alerting.md`",
-        limit("erl-trading", "gpu_memory", "", warning=20e9),
-    ),
-    Row(
-        "30 to 40 GB is stable, the run with 175 GB was killed",
-        "profile `erl-trading`: warning at 40, critical at 100 GB",
-        "`docs/alerting.md`",
-        limit("erl-trading", "memory", "trainer", warning=40e9, critical=100e9),
-    ),
-    Row(
-        "30 agents or more are a leak",
-        "profile `erl-trading`",
-        "`docs/alerting.md`",
-        limit("erl-trading", "objects", "DDPGAgent", warning=30),
-    ),
-    Row(
-        "`Buffer not ready: 6960 / 10000`",
-        "what the buffer will hold when full",
-        "`curl URL/metrics`",
-        will_hold,
-    ),
-    Row(
-        "histories: fitness, generation times",
-        "`trainer_event_list_items`",
-        "`curl URL/metrics`",
-        labels("trainer_event_list_items", "list", "fitness_history", "generation_times"),
-    ),
-    Row(
-        "upload queue, more than 50 pending",
-        "profile `erl-trading`: an alert from 51 on",
-        "`python -m examples.leak erl_trading uploads=6000`",
-        uploads,
-    ),
-    Row(
-        "figures that are not closed",
-        '`trainer_objects{type="Figure"}`',
-        "`curl URL/metrics`",
-        labels("trainer_objects", "type", "Figure"),
-    ),
-    Row(
-        "`free -h`: memory left on the host",
-        "`memory.available_bytes`, and the forecast of it",
-        "`curl URL/performance_status`",
-        host_memory,
-    ),
-    Row(
-        "memory left, in the forecast and on a panel",
-        "`TrainerLimitForecast`; page Trainer, panel Resident memory by role",
-        "`make up`",
-        memory_left,
-    ),
-    Row(
-        "what to report: phase, growth, counts, since when",
-        "`LEAK FOUND:` in the log and the report",
-        "`python -m examples.leak erl_trading environments=180`",
-        report_of_a_leak,
-    ),
-    Row(
-        "what to report: the last 50 lines of the log",
-        "`heapwatch report --log FILE`",
-        "`heapwatch report run.jsonl.gz --log train.log`",
-        end_of_the_log,
-    ),
-    Row(
-        "`--resume` from the checkpoint of a generation",
-        "the example's, without the buffer as there",
-        "`python -m examples.erl_trading --resume`",
-        resumed,
-    ),
-    Row(
-        "scenario 1: evaluation leaks environments",
-        "`heapwatch report` names phase, growth and counts",
-        "`python -m examples.leak erl_trading environments=180`",
-        evaluation_leaks,
-    ),
-    Row(
-        "scenario 2: training leaks tensors",
-        "`heapwatch report` names the phase and the tensors",
-        "`python -m examples.leak erl_trading tensors=450`",
-        training_leaks,
-    ),
-    Row(
-        "scenario 3: evolution leaks agents",
-        "said at once: `DDPGAgent: 33 are alive, 17 expected`",
-        "`python -m examples.leak erl_trading population=60`",
-        evolution_leaks,
-    ),
-    Row("scenario 4: no leak while the buffer fills", "no finding", "`heapwatch report`", no_leak),
-    Row("tracemalloc: where it was allocated", "`site` of what grows", "`heapwatch explain URL`", sites),
-    Row(
-        "old environments and agents deleted, buffer kept",
-        "`watch.on_cleanup`",
-        "`POST /force_cleanup`",
-        freed,
-    ),
-    Row(
-        "NumPy arrays",
-        "`watch.objects(np.ndarray)`, counted a part at a time",
-        "`curl URL/metrics`",
-        arrays,
-    ),
-    Row(
-        "the final summary: growth since the baseline, large objects",
-        "also at SIGTERM",
-        "`kill -TERM PID`",
-        stopped,
-    ),
-)
+    "upload queue, more than 50 pending": uploads,
+    "figures that are not closed": labels("trainer_objects", "type", "Figure"),
+    "`free -h`: memory left on the host": host_memory,
+    "memory left, in the forecast and on a panel": memory_left,
+    "what to report: phase, growth, counts, since when": report_of_a_leak,
+    "what to report: the last 50 lines of the log": end_of_the_log,
+    "`--resume` from the checkpoint of a generation": resumed,
+    "scenario 1: evaluation leaks environments": evaluation_leaks,
+    "scenario 2: training leaks tensors": training_leaks,
+    "scenario 3: evolution leaks agents": evolution_leaks,
+    "scenario 4: no leak while the buffer fills": no_leak,
+    "tracemalloc: where it was allocated": sites,
+    "old environments and agents deleted, buffer kept": freed,
+    "NumPy arrays": arrays,
+    "the final summary: growth since the baseline, large objects": stopped,
+}

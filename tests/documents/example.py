@@ -10,8 +10,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from examples.common.leaks import leak_file, write
@@ -181,6 +183,15 @@ def finished(name: str, folder: Path, *options: str, steps: int = 800) -> Iterat
         check=True,
     )
     yield done.stdout, record
+
+
+@contextmanager
+def own_state() -> Iterator[None]:
+    """Switches and targets in a folder of their own, for an example in this process."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEAPWATCH_STATE", folder)
+        patch.setenv("HEAPWATCH_TARGETS_DIR", folder)
+        yield
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -4,13 +4,10 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from tempfile import TemporaryDirectory
 
-import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,8 +20,8 @@ from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
 from heapwatch.watch import Watch
-from tests.documents.example import SECONDS, Example
-from tests.documents.rows import Row, both, limit
+from tests.documents.example import SECONDS, Example, own_state
+from tests.documents.rows import Check, both, limit
 from tests.documents.rules import evaluate
 from tests.exporters.report.runs import generations
 
@@ -43,7 +40,7 @@ def bounds(example: Example) -> None:
 def experience(example: Example) -> None:
     found = example.readings().by("trainer_buffer_capacity_items", "buffer")
     assert {name: found[name] for name in ("experience", "memory")} == {"experience": 2000, "memory": 1000}
-    with kept_state():
+    with own_state():
         trainer = FireTrainer(rate=None)
         trainer.collected = [transition(trainer)] * 2500
         trainer.train(Watch("fire_dqn"), 10)
@@ -51,7 +48,7 @@ def experience(example: Example) -> None:
 
 
 def methods(_example: Example) -> None:
-    with kept_state():
+    with own_state():
         trainer = FireTrainer(rate=None)
     agent = trainer.agent
     agent.losses, agent.rewards = [0.0] * 1500, [1.0] * 1500
@@ -66,14 +63,6 @@ def methods(_example: Example) -> None:
     assert len(agent.memory.buffer) == 3
     agent.memory.clear()
     assert not agent.memory.buffer
-
-
-@contextmanager
-def kept_state() -> Iterator[None]:
-    """The example's switches in a folder of their own, for one in this process."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEAPWATCH_STATE", folder)
-        yield
 
 
 def transition(trainer: FireTrainer) -> Transition:
@@ -242,130 +231,37 @@ def cleaned(example: Example) -> None:
     example.until(lambda: example.value("trainer_buffer_graph_tensors", buffer="memory") == 0)
 
 
-ROWS = (
-    Row(
-        "losses and rewards: 1000 entries, step times 100, collection times 20",
-        "`trainer_event_list_capacity_items`",
-        "`curl URL/metrics`",
-        bounds,
+CHECKS: dict[str, Check] = {
+    "losses and rewards: 1000 entries, step times 100, collection times 20": bounds,
+    "experience buffer: 2000 entries": experience,
+    "more than these is flagged": both(
+        *(limit("fire-dqn", "events", name, warning=bound + 1) for name, bound in BOUNDS.items()),
+        limit("fire-dqn", "buffer", "experience", warning=2001),
     ),
-    Row(
-        "experience buffer: 2000 entries",
-        '`watch.buffer("experience", …, capacity=2000)`',
-        "`curl URL/metrics`",
-        experience,
+    "`cleanup_memory()`, `reset_memory()`, `clear()`, `clear_local_buffer()`": methods,
+    "every 50 steps: experience collector": every(
+        50, "step", r"Cleanup after step (\d+): experience buffer \d+$"
     ),
-    Row(
-        "more than these is flagged",
-        "profile `fire-dqn`",
-        "`docs/alerting.md`",
-        both(
-            *(limit("fire-dqn", "events", name, warning=bound + 1) for name, bound in BOUNDS.items()),
-            limit("fire-dqn", "buffer", "experience", warning=2001),
-        ),
+    "every 100 training steps: GPU memory": every(
+        100, "update", r"Cleanup after update (\d+): (?:no GPU|GPU memory .*)$"
     ),
-    Row(
-        "`cleanup_memory()`, `reset_memory()`, `clear()`, `clear_local_buffer()`",
-        "the same methods of the example",
-        "`examples/fire_dqn/agent.py`",
-        methods,
+    "every 10 episodes: everything, with a message": every(
+        10,
+        "episode",
+        r"Performing memory cleanup \(after episode (\d+)\): .+, agent memory \d+, experience buffer \d",
     ),
-    Row(
-        "every 50 steps: experience collector",
-        "`heapwatch.housekeeping.Schedule`",
-        "`python -m examples.fire_dqn`",
-        every(50, "step", r"Cleanup after step (\d+): experience buffer \d+$"),
-    ),
-    Row(
-        "every 100 training steps: GPU memory",
-        "the same",
-        "`python -m examples.fire_dqn`",
-        every(100, "update", r"Cleanup after update (\d+): (?:no GPU|GPU memory .*)$"),
-    ),
-    Row(
-        "every 10 episodes: everything, with a message",
-        "the same",
-        "`python -m examples.fire_dqn`",
-        every(
-            10,
-            "episode",
-            r"Performing memory cleanup \(after episode (\d+)\): .+, agent memory \d+, experience buffer \d",
-        ),
-    ),
-    Row(
-        "tensors detached and on the CPU",
-        "`trainer_buffer_attached_tensors`, `trainer_buffer_graph_tensors` are 0",
-        "`curl URL/metrics`",
-        detached,
-    ),
-    Row(
-        "figures closed",
-        '`heapwatch.housekeeping.close_figures`; `trainer_objects{type="Figure"}`',
-        "`python -m examples.leak fire_dqn figures=2`",
-        figures,
-    ),
-    Row(
-        "memory by episode", "phase `episode`; `heapwatch report`", "`heapwatch report run.jsonl.gz`", steady
-    ),
-    Row(
-        "memory constant from episode to episode, for more than 60",
-        '`watch.growth_limit("memory", "trainer", per_episode=1e6)`',
-        "`heapwatch report run.jsonl.gz`",
-        constant,
-    ),
-    Row(
-        "the same without a declared limit",
-        "profile `fire-dqn`: memory, 10 MB an episode",
-        "`docs/alerting.md`; page Phases",
-        limit("fire-dqn", "memory", "trainer", episode=10e6),
-    ),
-    Row(
-        "the same on a GPU",
-        "profile `fire-dqn`: GPU memory, 10 MB an episode",
-        "`docs/alerting.md`; page Phases",
-        limit("fire-dqn", "gpu_memory", "", episode=10e6),
-    ),
-    Row(
-        "unbounded losses",
-        "an alert past the bound",
-        "`python -m examples.leak fire_dqn losses=3000`",
-        losses_past_their_bound,
-    ),
-    Row(
-        "tensors with gradients in the replay buffer",
-        "`trainer_buffer_graph_tensors`",
-        "`python -m examples.leak fire_dqn attached=60`",
-        graphs,
-    ),
-    Row(
-        "they are the leak",
-        "alert `TrainerBufferHoldsGraphs`, with the remedy",
-        "[runbook](../runbooks/TrainerBufferHoldsGraphs.md)",
-        graphs_alert,
-    ),
-    Row(
-        "they are in the alerts of the status and the console",
-        "kind `graphs`, after ten minutes",
-        "`heapwatch monitor`",
-        graphs_console,
-    ),
-    Row(
-        "what to do about them",
-        "verdict `leak`, the path of the buffer and the remedy",
-        "`heapwatch explain URL`",
-        explained,
-    ),
-    Row(
-        "they are named in the report",
-        "`heapwatch report`: the buffer and the remedy",
-        "`heapwatch report run.jsonl.gz`",
-        graphs_reported,
-    ),
-    Row("cleanup frees everything", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
-    Row(
-        "final cleanup at the end of training",
-        "also at SIGTERM; the last line names the leak that was reported",
-        "`kill -TERM PID`",
-        stopped,
-    ),
-)
+    "tensors detached and on the CPU": detached,
+    "figures closed": figures,
+    "memory by episode": steady,
+    "memory constant from episode to episode, for more than 60": constant,
+    "the same without a declared limit": limit("fire-dqn", "memory", "trainer", episode=10e6),
+    "the same on a GPU": limit("fire-dqn", "gpu_memory", "", episode=10e6),
+    "unbounded losses": losses_past_their_bound,
+    "tensors with gradients in the replay buffer": graphs,
+    "they are the leak": graphs_alert,
+    "they are in the alerts of the status and the console": graphs_console,
+    "what to do about them": explained,
+    "they are named in the report": graphs_reported,
+    "cleanup frees everything": cleaned,
+    "final cleanup at the end of training": stopped,
+}

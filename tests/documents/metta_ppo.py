@@ -16,8 +16,8 @@ from examples.metta_ppo.__main__ import tracking
 from examples.metta_ppo.tracking import MemoryTracking
 from examples.metta_ppo.trainer import MettaTrainer
 from heapwatch.watch import Watch
-from tests.documents.example import Example, finished
-from tests.documents.rows import Row, labels, limit, logs
+from tests.documents.example import Example, finished, own_state
+from tests.documents.rows import Check, labels, limit, logs
 
 EXPERIENCE = tuple(
     f"experience{part}" for part in ("", ".obs", ".actions", ".rewards", ".values", ".lstm_h", ".lstm_c")
@@ -119,9 +119,7 @@ def trained(
     run: Logged | None, profiler: object, enough: Callable[[], bool] = lambda: True
 ) -> Iterator[dict[str, float]]:
     """The sizes of objects in the example, in this process, after enough epochs; a run may be active."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEAPWATCH_STATE", folder)
-        patch.setenv("HEAPWATCH_TARGETS_DIR", folder)
+    with own_state(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "wandb", SimpleNamespace(run=run))
         torch.set_num_threads(1)  # as the example does
         trainer = MettaTrainer(rate=None)
@@ -169,81 +167,19 @@ def cleaned(example: Example) -> None:
     assert example.force_cleanup()["removed"]["stats"] > 0
 
 
-ROWS = (
-    Row(
-        "the experience buffer and its parts",
-        "`watch.size`, by the same names",
-        "`curl URL/metrics`",
-        shapes,
-    ),
-    Row(
-        "`trainer.stats`, `trainer.losses`, `trainer.evals`, policy and optimizer",
-        "the same names",
-        "`curl URL/metrics`",
-        tracked(*STATE),
-    ),
-    Row(
-        "`policy_store`, `system_monitor._metrics`, `curriculum`",
-        "the same names",
-        "`curl URL/metrics`",
-        tracked(*INFRASTRUCTURE),
-    ),
-    Row(
-        "`wandb_run`, `torch_profiler`",
-        "the same names, where the trainer has them",
-        "`WANDB_MODE=offline WANDB_PROJECT=forage python -m examples.metta_ppo`",
-        where_they_exist,
-    ),
-    Row(
-        "`trainer=simple.medium`",
-        "the same, from `examples/metta_ppo/configurations`",
-        "`python -m examples.metta_ppo trainer=simple.medium trainer.memory_report_interval=50`",
-        named_configuration,
-    ),
-    Row(
-        "`memory_tracking_enabled`, `memory_report_interval`, `memory_leak_threshold_mb`",
-        "the same, as YAML (`--config`), keywords or `trainer.NAME=VALUE`",
-        "`python -m examples.metta_ppo trainer.memory_report_interval=50`",
-        configured,
-    ),
-    Row(
-        "tracking switched off",
-        "a watch that serves nothing and samples nothing",
-        "`python -m examples.metta_ppo trainer.memory_tracking_enabled=false`",
-        switched_off,
-    ),
-    Row(
-        "sizes every 10 epochs",
-        "`watch.size_interval(10)`, and every few seconds between",
-        "`python -m examples.metta_ppo`",
-        every_tenth_epoch,
-    ),
-    Row(
-        "a report every N epochs",
-        "`watch.memory_report_interval`",
-        "`python -m examples.metta_ppo`",
-        logs("Memory Report - Epoch", "Current Memory Usage:", "Memory Growth:"),
-    ),
-    Row(
-        "growth above 5 MB an epoch is flagged",
-        'profile `metta`; `watch.growth_limit("object_size", …)`',
-        "`docs/alerting.md`",
-        limit("metta", "object_size", "", epoch=5e6),
-    ),
-    Row(
-        "objects of fixed size stay constant", "verdict `healthy`", "`heapwatch report run.jsonl.gz`", steady
-    ),
-    Row(
-        "`WARNING: Potential memory leaks detected in: [...]`",
-        "the same line",
-        "`python -m examples.leak metta_ppo stats=200`",
-        leaks,
-    ),
-    Row(
-        "Wandb: `memory/{object_name}/size_mb`, `…/growth_mb_per_epoch`",
-        "the example logs to the active run; `heapwatch.trackers.wandb`",
-        "[trackers](../reports.md#experiment-trackers)",
-        wandb,
-    ),
-    Row("old data is cleared", "`watch.on_cleanup`", "`POST /force_cleanup`", cleaned),
-)
+CHECKS: dict[str, Check] = {
+    "the experience buffer and its parts": shapes,
+    "`trainer.stats`, `trainer.losses`, `trainer.evals`, policy and optimizer": tracked(*STATE),
+    "`policy_store`, `system_monitor._metrics`, `curriculum`": tracked(*INFRASTRUCTURE),
+    "`wandb_run`, `torch_profiler`": where_they_exist,
+    "`trainer=simple.medium`": named_configuration,
+    "`memory_tracking_enabled`, `memory_report_interval`, `memory_leak_threshold_mb`": configured,
+    "tracking switched off": switched_off,
+    "sizes every 10 epochs": every_tenth_epoch,
+    "a report every N epochs": logs("Memory Report - Epoch", "Current Memory Usage:", "Memory Growth:"),
+    "growth above 5 MB an epoch is flagged": limit("metta", "object_size", "", epoch=5e6),
+    "objects of fixed size stay constant": steady,
+    "`WARNING: Potential memory leaks detected in: [...]`": leaks,
+    "Wandb: `memory/{object_name}/size_mb`, `…/growth_mb_per_epoch`": wandb,
+    "old data is cleared": cleaned,
+}

@@ -1,25 +1,17 @@
-"""What a row of the tables in `docs/systems` is, and what most rows look at."""
+"""How most rows of the tables in `docs/systems` are checked."""
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from heapwatch.analysis.limits import ALIASES
 from heapwatch.analysis.readings import LEVEL_SERIES, SEVERITIES, Component
 from tests.documents.example import Example
 from tests.documents.rules import alerts_at, alerts_growing, evaluate
 
-
-class Row(NamedTuple):
-    """What a document has, where it is here, how to try it, and the check of it on a running example."""
-
-    has: str
-    here: str
-    attempt: str
-    check: Callable[[Example], None]
+Check = Callable[[Example], None]  # of a running example
 
 
-def labels(series: str, label: str, *values: str) -> Callable[[Example], None]:
+def labels(series: str, label: str, *values: str) -> Check:
     """A check that a series has these values of a label."""
 
     def check(example: Example) -> None:
@@ -28,7 +20,7 @@ def labels(series: str, label: str, *values: str) -> Callable[[Example], None]:
     return check
 
 
-def logs(*parts: str) -> Callable[[Example], None]:
+def logs(*parts: str) -> Check:
     """A check that the trainer's own log says all of this, in time."""
 
     def check(example: Example) -> None:
@@ -37,7 +29,7 @@ def logs(*parts: str) -> Callable[[Example], None]:
     return check
 
 
-def limit(profile: str, resource: str, component: str, **wanted: float) -> Callable[[Example], None]:
+def limit(profile: str, resource: str, component: str, **wanted: float) -> Check:
     """A check of limits, by severity or as growth by `minute`, `episode`, `epoch` or `generation`.
 
     At the limit, and growing past it, the status of the running example has the alert, and below it has not.
@@ -66,7 +58,7 @@ def limit(profile: str, resource: str, component: str, **wanted: float) -> Calla
     return check
 
 
-def both(*checks: Callable[[Example], None]) -> Callable[[Example], None]:
+def both(*checks: Check) -> Check:
     """All of these checks."""
 
     def check(example: Example) -> None:

@@ -1,88 +1,53 @@
 """What the alert rules, the status and the panels make of the series that an example exposes now."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.leaks.replay import ask
+from benchmarks.leaks.scenario import Scenario
 from heapwatch.analysis.limits import ALIASES
 from heapwatch.analysis.readings import GROWN, LEVEL_SERIES, Component
 from heapwatch.http.status import Status
 from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"
-# Without it promtool takes the groups in any order.
-ORDER = (
-    "trainer-leak", "limits", "default_limits", "leak_alerts", "thresholds", "growth_alerts", "forecast",
-    "lost",
-    "health_trainer", "health_cleanup", "health_stack", "verdict",
-)  # fmt: skip
-SCRAPES = 80  # of 15 s: twenty minutes
-SECONDS = 600.0  # that promtool may take on a busy machine
+SCRAPES = 81  # of 15 s: twenty minutes
 GROWTH_SAMPLES = 10
 
 
 def evaluate(
-    text: str, expected: Mapping[str, Mapping[str, float]], changed: Mapping[str, str] | None = None
+    text: str, expected: Mapping[str, Mapping[str, float]], changed: Mapping[str, list[float]] | None = None
 ) -> None:
     """Have promtool evaluate expressions over an exposition that stays the same for twenty minutes.
 
     Args:
         text: the exposition.
         expected: expression -> {labels of each sample, such as `{type="static"}`: value}.
-        changed: series, such as `trainer_bodies{type="static"}` -> its values as promtool writes them.
+        changed: series, such as `trainer_bodies{type="static"}` -> its values.
 
     Raises:
         AssertionError: with what promtool found instead.
 
     """
-    values = {
-        f"{name}{{{_labels(labels)}}}": f"{value!r}x{SCRAPES}" for name, labels, value in _samples(text)
+    series: dict[str, list[float | None]] = {
+        f"{name}{{{_labels(labels)}}}": [value] * SCRAPES for name, labels, value in _samples(text)
     }
-    values |= {"process_start_time_seconds{}": f"-3600x{SCRAPES}"}  # promtool's clock begins at 0
-    document = {
-        "rule_files": [str(file) for file in sorted(RULES.glob("*.yml"))],
-        "evaluation_interval": "30s",
-        "group_eval_order": ORDER,
-        "tests": [
-            {
-                "interval": "15s",
-                "input_series": [
-                    {"series": series.replace("{", '{job="trainer",instance="example",'), "values": numbers}
-                    for series, numbers in (values | dict(changed or {})).items()
-                ],
-                "promql_expr_test": [
-                    {
-                        "expr": expression,
-                        "eval_time": "18m",
-                        "exp_samples": [
-                            {"labels": labels, "value": value} for labels, value in samples.items()
-                        ],
-                    }
-                    for expression, samples in expected.items()
-                ],
-            }
-        ],
-    }
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is not on PATH: `heapwatch tools` fetches it"
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "test.yml"
-        file.write_text(json.dumps(document))
-        done = subprocess.run(
-            [promtool, "test", "rules", str(file)],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
+    series |= {"process_start_time_seconds{}": [-3600.0] * SCRAPES}  # promtool's clock begins at 0
+    tests = [
+        {
+            "expr": expression,
+            "eval_time": "18m",
+            "exp_samples": [{"labels": labels, "value": value} for labels, value in samples.items()],
+        }
+        for expression, samples in expected.items()
+    ]
+    scenario = Scenario("example", series | dict(changed or {}))
+    printed = ask(scenario, sorted(RULES.glob("*.yml")), promql_expr_test=tests)
+    assert "SUCCESS" in printed, printed
 
 
 def alerts_at(text: str, component: Component, level: float, profile: str = "") -> list[dict[str, Any]]:

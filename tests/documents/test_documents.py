@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.documents.example import Example
-from tests.documents.rows import Row
+from tests.documents.rows import Check
 from tests.documents.tables import SYSTEMS
 
 pytestmark = pytest.mark.timeout(3600)
@@ -31,8 +31,10 @@ def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.cls is not None:
-        system = metafunc.cls.system
-        metafunc.parametrize("row", rows := SYSTEMS[system], ids=[f"{system}: {row.has}" for row in rows])
+        checks = SYSTEMS[metafunc.cls.system]
+        metafunc.parametrize(
+            "check", checks.values(), ids=[f"{metafunc.cls.system}: {row}" for row in checks]
+        )
 
 
 class Tried:
@@ -40,8 +42,8 @@ class Tried:
 
     system: str
 
-    def test_what_the_document_has_is_here(self, example: Example, row: Row) -> None:
-        row.check(example)
+    def test_what_the_document_has_is_here(self, example: Example, check: Check) -> None:
+        check(example)
 
 
 class TestWalker(Tried):

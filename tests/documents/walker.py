@@ -22,9 +22,9 @@ from examples.walker.trainer import Walker
 from heapwatch.analysis import readings
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
-from tests.documents.example import ANSWER_SECONDS, Example
-from tests.documents.rows import Row, both, labels, limit, logs
-from tests.documents.rules import evaluate
+from tests.documents.example import ANSWER_SECONDS, Example, own_state
+from tests.documents.rows import Check, both, labels, limit, logs
+from tests.documents.rules import SCRAPES, evaluate
 from tests.support.repository import REPOSITORY
 
 PYTHON = sys.executable
@@ -214,7 +214,10 @@ def panels(example: Example) -> None:
                 "{}": 1
             },
         },
-        {'trainer_bodies{type="unknown"}': "0+5x80", 'trainer_bodies{type="static"}': "301x80"},
+        {
+            'trainer_bodies{type="unknown"}': [5.0 * scrape for scrape in range(SCRAPES)],
+            'trainer_bodies{type="static"}': [301.0] * SCRAPES,
+        },
     )
 
 
@@ -255,9 +258,7 @@ def answer_code(url: str) -> int:
 @contextmanager
 def stepped(steps: int, began: int = 0, **options: bool) -> Iterator[tuple[Walker, Watch]]:
     """The example in this process: it has trained for a few steps, and stands still."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEAPWATCH_STATE", folder)
-        patch.setenv("HEAPWATCH_TARGETS_DIR", folder)
+    with own_state():
         walker = Walker(rate=None, **options)
         walker.steps = began
         walker.ecosystem.food.extend([1000.0] * 40)  # out of reach
@@ -375,194 +376,47 @@ def auto_cleanup(example: Example) -> None:
     assert "ENDED: world_bodies is back at 186" in said
 
 
-ROWS = (
-    Row(
-        "body types in the log, `unknown` included",
-        "the trainer's own health line, every 20 s",
-        "`python -m examples.walker`",
-        health_lines,
+CHECKS: dict[str, Check] = {
+    "body types in the log, `unknown` included": health_lines,
+    "186 bodies: 1 static, 155 dynamic, 30 agents, no terrain, none unknown": baseline,
+    "`walker_system_memory_mb`, `walker_system_cpu_percent`, `walker_entities_total`": own_names,
+    "events: consumption, death, predation": labels(
+        "trainer_event_list_items", "list", "consumption", "death", "predation"
     ),
-    Row(
-        "186 bodies: 1 static, 155 dynamic, 30 agents, no terrain, none unknown",
-        "`walker_body_types_total`, `trainer_bodies`",
-        "`curl URL/metrics`",
-        baseline,
+    "replay buffer memory": replay,
+    "memory: warning at 1000 MB, critical at 1500, emergency above 2 GB": limit(
+        "walker", "memory", "trainer", warning=1e9, critical=1.5e9, emergency=2e9
     ),
-    Row(
-        "`walker_system_memory_mb`, `walker_system_cpu_percent`, `walker_entities_total`",
-        "the same names",
-        "`curl URL/metrics`",
-        own_names,
+    "bodies: warning at 500, critical at 1000, emergency at 1500": limit(
+        "walker", "bodies", "all", warning=500, critical=1000, emergency=1500
     ),
-    Row(
-        "events: consumption, death, predation",
-        "`trainer_event_list_items`",
-        "`curl URL/metrics`",
-        labels("trainer_event_list_items", "list", "consumption", "death", "predation"),
+    "static bodies: critical at 300": limit("walker", "bodies", "static", critical=300),
+    "food: warning at 50, growth above 5 a minute": limit(
+        "walker", "entities", "food_sources", warning=50, minute=5
     ),
-    Row(
-        "replay buffer memory",
-        "`trainer_buffer_bytes`",
-        "`curl URL/metrics`",
-        replay,
+    "growth above 10 bodies a minute": limit("walker", "bodies", "all", minute=10),
+    "growth above 20 MB a minute": limit("walker", "memory", "trainer", minute=20e6),
+    "aggressive thresholds: 600 and 900 MB, 300 and 500 bodies": both(
+        limit("walker-aggressive", "memory", "trainer", warning=600e6, critical=900e6),
+        limit("walker-aggressive", "bodies", "all", warning=300, critical=500),
     ),
-    Row(
-        "memory: warning at 1000 MB, critical at 1500, emergency above 2 GB",
-        "profile `walker`",
-        "`docs/alerting.md`",
-        limit("walker", "memory", "trainer", warning=1e9, critical=1.5e9, emergency=2e9),
-    ),
-    Row(
-        "bodies: warning at 500, critical at 1000, emergency at 1500",
-        "profile `walker`",
-        "`docs/alerting.md`",
-        limit("walker", "bodies", "all", warning=500, critical=1000, emergency=1500),
-    ),
-    Row(
-        "static bodies: critical at 300",
-        "profile `walker`",
-        "`docs/alerting.md`",
-        limit("walker", "bodies", "static", critical=300),
-    ),
-    Row(
-        "food: warning at 50, growth above 5 a minute",
-        "profile `walker`",
-        "`docs/alerting.md`",
-        limit("walker", "entities", "food_sources", warning=50, minute=5),
-    ),
-    Row(
-        "growth above 10 bodies a minute",
-        "profile `walker`",
-        "`docs/alerting.md`",
-        limit("walker", "bodies", "all", minute=10),
-    ),
-    Row(
-        "growth above 20 MB a minute",
-        "profile `walker`",
-        "`docs/alerting.md`",
-        limit("walker", "memory", "trainer", minute=20e6),
-    ),
-    Row(
-        "aggressive thresholds: 600 and 900 MB, 300 and 500 bodies",
-        "profile `walker-aggressive`",
-        "`make up PROFILE=aggressive`",
-        both(
-            limit("walker-aggressive", "memory", "trainer", warning=600e6, critical=900e6),
-            limit("walker-aggressive", "bodies", "all", warning=300, critical=500),
-        ),
-    ),
-    Row(
-        "`/performance_status`: entities, agents, steps, memory, CPU, frames per second",
-        "the same fields",
-        "`curl URL/performance_status`",
-        status,
-    ),
-    Row(
-        "`monitor_system_health.py`: a line a sample, and body types",
-        "`heapwatch monitor`; the script calls it",
-        "`scripts/monitor_system_health.py`",
-        console,
-    ),
-    Row(
-        "its options: interval, memory and bodies limits",
-        "the same options",
-        "`scripts/monitor_system_health.py --bodies-warning 300`",
-        options,
-    ),
-    Row(
-        "`start_monitoring.sh --auto-cleanup --aggressive-thresholds`",
-        "the same script",
-        "`scripts/start_monitoring.sh --auto-cleanup`",
-        aggressive,
-    ),
-    Row(
-        "MLflow: performance metrics, with bodies, food and events",
-        "the example logs with `MLFLOW_TRACKING_URI` or `MLFLOW_RUN_ID`; `heapwatch.trackers.mlflow`",
-        "[trackers](../reports.md#experiment-trackers)",
-        mlflow,
-    ),
-    Row(
-        "Grafana: memory, body types, growth, alert thresholds",
-        "pages Trainer and World on port 3009",
-        "`make up`",
-        panels,
-    ),
-    Row(
-        "Docker: container health",
-        "`/readyz` answers 503 while training is stalled",
-        "`docker compose ps`",
-        container,
-    ),
-    Row(
-        "leaking bodies by type",
-        "`trainer_bodies`, by owner",
-        "`python -m examples.leak walker unknown=60`",
-        growth,
-    ),
-    Row(
-        "alerts in the status",
-        "`alerts`, never empty while a limit is exceeded",
-        "`curl URL/performance_status`",
-        alerts,
-    ),
-    Row(
-        "`CRITICAL: world_bodies`, `WARNING: food_sources`",
-        "the same lines of `heapwatch monitor`",
-        "`heapwatch monitor`",
-        alert_lines,
-    ),
-    Row(
-        "a warning above 30 food sources",
-        "`WARNING: food_sources` in the trainer's own log",
-        "`python -m examples.walker`",
-        food_in_the_log,
-    ),
-    Row(
-        "orphaned bodies in the log",
-        "`ORPHANS` of the trainer's own log",
-        "`python -m examples.walker`",
-        orphans,
-    ),
-    Row(
-        "cleanup does what the alert needs",
-        "`target` of a cleanup function: a regular cleanup for bodies leaves food, events and replay alone",
-        '`POST /force_cleanup` with `"action": "regular", "resource": "bodies"`',
-        for_bodies,
-    ),
-    Row(
-        "regular cleanup: at most 30 food sources, orphans destroyed",
-        "every ten minutes, and on request",
-        '`POST /force_cleanup` with `"action": "regular"`',
-        routine,
-    ),
-    Row(
-        "emergency cleanup: 10 food sources, no events, `memory_saved_mb`",
-        "the same; a replay buffer within its bound stays",
-        "`heapwatch cleanup walker`",
-        emergency,
-    ),
-    Row(
-        "a cleanup by hand, as it is printed",
-        "`heapwatch cleanup`, which signs with the token",
-        "`heapwatch cleanup walker`",
-        by_command,
-    ),
-    Row(
-        "emergency by the trainer itself, above 2 GB or 1,500 bodies",
-        "opt-in, without a monitor or a stack",
-        "`python -m examples.walker --auto-cleanup`",
-        by_itself,
-    ),
-    Row(
-        "auto-cleanup with what it freed",
-        "`--auto-cleanup`",
-        "`scripts/start_monitoring.sh --auto-cleanup`",
-        auto_cleanup,
-    ),
-    Row(
-        "cleanups in the trainer's log",
-        "`EMERGENCY cleanup`, `Routine cleanup`",
-        "`python -m examples.walker`",
-        logs("EMERGENCY cleanup", "Routine cleanup"),
-    ),
-)
+    "`/performance_status`: entities, agents, steps, memory, CPU, frames per second": status,
+    "`monitor_system_health.py`: a line a sample, and body types": console,
+    "its options: interval, memory and bodies limits": options,
+    "`start_monitoring.sh --auto-cleanup --aggressive-thresholds`": aggressive,
+    "MLflow: performance metrics, with bodies, food and events": mlflow,
+    "Grafana: memory, body types, growth, alert thresholds": panels,
+    "Docker: container health": container,
+    "leaking bodies by type": growth,
+    "alerts in the status": alerts,
+    "`CRITICAL: world_bodies`, `WARNING: food_sources`": alert_lines,
+    "a warning above 30 food sources": food_in_the_log,
+    "orphaned bodies in the log": orphans,
+    "cleanup does what the alert needs": for_bodies,
+    "regular cleanup: at most 30 food sources, orphans destroyed": routine,
+    "emergency cleanup: 10 food sources, no events, `memory_saved_mb`": emergency,
+    "a cleanup by hand, as it is printed": by_command,
+    "emergency by the trainer itself, above 2 GB or 1,500 bodies": by_itself,
+    "auto-cleanup with what it freed": auto_cleanup,
+    "cleanups in the trainer's log": logs("EMERGENCY cleanup", "Routine cleanup"),
+}

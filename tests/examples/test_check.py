@@ -39,4 +39,6 @@ def test_the_text_of_an_alert_is_read_from_the_rules():
     scenario = Scenario("walker", events)
     [((resource, component), (minute, name))] = first_alerts(scenario).items()
     assert (resource, component, name) == ("events", "death", "TrainerLeakPastBound")
-    assert "its declared bound is 500" in texts(scenario, minute, name)[resource, component]
+    said = texts(scenario, [(minute, name), (2, name)])
+    assert "its declared bound is 500" in said.pop(((resource, component), minute, name))
+    assert not said

@@ -97,12 +97,12 @@ def test_every_trading_leak_is_kept_and_cleaned(state):
 
 def test_foragers_learn_and_everything_they_keep_is_bounded(monkeypatch):
     monkeypatch.setattr("examples.metta_ppo.trainer.STORED_POLICIES", 1)
-    monkeypatch.setattr("examples.metta_ppo.trainer.EVALUATE_EVERY", 2)
+    monkeypatch.setattr("examples.metta_ppo.trainer.EVALUATE_EVERY", 1)
     trainer, watch = MettaTrainer(rate=None), Watch()
     try:
         before = weights(trainer.policy)
-        trainer.train(watch, steps=64 * 2 * 2)
-        assert watch.units == {"epoch": 4}
+        trainer.train(watch, steps=64 * 2)
+        assert watch.units == {"epoch": 2}
         assert not torch.equal(weights(trainer.policy), before)
         assert list(trainer.lstm_states) == ["live"]
         assert len(trainer.policy_store) == 1

@@ -36,9 +36,14 @@ def test_deaths_and_births_leave_no_body_behind(ecosystem):
 
 @pytest.mark.slow
 def test_robots_eat_and_food_grows_back(ecosystem):
-    for _ in range(1500):
+    ecosystem.food[:] = places = [robot.x for robot in ecosystem.robots[:10]]
+    for _ in range(15):
         ecosystem.step([4] * 30)
+    assert len(ecosystem.events["consumption"]) >= 10
+    assert not {*places} & {*ecosystem.food}
+    for _ in range(300):
         assert 4 <= len(ecosystem.food) <= 15
+        ecosystem.step([4] * 30)
 
 
 @pytest.mark.slow

@@ -48,7 +48,6 @@ class Trial:
 
 
 def try_out(case: Case, plugin: Plugin, folder: Path) -> Trial:
-    """Run a case and its twin in `folder` under a plugin."""
     leak, twin = (_run(case, plugin, folder / name, healthy=name == "twin") for name in ("leak", "twin"))
     return Trial(leak, twin)
 

@@ -47,12 +47,10 @@ class InProcessTool:
 
 
 def findings(reported: Iterable[tuple[str | None, str | None]]) -> tuple[ToolFinding, ...]:
-    """Findings of what a tool reported."""
     return tuple(ToolFinding(type=name, sites=(site(place),) if place else ()) for name, place in reported)
 
 
 def site(name: str) -> tuple[str, int]:
-    """File and line of `file:line`."""
     file, _, line = name.rpartition(":")
     return file, int(line)
 

@@ -3,13 +3,13 @@
 import ast
 import re
 import sys
-from dataclasses import replace
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
 
-from benchmarks.cases.case import BrokenCase, Case, load, load_all
+from benchmarks.cases.case import BrokenCase, load, load_all
+from tests.benchmarks.cases.made import case as made
 
 ROOT = Path(__file__).parents[3]
 LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("bench.txt", "torch.txt"))
@@ -63,9 +63,8 @@ def test_written_scripts_keep_their_lines_and_lose_their_marks(tmp_path):
 
 def test_a_fix_that_fits_nowhere_or_twice_is_refused():
     for old in ("missing", "a"):
-        case = Case("c", "t", "u", "json", "l", "a = a\n", {old: "b"})
         with pytest.raises(BrokenCase, match="stands"):
-            _ = case.healthy_script
+            _ = made(script="a = a\n", fixes={old: "b"}).healthy_script
 
 
 def test_a_description_with_an_unknown_key_is_refused(tmp_path):
@@ -76,6 +75,5 @@ def test_a_description_with_an_unknown_key_is_refused(tmp_path):
 
 
 def test_the_installed_library_has_its_version_and_a_standard_module_none():
-    one = Case("kept", "Title", "", "psutil", "", "", {})
-    assert one.installed == f"psutil {version('psutil')}"
-    assert replace(one, library="json").installed == "json"
+    assert made(library="psutil").installed == f"psutil {version('psutil')}"
+    assert made(library="json").installed == "json"

@@ -2,27 +2,18 @@
 
 from dataclasses import replace
 
-from benchmarks.cases.case import Case, load_all
+from benchmarks.cases.case import load_all
 from benchmarks.cases.page import failures, render
 from benchmarks.cases.results import RESULTS, Result, keep, load
 from benchmarks.cases.score import Score, Total
 from benchmarks.cases.tools.registry import OURS, RULES
+from tests.benchmarks.cases.made import case
 
-
-def case():
-    return Case("kept", "Title", "https://github.com/a/b/issues/1", "json", "A list.", "", {"a": "b"})
+BOTH = [case(), case(name="other")]
 
 
 def score(**changed):
-    fields = {
-        "case": "kept",
-        "detected": True,
-        "named": True,
-        "right_line": False,
-        "share": 0.5,
-        "seconds": 30.0,
-    }
-    return Score(**{**fields, "findings_on_twin": 0, **changed})
+    return replace(Score("kept", True, True, False, 0.5, 30.0, findings_on_twin=0), **changed)
 
 
 def test_the_page_has_every_tool_every_case_and_the_missed_goals():
@@ -39,8 +30,7 @@ def test_the_page_has_every_tool_every_case_and_the_missed_goals():
 
 
 def test_a_page_of_some_cases_says_which_have_not_been_run():
-    other = replace(case(), name="other")
-    page = render([case(), other], {"kept": Result(240, None, {OURS: score()}, library="json")})
+    page = render(BOTH, {"kept": Result(240, None, {OURS: score()}, library="json")})
     assert "1 of 2 cases have been run; not yet: other." in page
     assert "Each ran for 240 s" in page
     assert "| json |  | yes |" in page
@@ -48,16 +38,15 @@ def test_a_page_of_some_cases_says_which_have_not_been_run():
 
 
 def test_ours_is_compared_on_the_cases_that_the_others_ran_on():
-    other = replace(case(), name="other")
     results = {
         "kept": Result(120, None, {OURS: score(named=False), "memray": score()}),
         "other": Result(120, None, {OURS: score(case="other")}),
     }
-    page = render([case(), other], results)
+    page = render(BOTH, results)
     assert f"| {OURS} | 2 | 100% | 50% |" in page
     assert f"| {OURS}, on the cases of the others | 1 | 100% | 0% |" in page
     both = {**results, "other": Result(120, None, {OURS: score(case="other"), "memray": score(case="other")})}
-    assert "of the others" not in render([case(), other], both)
+    assert "of the others" not in render(BOTH, both)
 
 
 def test_nothing_is_said_of_cases_that_ran_under_other_tools_alone():
@@ -78,16 +67,15 @@ def test_failures_are_listed():
 
 
 def test_the_page_says_what_ran_and_how_busy_the_machine_was():
-    other = replace(case(), name="other")
     runs = {
         "kept": Result(240, None, {OURS: score()}, "abc1234", 0.5),
         "other": Result(720, None, {OURS: score()}, "def5678", 4.0),
     }
-    page = render([case(), other], runs)
+    page = render(BOTH, runs)
     assert "different revisions: abc1234 (1), def5678 (1)" in page
     assert "0.5 to 4.0" in page
     unknown = {**runs, "other": Result(720, None, {OURS: score()})}
-    assert "different revisions: abc1234 (1), earlier ones (1)" in render([case(), other], unknown)
+    assert "different revisions: abc1234 (1), earlier ones (1)" in render(BOTH, unknown)
     assert "All ran at revision abc1234." in render([case()], runs)
 
 

@@ -2,38 +2,27 @@
 
 import pytest
 
-from benchmarks.cases.case import Case
 from benchmarks.cases.score import Report, Score, ToolFinding, Total, goals, judge
+from tests.benchmarks.cases.made import case
 
-SCRIPT = "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n"
-
-
-def case(**changed):
-    fields = {
-        "name": "c", "title": "t", "thread": "u", "library": "json", "leak": "l", "script": SCRIPT,
-        "fixes": {"[]": "()"}, "paths": ("history",), "types": ("Frame",), "kinds": ("native",),
-    }  # fmt: skip
-    return Case(**{**fields, **changed})
-
-
+CASE = {
+    "script": "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n",
+    "paths": ("history",),
+    "types": ("Frame",),
+    "kinds": ("native",),
+}
 RIGHT = ToolFinding(path="__main__.history", sites=(("/somewhere/train.py", 3),), share=0.9)
 WRONG = ToolFinding(path="__main__.cache", sites=(("/somewhere/train.py", 1),), share=0.1)
 
 
 def judged(*findings, twin=(), **changed):
-    return judge(case(**changed), Report(findings, 12.0), Report(twin))
+    return judge(case(**CASE, **changed), Report(findings, 12.0), Report(twin))
 
 
-def test_a_right_finding_scores_everything():
-    assert judged(RIGHT) == Score("c", True, True, True, 0.9, 12.0, 0)
-
-
-def test_a_wrong_finding_detects_but_explains_nothing():
-    assert judged(WRONG) == Score("c", True, False, False, 0.0, 12.0, 0)
-
-
-def test_nothing_reported_has_no_time():
-    assert judged() == Score("c", False, False, False, 0.0, None, 0)
+def test_a_right_finding_scores_everything_a_wrong_one_explains_nothing_and_none_has_no_time():
+    assert judged(RIGHT) == Score("kept", True, True, True, 0.9, 12.0, 0)
+    assert judged(WRONG) == Score("kept", True, False, False, 0.0, 12.0, 0)
+    assert judged() == Score("kept", False, False, False, 0.0, None, 0)
 
 
 @pytest.mark.parametrize(("before", "named"), [(2, True), (3, False)])
@@ -42,12 +31,9 @@ def test_only_the_first_three_findings_count(before, named):
     assert (score.named, score.right_line) == (named, named)
 
 
-@pytest.mark.parametrize("found", [ToolFinding(type="list of Frame"), ToolFinding(kind="native")])
-def test_a_type_or_a_kind_is_a_name(found):
-    assert judged(found).named
-
-
-def test_a_line_of_another_file_is_not_right():
+def test_a_type_or_a_kind_is_a_name_and_a_line_of_another_file_is_not_right():
+    assert judged(ToolFinding(type="list of Frame")).named
+    assert judged(ToolFinding(kind="native")).named
     assert not judged(ToolFinding(sites=(("/lib/other.py", 3),))).right_line
 
 

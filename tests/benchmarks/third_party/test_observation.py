@@ -1,5 +1,7 @@
 """What counts as wrong with a healthy run and with a leaking one, and the page of all runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.third_party import page
@@ -7,8 +9,6 @@ from benchmarks.third_party.catalog import TRAINERS, Leak, Trainer
 from benchmarks.third_party.observation import Observation, ObservedAlert, load
 
 TRAINER = Trainer("one", "a trainer", (), "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
-RANKS = Trainer("one", "", (), "snippet", TRAINER.leak, ranks=2)
-SLOW = Trainer("one", "", (), "snippet", Leak("", "history", "", fast=False))
 LEAK = {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "resource": "memory"}
 STALE = {"alertname": "TrainerSampleStale", "kind": "health", "component": "objects"}
 TEXT = {"summary": "memory grows", "description": "97 % of it is trainer.history"}
@@ -26,48 +26,49 @@ def leaking(*alerts: ObservedAlert, **changes) -> Observation:
     return Observation("one", True, "", **seen)
 
 
+LATE = ObservedAlert(9, LEAK, TEXT, named=9.5)
+
+
 @pytest.mark.parametrize(
-    ("seen", "trainer", "problems"),
+    ("seen", "problems"),
     [
-        (healthy(), TRAINER, []),
+        (healthy(), []),
         (
             healthy(alerts=[ObservedAlert(3.2, STALE, {})]),
-            TRAINER,
             ["alert: TrainerSampleStale , ? (objects), 3.2 min"],
         ),
-        (healthy(log=["WARNING heapwatch: no"]), TRAINER, ["log: WARNING heapwatch: no"]),
-        (healthy(notices=4 * [NOTICE]), TRAINER, []),
-        (healthy(notices=5 * [NOTICE]), TRAINER, [f"log: 5 lines of level INFO, the last: {NOTICE}"]),
-        (healthy(served=[], scraped=[]), TRAINER, ["port: 0 of 1 processes served metrics"]),
-        (healthy(scraped=[]), TRAINER, ["port: Prometheus did not scrape 127.0.0.1:7778"]),
-        (healthy(), RANKS, ["port: 1 of 2 processes served metrics"]),
+        (healthy(log=["WARNING heapwatch: no"]), ["log: WARNING heapwatch: no"]),
+        (healthy(notices=4 * [NOTICE]), []),
+        (healthy(notices=5 * [NOTICE]), [f"log: 5 lines of level INFO, the last: {NOTICE}"]),
+        (healthy(served=[], scraped=[]), ["port: 0 of 1 processes served metrics"]),
+        (healthy(scraped=[]), ["port: Prometheus did not scrape 127.0.0.1:7778"]),
         (
             healthy(tracebacks=["OSError: taken"], exit_code=1),
-            TRAINER,
             ["traceback: OSError: taken", "exit code 1"],
         ),
-        (leaking(ObservedAlert(5, LEAK, TEXT, named=5)), TRAINER, []),
-        (leaking(), TRAINER, ["leak not reported in 9 min", "leak not named in 9 min"]),
-        (leaking(ObservedAlert(5, LEAK, TEXT)), TRAINER, ["leak not named in 9 min"]),
+        (leaking(ObservedAlert(5, LEAK, TEXT, named=5)), []),
+        (leaking(), ["leak not reported in 9 min", "leak not named in 9 min"]),
+        (leaking(ObservedAlert(5, LEAK, TEXT)), ["leak not named in 9 min"]),
         (
-            leaking(ObservedAlert(9, LEAK, TEXT, named=9.5)),
-            TRAINER,
+            leaking(LATE),
             ["leak reported after 9.0 min, 8 allowed", "leak named after 9.5 min, 8 allowed"],
         ),
-        (leaking(ObservedAlert(9, LEAK, TEXT, named=9.5)), SLOW, []),
-        (leaking(ObservedAlert(5, LEAK, {}), explained=6.0), TRAINER, []),
+        (leaking(ObservedAlert(5, LEAK, {}), explained=6.0), []),
     ],
 )
-def test_what_is_wrong_with_a_run_is_reported(seen, trainer, problems):
-    assert seen.problems(trainer) == problems
+def test_what_is_wrong_with_a_run_is_reported(seen, problems):
+    assert seen.problems(TRAINER) == problems
 
 
-def test_another_alert_does_not_report_a_leak() -> None:
+def test_each_rank_must_serve_and_a_slow_leak_has_more_time() -> None:
+    assert healthy().problems(replace(TRAINER, ranks=2)) == ["port: 1 of 2 processes served metrics"]
+    slow = replace(TRAINER, leak=replace(TRAINER.leak, fast=False))
+    assert leaking(LATE).problems(slow) == []
+
+
+def test_another_alert_does_not_report_a_leak_and_explain_may_name_it_first() -> None:
     growth = leaking(ObservedAlert(2, LEAK | {"kind": "growth"}, TEXT, named=2))
     assert (growth.reported, growth.named) == (None, None)
-
-
-def test_explain_names_a_leak_before_an_alert_does() -> None:
     assert leaking(ObservedAlert(5, LEAK, TEXT, named=7), explained=6.0).named == 6
 
 

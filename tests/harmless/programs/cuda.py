@@ -1,13 +1,13 @@
 """Programs that train on a GPU; each checks its own results as far as it can."""
 
 import itertools
-import threading
 import warnings
 import weakref
 
 import torch
 from torch.utils.data import DataLoader
 
+from tests.harmless.programs import in_threads
 from tests.harmless.programs.tensors import Squares
 
 
@@ -66,29 +66,10 @@ def _in_a_stream(shared, stopped, held, name, dropped, step):
         yield
 
 
-def _run(*arguments):
-    for _ in _in_a_stream(*arguments):
-        pass
-
-
 def cuda_streams(held, dropped, watch):
     """Autograd in several threads, each in a stream of its own, with one parameter that all share."""
     held["shared"] = shared = torch.ones(4, requires_grad=True, device="cuda")
-    stopped = threading.Event()
-    threads = [
-        threading.Thread(
-            target=_run, args=[shared, stopped, held, f"thread{at}", dropped, watch.step], daemon=True
-        )
-        for at in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield from _in_a_stream(shared, stopped, held, "main", dropped, lambda: None)
-    finally:
-        stopped.set()
-        for thread in threads:
-            thread.join(60)
+    yield from in_threads(_in_a_stream, shared, held, dropped, watch)
 
 
 def cuda_graphs(held, dropped, watch):

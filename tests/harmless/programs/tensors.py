@@ -10,11 +10,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader, Dataset
 
+from tests.harmless.programs import in_threads
+
+
+def network():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+
 
 def gradients(held, dropped, watch):
     """Gradients that `backward` makes and `zero_grad` drops, and an optimizer that steps."""
     torch.set_num_threads(1)
-    held["net"] = net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    held["net"] = net = network()
     held["optimizer"] = optimizer = torch.optim.Adam(net.parameters())
     inputs = torch.randn(4, 8)
     held["losses"] = []
@@ -108,9 +114,7 @@ def storages(held, dropped, watch):
 
 
 def _train(shared, stopped, held, name, dropped, step):
-    held[f"{name} net"] = net = torch.nn.Sequential(
-        torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
-    )
+    held[f"{name} net"] = net = network()
     inputs = torch.randn(4, 8)
     while not stopped.is_set():
         net.zero_grad()
@@ -122,36 +126,17 @@ def _train(shared, stopped, held, name, dropped, step):
         yield
 
 
-def _run(*arguments):
-    for _ in _train(*arguments):
-        pass
-
-
 def several_threads(held, dropped, watch):
     """Autograd in threads that declare their steps: a network each, and one parameter that all share."""
     torch.set_num_threads(1)
     held["shared"] = shared = torch.ones(2, requires_grad=True)
-    stopped = threading.Event()
-    threads = [
-        threading.Thread(
-            target=_run, args=[shared, stopped, held, f"thread{at}", dropped, watch.step], daemon=True
-        )
-        for at in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield from _train(shared, stopped, held, "main", dropped, lambda: None)
-    finally:
-        stopped.set()
-        for thread in threads:
-            thread.join(60)
+    yield from in_threads(_train, shared, held, dropped, watch)
 
 
 def training_thread(held, dropped, watch):
     """Training in a thread beside a main thread that waits, as behind a web server; steps are declared."""
     torch.set_num_threads(1)
-    held["net"] = net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    held["net"] = net = network()
     stopped = threading.Event()
     declared = threading.Event()
 

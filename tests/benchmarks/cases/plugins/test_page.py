@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from benchmarks.cases.case import Case
 from benchmarks.cases.plugins.page import write
 from benchmarks.cases.plugins.plugin import OURS, PLUGINS
 from benchmarks.cases.plugins.trials import Trial, Verdict
+from tests.benchmarks.cases.made import case
 
-CASE = Case("kept", "Title", "https://github.com/a/b/issues/1", "json", "A list.", "", {"a": "b"})
+CASE = case()
 GOOD = Trial(Verdict("fails", True, True, 3.0, "train.kept"), Verdict("passes", seconds=2.0))
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.cases.case import Case
 from benchmarks.cases.plugins.plugin import OURS
 from benchmarks.cases.plugins.trials import Trial, Verdict, keep, load, try_out, verdict
 from benchmarks.running import Outcome
+from tests.benchmarks.cases.made import case
 
 SCRIPT = """import time
 kept = []
@@ -14,16 +14,7 @@ while True:
     kept.append(item)  # LEAK
     time.sleep(0.5)
 """
-CASE = Case(
-    "kept",
-    "Title",
-    "https://github.com/a/b/issues/1",
-    "json",
-    "A list.",
-    SCRIPT,
-    {"    kept.append(item)  # LEAK\n": ""},
-    paths=("kept",),
-)
+CASE = case(script=SCRIPT, fixes={"    kept.append(item)  # LEAK\n": ""}, paths=("kept",))
 FAILED = """
 something grows with every one of 24 rounds:
   train.{} (list of bytearray): +20 kB a round, filled at /a/train.py:{} in <module>.

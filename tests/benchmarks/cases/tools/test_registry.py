@@ -1,9 +1,23 @@
 """What each tool prints becomes findings: a type, a line, or both."""
 
+import http.server
+import json
+import threading
+
 import pytest
 
-from benchmarks.cases.tools.in_process import findings
-from benchmarks.cases.tools.registry import OURS, RULES, TOOLS, own_line, report
+from benchmarks.cases.tools import in_process
+from benchmarks.cases.tools.registry import (
+    OURS,
+    RULES,
+    TOOLS,
+    Watcher,
+    command,
+    findings,
+    last_document,
+    own_line,
+    report,
+)  # fmt: skip
 
 SCRIPT = """import time
 kept = []
@@ -20,7 +34,9 @@ def test_every_tool_has_its_rule():
 
 
 def test_a_type_a_place_or_both_make_a_finding():
-    both, kind, line = findings([["app.Trace", "train.py:3"], ["list", None], [None, "/a/train.py:12"]])
+    both, kind, line = in_process.findings(
+        [["app.Trace", "train.py:3"], ["list", None], [None, "/a/train.py:12"]]
+    )
     assert (both.type, both.sites) == ("app.Trace", (("train.py", 3),))
     assert (kind.type, kind.sites) == ("list", ())
     assert (line.type, line.sites) == (None, (("/a/train.py", 12),))
@@ -47,3 +63,79 @@ def test_a_script_that_fails_is_a_failure_and_no_finding(tmp_path):
     reported = report("tracemalloc", broken, tmp_path / "run", 5)
     assert not reported.findings
     assert "no data" in reported.failure
+
+
+def finding(**changed):
+    return {
+        "kind": "container", "path": "trainer.history", "type": "list", "items": 40, "bytes": 48e6,
+        "items_per_minute": 40, "bytes_per_minute": 48e6, "share": 0.97, "capacity_items": None,
+        "site": {"file": "train.py", "line": 212, "function": "collect"}, "holders": [], "remedy": None,
+        "is_leak": True, **changed,
+    }  # fmt: skip
+
+
+def document(*found, verdict="leak"):
+    return {"verdict": verdict, "seconds": 60, "findings": list(found)}
+
+
+def test_the_last_document_is_found_behind_whatever_was_printed():
+    wanted = document(finding())
+    printed = 'episode 3 {"verdict": "mine"}\n{not json\n' + json.dumps(wanted, indent=2) + "\n"
+    assert last_document(printed) == wanted
+    assert last_document(json.dumps(wanted)) == wanted
+
+
+@pytest.mark.parametrize("printed", ["", "no braces", '{"verdict": "leak"}\nbut more'])
+def test_output_without_an_explanation_at_its_end_is_an_error(printed):
+    with pytest.raises(ValueError, match="no explanation"):
+        last_document(printed)
+
+
+def test_a_leak_becomes_a_finding_without_path_and_site_where_there_are_none():
+    (found,) = findings(document(finding()))
+    assert (found.path, found.type, found.kind, found.share) == ("trainer.history", "list", "container", 0.97)
+    assert found.sites == (("train.py", 212),)
+    assert not found.bounded
+    (found,) = findings(document(finding(path=None, site=None, kind="native")))
+    assert (found.path, found.sites) == (None, ())
+    assert findings(document(finding(site=None)))[0].sites == ()
+
+
+def test_a_note_is_no_finding_and_a_filling_buffer_is_one_with_an_end():
+    note, filling = finding(is_leak=False), finding(is_leak=False, capacity_items=1000, kind="buffer")
+    assert findings(document(note)) == ()
+    assert [found.bounded for found in findings(document(filling, verdict="filling"))] == [True]
+    assert findings(document(filling, verdict="healthy")) == ()
+    assert findings(document({**filling, "bytes_per_minute": 0}, verdict="filling")) == ()
+
+
+def test_the_watcher_keeps_the_first_time_that_a_leak_was_called(tmp_path):
+    answers = iter([document(verdict="too early"), document(finding()), document(finding())])
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(next(answers)).encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    watcher = Watcher(tmp_path)
+    watcher.poll(1, 1.0)
+    assert watcher.seconds is None
+    (tmp_path / "half.json").write_text("[")
+    (tmp_path / "one.json").write_text(json.dumps([{"targets": [f"127.0.0.1:{server.server_port}"]}]))
+    for seconds in (2.0, 4.0, 6.0):
+        watcher.poll(1, seconds)
+    server.shutdown()
+    server.server_close()
+    assert watcher.seconds == 4.0
+
+
+def test_the_command_is_the_one_of_the_contract(tmp_path):
+    assert command(tmp_path / "train.py", 90)[2:] == [
+        "heapwatch.cli.main", "run", "--json", "--seconds", "90", str(tmp_path / "train.py"),
+    ]  # fmt: skip
