@@ -184,7 +184,8 @@ def _value(limit: int | str, owner: Any) -> float | None:
     found: Any = _found(limit, owner) if type(limit) is str else limit
     if type(found) is float and not found.is_integer():
         return None
-    return abs(found) if type(found) in (int, float) and abs(found) > 1 else None
+    is_number = type(found) is int or type(found) is float
+    return abs(found) if is_number and abs(found) > 1 else None
 
 
 def _found(name: str, owner: Any) -> Any:
@@ -253,4 +254,4 @@ def _names(obj: Any, layout: Layout) -> list[set[Any]]:
 
 
 def _is_plain(value: object) -> bool:
-    return type(value) in (str, int)
+    return type(value) is str or type(value) is int

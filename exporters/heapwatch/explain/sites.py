@@ -53,7 +53,7 @@ def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
     if len(found) > _MOST_CODE:
         return
     kind = type(value)
-    if kind in (staticmethod, classmethod):
+    if kind is staticmethod or kind is classmethod:
         _collect(value.__func__, found, depth)
     elif kind is property:
         _collect(value.fget, found, depth)

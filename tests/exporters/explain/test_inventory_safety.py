@@ -18,12 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from heapwatch.explain import bounds
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import Budget
 from heapwatch.explain.series import NO_GROWTH
+from heapwatch.explain.sites import code_of_class
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
@@ -244,3 +246,15 @@ def test_millions_of_entries_are_not_walked_through():
 def test_levels_say_when_growth_begins_to_count():
     assert Levels(ProcessMemory(), 0.0, 100.0).start == 25.0
     assert Levels(ProcessMemory(), 0.0, 10_000.0).start == 60.0
+
+
+def test_no_code_of_a_metaclass_runs_while_source_is_read():
+    holder = type("Holder", (), {"limit": own.Plain(), "items": ()})
+    ARMED[0] = True
+    try:
+        code_of_class(holder)
+        bound = bounds._value("limit", holder())
+        plain = bounds._is_plain(holder.limit)
+    finally:
+        ARMED[0] = False
+    assert (bound, plain, CALLS) == (None, False, [])

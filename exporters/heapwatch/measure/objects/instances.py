@@ -87,7 +87,8 @@ class InstanceCounter:
         That is its own, with its module in front if another watched class has the same.
         """
         name = cls.__name__
-        if name in self._watched and self._watched[name]() not in (cls, None):
+        known = self._watched[name]() if name in self._watched else None
+        if known is not None and known is not cls:
             name = f"{layout_of(cls).module}.{name}"
         self._watched[name] = weakref.ref(cls)
         return name
