@@ -141,7 +141,8 @@ def begin_unserved(name: str) -> Watch:
 def running() -> list[Watch]:
     """The watches of this process; those that the program has stopped are forgotten."""
     for name, watch in list(_running.items()):
-        if not watch._exporter.is_running:
+        # Another thread may have started one of the same name meanwhile.
+        if not watch._exporter.is_running and _running.get(name) is watch:
             _running.pop(name, None)
     return list(_running.values())
 
