@@ -221,9 +221,10 @@ def held_by_ended(frame: FrameType) -> list[Any]:
     From Python 3.11 on the interpreter lists them for the collector only once the function has ended. Neither
     the globals nor the calling frame are among them. Before 3.11 a suspended generator's are listed, too.
     """
-    running = (one for thread in thread_ids() for one in callers(innermost(thread)))
-    if sys.version_info < (3, 11) and any(one is frame for one in running):
-        return []
+    if sys.version_info < (3, 11):
+        running = (one for thread in thread_ids() for one in callers(innermost(thread)))
+        if any(one is frame for one in running):
+            return []
     names = (frame.f_globals, frame.f_builtins)
     return [
         part
