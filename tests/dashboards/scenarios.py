@@ -190,14 +190,14 @@ def killed_sac(clock: Clock) -> list[Series]:
     """The kernel killed it twenty minutes ago, because of a list that grew without end."""
     minute = clock.minutes - 20
     sac = Trainer(clock, "sac-killed:7777", "sac", "torch", lives=(0, minute))
-    sac.memory(lambda m: 2e9 + ramp(0, 20e6)(m), 12e9)
+    sac.memory(lambda m: 2e9 + ramp(0, 20e6)(m), 9.8e9)
     sac.limits(memory=5)
     sac.progress(step=900)
     sac.verdicts((0, 0), (30, 4))
     sac.says((0, "too early"), (10, "leak"))
     leak = {"path": "agent.losses", "type": "list of Tensor", "kind": "container", "site": "sac.py:61"}
     leak["remedy"] = "store loss.item()"
-    sac.lost(minute, "killed by the kernel, out of memory", 9.1e9, leak, 20e6)
+    sac.lost(minute, "killed by the kernel, out of memory", 8.8e9, leak, 20e6)
     return sac.series
 
 
