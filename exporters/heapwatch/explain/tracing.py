@@ -301,7 +301,8 @@ class NativeTracer:
     def abandon(self) -> None:
         """In a forked child: the window, which memray does not follow, and its record are the parent's."""
         self.enabled = False
-        self._tracker = self._pool = self._reader = self._folder = None
+        self._tracker = self._reader = self._folder = None
+        self._restore_pool()
 
     def stop(self) -> None:
         """End a window that lasts, without its result."""
@@ -342,10 +343,13 @@ class NativeTracer:
             arrow.set_memory_pool(arrow.system_memory_pool())
 
     def _leave(self) -> None:
-        """End a window. A memory pool that the program has set meanwhile stays."""
         tracker, self._tracker = self._tracker, None
-        pool, self._pool = self._pool, None
         tracker.__exit__(None, None, None)
+        self._restore_pool()
+
+    def _restore_pool(self) -> None:
+        """Give Arrow its memory pool back; one that the program has set meanwhile stays."""
+        pool, self._pool = self._pool, None
         if pool is not None:
             arrow: Any = sys.modules["pyarrow"]
             if arrow.default_memory_pool().backend_name == "system":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import sqlite3
 import sys
 import threading
@@ -304,6 +305,19 @@ def test_what_arrows_pool_takes_has_its_line(native):
     until(native, batch, growth=1e8)
     assert native.site == Site(__file__, batch.__code__.co_firstlineno + 1, "batch")
     assert arrow.default_memory_pool().backend_name == usual.backend_name != "system"
+
+
+def test_a_child_that_is_forked_in_a_window_has_arrows_usual_pool(native):
+    arrow = pytest.importorskip("pyarrow")
+    usual = arrow.default_memory_pool().backend_name
+    native.step(1.0)
+    child = os.fork()
+    if not child:
+        native.abandon()
+        os._exit(arrow.default_memory_pool().backend_name != usual)
+    assert os.waitpid(child, 0)[1] == 0
+    assert arrow.default_memory_pool().backend_name == "system"
+    native.stop()
 
 
 def test_a_pool_that_the_program_sets_meanwhile_stays(native):
