@@ -344,8 +344,10 @@ class NativeTracer:
 
     def _leave(self) -> None:
         tracker, self._tracker = self._tracker, None
-        tracker.__exit__(None, None, None)
-        self._restore_pool()
+        try:
+            tracker.__exit__(None, None, None)
+        finally:
+            self._restore_pool()
 
     def _restore_pool(self) -> None:
         """Give Arrow its memory pool back; one that the program has set meanwhile stays."""
