@@ -61,7 +61,7 @@ def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer
     killed = trainers.filter(has_text="sac-killed")
     for known in (
         "down or stalled",
-        "9.1 GB",
+        "8.8 GB",
         "agent.losses",
         "sac.py:61",
         "killed by the kernel, out of memory",
