@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,12 @@ class EnteredProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # What the process writes meanwhile would leave the folder, by which a visit knows that it goes on.
+        ended = self.folder.with_name(f"{self.folder.name}-ended")
+        with suppress(OSError):
+            self.folder.rename(ended)
+        for folder in (ended, self.folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
         """The answer of `heapwatch.entering.agent.answer_to`.

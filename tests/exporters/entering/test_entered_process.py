@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from heapwatch import lifecycle
 from heapwatch.entering.agent import answer_to
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
+from heapwatch.runtime.own_files import replace
 from tests.exporters.entering.programs import LEAKING, program
 from tests.support.unreadable_files import UNREADABLE
 
@@ -123,6 +126,23 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
         process.stdin.write("compare\n")
         process.stdin.flush()
         assert process.stdout.readline() == "{}\n"
+
+
+def test_what_is_written_at_the_end_of_a_visit_does_not_prolong_it(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        with suppress(OSError):
+            while True:
+                replace(folder / "explanation.json", "{}")
+
+    with program(LEAKING, tmp_path) as process:
+        for _ in range(50):
+            with EnteredProcess(process.pid) as entered:
+                writer = threading.Thread(target=write, args=(entered.folder,), daemon=True)
+                writer.start()
+                time.sleep(0.002)
+            writer.join(5)
+            assert not writer.is_alive()
+            assert list(entered.folder.parent.glob(f"{entered.folder.name}*")) == []
 
 
 def test_memory_is_back_after_the_first_round(tmp_path: Path) -> None:
