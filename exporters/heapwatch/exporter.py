@@ -291,6 +291,7 @@ class Exporter:
         program ends now, with an exit status that is not 0.
         """
         was_running, self.is_running = self.is_running, False
+        self.explainer.conclude()
         registration, self.registration = self.registration, None
         if was_running and log_findings and self.explainer.enabled:
             log.info("%s has ended: %s", self.name, self._conclusion())
@@ -310,7 +311,7 @@ class Exporter:
 
     def _conclusion(self) -> str:
         """What was found, in a line. What a memory report found is not contradicted at the end."""
-        explanation = self._beside(self.explainer.conclude())
+        explanation = self.explanation()
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return reported or headline(explanation)
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 import weakref
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -17,6 +18,9 @@ import pytest
 
 import heapwatch
 from heapwatch import lifecycle, stacks
+from heapwatch.explain.engine import Evaluation
+from heapwatch.explain.findings import Explanation
+from heapwatch.recording.file import read_explanation
 from tests.exporters.exposed import get
 from tests.exporters.standing_stack import StandingStack
 from tests.support.unreadable_files import OF_ANOTHER_USER, UNREADABLE, others_file
@@ -440,3 +444,15 @@ def test_the_shares_of_explainer_and_tracing_are_bounds(monkeypatch):
         explainer = watch._exporter.explainer
         assert explainer._budget._share == pytest.approx(0.0005)
         assert explainer.tracer._share == pytest.approx(0.001)
+
+
+def test_the_log_and_the_record_end_with_the_same_explanation(caplog, tmp_path):
+    with (
+        caplog.at_level(logging.INFO, "heapwatch"),
+        heapwatch.start("mine", port=0, record=tmp_path / "run") as watch,
+    ):
+        evaluations, now = watch._exporter.explainer._evaluations, time.monotonic()
+        for age, held, verdict in ((3, 5e12, "leak"), (0, 1.0, "healthy")):
+            evaluations.append(Evaluation(now - age, held, Explanation(verdict, 60.0, 0.0, 0.0)))
+    assert read_explanation(tmp_path / "run")["verdict"] == "leak"
+    assert "mine has ended: leak" in caplog.text

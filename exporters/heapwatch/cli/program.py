@@ -70,7 +70,6 @@ class Run:
         # The program may replace or close its own.
         self._stream: TextIO | None = sys.stdout if asked["json"] else sys.stderr
         self._code = 0
-        self._explanation: Explanation | None = None
         self._time_is_up = False
         self._printing = threading.Lock()
         self._ended = threading.Event()
@@ -113,7 +112,7 @@ class Run:
 
     def _finish(self, seconds: float, failure: str = "", *, at_exit: bool = False) -> None:
         """Print the explanation, unless it is printed already, and close what is open."""
-        explanation = self._explanation or self._exporter.explainer.conclude(seconds)
+        explanation = self._exporter.explainer.conclude(seconds)
         # No lock to wait for: SIGTERM may have come to the thread that was about to print.
         if self._printing.acquire(blocking=False):
             self._print(explanation)
@@ -137,7 +136,7 @@ class Run:
     def _end_after(self) -> None:
         if self._ended.wait(self._asked["seconds"]):
             return
-        self._explanation = self._exporter.explainer.explain_now()
+        self._exporter.explainer.conclude(NOW_SECONDS)
         self._time_is_up = True
         main = threading.main_thread()
         if main.ident is not None and signal.getsignal(signal.SIGALRM) is _raise_time_is_up:

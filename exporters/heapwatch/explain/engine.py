@@ -64,16 +64,18 @@ _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _ENDING_SECONDS = 60.0
-_FALLEN = 0.99
-_MOST_EVALUATIONS = 16
+_FALLEN = 0.99  # below this share of its peak memory has fallen; less is noise
+_MOST_EVALUATIONS = 16  # that many are made in those seconds, at most
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
 
 
-class _Evaluation(NamedTuple):
+class Evaluation(NamedTuple):
+    """An explanation, when it was made, and the private bytes with those on GPUs at that time."""
+
     time: float
-    held: float  # private bytes, and bytes on GPUs
+    held: float
     explanation: Explanation
 
 
@@ -140,7 +142,7 @@ class Explainer:
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
-        self._evaluations: deque[_Evaluation] = deque(maxlen=_MOST_EVALUATIONS)
+        self._evaluations: deque[Evaluation] = deque(maxlen=_MOST_EVALUATIONS)
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -186,23 +188,24 @@ class Explainer:
         return self.latest
 
     def conclude(self, seconds: float = 0.0) -> Explanation:
-        """The explanation at the end of the program, read again within these seconds.
+        """End the search, and choose the explanation that stays; objects are read again within `seconds`.
 
-        Memory falls as a program ends and its functions return, which hides what it held. So where memory has
-        fallen within the last minute, a more serious explanation from before that counts, or the same at a
-        higher level.
+        Functions that return at the end of a program free what they held. So if memory has fallen within the
+        last minute, the explanation from before that stays, unless the last one is more serious.
         """
         if seconds:
             self.explain_now(seconds)
+        self._stopped.set()
+        self._asked.set()
         evaluations = list(self._evaluations)
-        if not evaluations:
-            return self.latest
-        last = evaluations[-1]
-        recent = [one for one in evaluations if one.time >= last.time - _ENDING_SECONDS]
-        peak = max(one.held for one in recent)
-        before = [one for one in recent if one.held >= _FALLEN * peak][-1]
-        worst = max(last, before, key=lambda one: (WORDS.index(one.explanation.verdict), one.held))
-        return worst.explanation
+        if evaluations:
+            last = evaluations[-1]
+            recent = [one for one in evaluations if one.time >= last.time - _ENDING_SECONDS]
+            peak = max(one.held for one in recent)
+            before = [one for one in recent if one.held >= _FALLEN * peak][-1]
+            severe = max(last, before, key=lambda one: (WORDS.index(one.explanation.verdict), one.held))
+            self.latest = severe.explanation
+        return self.latest
 
     def _read_again(self) -> None:
         allow_capture()
@@ -410,9 +413,11 @@ class Explainer:
             )
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
-        self.latest = found = self._beside(self.workers.with_names(found))
+        found = self._beside(self.workers.with_names(found))
+        if not self._stopped.is_set():
+            self.latest = found
         held = (self.memory.own.last or 0.0) + (self.memory.gpu.last or 0.0)
-        self._evaluations.append(_Evaluation(levels.now, held, found))
+        self._evaluations.append(Evaluation(levels.now, held, found))
         self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

@@ -103,7 +103,7 @@ PROGRAM = """
 import sys, time
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation
-Explainer.conclude = Explainer.explain_now = lambda *_: Explanation(sys.argv[1], 61.0, 1e6, 1.0)
+Explainer.conclude = lambda *_: Explanation(sys.argv[1], 61.0, 1e6, 1.0)
 """
 
 

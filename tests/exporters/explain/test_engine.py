@@ -308,11 +308,16 @@ def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(
 ):
     explainer, verdict = Explainer(clock=lambda: time.now), ["healthy"]
     monkeypatch.setattr(engine, "explain", lambda *_, **__: Explanation(verdict[0], time.now, 0.0, 0.0))
-    assert explainer.conclude() is explainer.latest
     for time.now, held, verdict[0] in evaluations:
         explainer.memory.resident.add(time.now, held)
         explainer._judge()
     assert explainer.conclude().seconds == concluded
+    explainer._judge()
+    assert explainer.latest.seconds == concluded
+
+
+def test_without_an_evaluation_it_is_too_early_at_the_end():
+    assert Explainer().conclude().verdict == "too early"
 
 
 @pytest.mark.parametrize("per_second", [50, 0])
