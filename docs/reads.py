@@ -56,7 +56,7 @@ class Read(NamedTuple):
     names: tuple[str, ...]
     modules: tuple[str, ...]
     why: str
-    thread: Thread = "any"
+    thread: Thread
 
 
 READS = (
@@ -66,6 +66,7 @@ READS = (
         ("measure.sizing.tensor_storage", "measure.sizing.replay_buffers"),
         "A flag, and a pointer that is compared with null and not followed. They are in a part of the "
         "tensor that exists as long as the tensor.",
+        "any",
     ),
     Read(
         "torch.Tensor",
@@ -74,6 +75,7 @@ READS = (
         ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.objects.tracked",
          "measure.sizing.replay_buffers"),
         "Numbers and flags inside the tensor. While `resize_` runs they may be old or new.",
+        "any",
     ),
     Read(
         "torch.Tensor",
@@ -81,12 +83,14 @@ READS = (
         ("measure.introspection.containers", "measure.sizing.replay_buffers"),
         "Up to five sizes are inside the tensor. The sizes of a tensor with more dimensions are not read. "
         "The shape of a declared buffer is read at a safe point.",
+        "any",
     ),
     Read(
         "torch.Tensor",
         ("_storage_address",),
         ("measure.sizing.tensor_storage", "measure.objects.tracked"),
         "The address itself, which is not followed. It shows which tensors share their memory.",
+        "any",
     ),
     Read(
         "torch.Tensor",
@@ -117,6 +121,7 @@ READS = (
         ("_cdata", "nbytes", "data_ptr", "is_shared", "device", "type"),
         ("measure.sizing.tensor_storage",),
         "Numbers inside the storage, which exists as long as the reader refers to it.",
+        "any",
     ),
     Read(
         "autograd operations",
@@ -124,18 +129,21 @@ READS = (
         ("measure.sizing.tensor_storage",),
         "Both never change. The reader refers to the newest operation, which keeps the others alive. "
         "`backward` frees what operations saved, which is not read.",
+        "any",
     ),
     Read(
         "torch subclasses that wrap tensors",
         ("__tensor_flatten__",),
         ("measure.sizing.tensor_storage",),
         "Only whether the method exists is checked. The tensors inside are attributes.",
+        "any",
     ),
     Read(
         "torch.cuda",
         ("cuda", "memory_stats"),
         ("measure.gpu", "runtime.release"),
         "The allocator has its own lock.",
+        "any",
     ),
     Read(
         "numpy.ndarray",
@@ -144,12 +152,14 @@ READS = (
          "measure.objects.instances", "explain.weigh"),
         "Changed only with the lock held. `ndarray.resize` fails while there are other references to the "
         "array, so the reader keeps none between two readings.",
+        "any",
     ),
     Read(
         "numpy arrays of objects",
         ("item", "ravel", "tolist", "size", "dtype"),
         ("measure.introspection.containers", "measure.sizing.tensor_storage"),
         "Items are changed only with the lock held. A resized array moves, so one call into C reads all.",
+        "any",
     ),
     Read(
         "numpy arrays of StringDType",
@@ -165,6 +175,7 @@ READS = (
         ("measure.sizing.foreign",),
         "Numbers inside the hash table. Frames are read as the Python objects and arrays that they "
         "consist of.",
+        "any",
     ),
     Read(
         "Arrow buffers, arrays and tables",
@@ -172,12 +183,14 @@ READS = (
          "dictionary", "as_buffer"),
         ("measure.sizing.foreign",),
         "Immutable.",
+        "any",
     ),
     Read(
         "polars series and frames",
         ("get_columns", "n_chunks", "get_chunks", "estimated_size", "to_numpy_view", "__array_interface__"),
         ("measure.sizing.foreign",),
         "Each object has its own lock in Rust, which is held only while the interpreter's lock is free.",
+        "any",
     ),
     Read(
         "jax.Array",
@@ -185,6 +198,7 @@ READS = (
          "on_device_size_in_bytes"),
         ("measure.sizing.foreign", "measure.gpu"),
         "Arrays are immutable. Deletion and donation take the lock. Reading a deleted array raises an error.",
+        "any",
     ),
     Read(
         "jax.Array",
@@ -198,12 +212,14 @@ READS = (
         ("platform", "memory_stats", "live_executables", "used_bytes", "total_bytes"),
         ("measure.gpu",),
         "The allocators have their own locks.",
+        "any",
     ),
     Read(
         "CuPy arrays",
         ("data", "mem", "ptr", "size"),
         ("measure.sizing.foreign",),
         "Changed only with the lock held.",
+        "any",
     ),
     Read(
         "objects of unknown C code",
@@ -219,6 +235,7 @@ READS = (
         ("measure.sizing.traversal", "measure.introspection.reading", "measure.introspection.containers",
          "measure.objects.instances"),
         "The garbage collector does the same, in any thread. `__sizeof__` of a library is not called.",
+        "any",
     ),
     Read(
         "SWIG objects, such as Box2D bodies",
@@ -241,18 +258,21 @@ READS = (
         ("measure.introspection.roots", "measure.introspection.exclusive_reads", "explain.census"),
         "Changed only with the lock held. Under a debugger local variables are not read: until Python "
         "3.12 all readers share one snapshot with it.",
+        "any",
     ),
     Read(
         "functools caches",
         ("cache_info",),
         ("measure.introspection.containers",),
         "Changed only with the lock held.",
+        "any",
     ),
     Read(
         "sqlite3, tensordict and other objects",
         (),
         (),
         "Only their Python attributes, and the references that the garbage collector sees.",
+        "any",
     ),
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ The text of an empty panel follows from its queries, the decimals from its unit.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from . import colors
 from .empty import Empty, meaning
@@ -34,8 +35,10 @@ def lines(
     height: int = 8,
     marked: bool = False,
 ) -> Panel:
-    """Lines over time: `stacked` areas add up, `bars` are amounts in a step, `steps` hold their value."""
+    """Lines over time: `stacked` areas add up, `bars` are amounts in a minute, `steps` hold their value."""
     asked = (queries,) if isinstance(queries, Query) else tuple(queries)
+    if bars:
+        asked = tuple(replace(query, interval="1m") for query in asked)
     custom: Json = {
         "drawStyle": "bars" if bars else "line",
         "lineInterpolation": "stepAfter" if steps else "linear",

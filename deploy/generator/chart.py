@@ -17,7 +17,6 @@ from deploy.generator.monitoring import Manifest
 
 RULES = "files/rules.yaml"
 _MAP = re.compile(r"^( *)'@([a-z_]+)@': ''\n", re.MULTILINE)
-_VALUE = re.compile(r"@([a-z_]+)@")
 _MAPS = ("labels", "trainer_labels")
 
 
@@ -69,7 +68,7 @@ def _values(configuration: Configuration) -> Manifest:
 
 def _template(documents: Iterable[Manifest]) -> str:
     written = _MAP.sub(_map, text.file(documents))
-    return _VALUE.sub(lambda match: f"{{{{ {_expression(match[1])} }}}}", written)
+    return text.PLACE.sub(lambda match: f"{{{{ {_expression(match[1])} }}}}", written)
 
 
 def _map(match: re.Match[str]) -> str:

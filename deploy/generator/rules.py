@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from deploy.generator import text
+
 # A matcher of the label `job` in PromQL, whatever it does. label_replace writes "job", which is none.
 _JOB = re.compile(r'\bjob\s*(=~|!~|!=|=)\s*"([^"]*)"')
 _OTHERS = re.compile(r"\b(prometheus|alertmanager)_[a-z]")
@@ -71,4 +73,4 @@ def groups(
 
 def _read(rules: Path) -> Iterator[dict[str, Any]]:
     for file in sorted(rules.glob("*.yml")):
-        yield from yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)["groups"]
+        yield from yaml.load(file.read_text(encoding="utf-8"), text.LOADER)["groups"]

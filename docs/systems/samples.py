@@ -107,6 +107,8 @@ def page(name: str) -> Path:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        record(sys.argv[2])
-        del sys.argv[1:]
+        if len(sys.argv) != 3:
+            sys.exit("usage: python -m docs.systems.samples record URL")
+        record(sys.argv.pop(2))
+        del sys.argv[1]
     sys.exit(write_or_check("docs.systems.samples", {page(name): written(name) for name in PRINTED}))

@@ -176,7 +176,7 @@ class SmallTrainer:
         )
         assert self._process.stdout is not None
         answers, _, _ = select.select([self._process.stdout], [], [], _STARTS_WITHIN)
-        said = self._process.stdout.readline().strip() if answers else ""
+        said = self._process.stdout.readline().strip() if answers else f"no output in {_STARTS_WITHIN:.0f} s"
         if not said.isdigit():
             self.end()
             raise StackError(f"the demonstration's trainer did not start: {said or 'no output'}")

@@ -108,7 +108,7 @@ def locked(
     path: Path,
     seconds: float = LOCK_SECONDS,
     waits: Callable[[], None] = lambda: None,
-    held: str = "another process has held {path} for {seconds:.0f} s: end it",
+    held: str = "process {holder} has held {path} for {seconds:.0f} s: end it",
 ) -> Iterator[None]:
     """Hold a lock file, which names this process meanwhile, once no other process does.
 
@@ -138,7 +138,7 @@ def locked(
                 waits()
                 reported = True
             time.sleep(_POLL_SECONDS)
-        with suppress(OSError):  # on a full disk the stack can still be stopped
+        with suppress(OSError):  # the lock holds without the name, as on a full disk
             file.truncate(0)
             file.write(str(os.getpid()).encode())
         yield

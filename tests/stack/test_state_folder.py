@@ -139,7 +139,7 @@ def test_the_next_waits_for_the_lock_and_not_for_ever(tmp_path: Path) -> None:
     path, waits = tmp_path / "some.lock", []
     with locked(path):
         with (
-            pytest.raises(StackError, match=r"another process has held .*some\.lock for 0 s"),
+            pytest.raises(StackError, match=rf"process {os.getpid()} has held .*some\.lock for 0 s"),
             locked(path, 0.3, lambda: waits.append(path)),
         ):
             pass

@@ -74,7 +74,7 @@ GLANCE = [
     ),
     alarm(
         "Cleanups without effect",
-        or_zero(f"sum({NO_EFFECT})", f"max({'heapwatch_receiver_queue_length'})"),
+        or_zero(f"sum({NO_EFFECT})", "max(heapwatch_receiver_queue_length)"),
         colors.CRITICAL,
         "Trainers whose last cleanup did not help. Good: 0. Bad: any; fix the leak or restart the trainer.",
     ),
@@ -110,14 +110,14 @@ DONE = two_a_line(
     ),
     lines(
         "Removed by cleanups",
-        Query(alerts.REMOVED, "{{resource}}", interval="1m"),
+        Query(alerts.REMOVED, "{{resource}}"),
         COUNT,
         "Bodies, events, experiences and the like that cleanups removed.",
         bars=True,
     ),
     lines(
         "Cleanup duration",
-        Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}", interval="1m"),
+        Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}"),
         SECONDS,
         "How long a cleanup stopped training. Good: below a second.",
         bars=True,
@@ -138,7 +138,6 @@ RECEIVER = two_a_line(
         Query(
             ACTIONS,
             "{{action}} {{result}}",
-            interval="1m",
         ),
         COUNT,
         "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
@@ -149,7 +148,6 @@ RECEIVER = two_a_line(
         Query(
             SUPPRESSED,
             "{{reason}}",
-            interval="1m",
         ),
         COUNT,
         "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "

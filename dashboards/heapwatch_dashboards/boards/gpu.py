@@ -266,7 +266,6 @@ GROWTH = two_a_line(
         Query(
             RETRIES,
             "GPU {{device}} {{trainer_name}}",
-            interval="1m",
         ),
         COUNT,
         "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "

@@ -134,7 +134,7 @@ def freed_memory() -> Panel:
     """The memory that each cleanup freed."""
     return lines(
         "Memory freed by cleanups",
-        Query(alerts.FREED, "{{trainer_name}} {{action}}", interval="1m"),
+        Query(alerts.FREED, "{{trainer_name}} {{action}}"),
         BYTES,
         "Memory that each cleanup gave back. Good: a bar at each cleanup. Bad: cleanups without a bar.",
         bars=True,
@@ -146,7 +146,7 @@ def cleanups() -> Panel:
     """How many cleanups ran."""
     return lines(
         "Cleanups",
-        Query(alerts.CLEANUP_EVENTS, "{{trainer_name}} {{action}}", interval="1m"),
+        Query(alerts.CLEANUP_EVENTS, "{{trainer_name}} {{action}}"),
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",

@@ -8,10 +8,13 @@ from ..promql import PROCESS, counted, events_or_zero, max_by, min_by, rate, sel
 from .shared import alert_path
 
 # Targets.
+DOWN_COUNT = f"count({select('up')} == 0) or 0 * count({select('up')})"
 RESIDENT = max_by(f"{PROCESS}, service", select("process_resident_memory_bytes", 'service!=""'))
 CPU = sum_by(f"{PROCESS}, service", rate(select("process_cpu_seconds_total", 'service!=""')))
 
 # Prometheus. A rule group is called FILE;NAME there.
+SERIES = max_by(PROCESS, select("prometheus_tsdb_head_series"))
+SAMPLES = sum_by(PROCESS, rate(select("prometheus_tsdb_head_samples_appended_total")))
 _GROUP = "rule_group"
 
 
@@ -34,8 +37,6 @@ ALERTMANAGER_FAILED = (
 # Receiver.
 QUEUE = max_by(PROCESS, select("heapwatch_receiver_queue_length"))
 
-# What is wrong on the way of an alert, the worst of it.
-
 # Exporters.
 _COLLECTOR = f"{PROCESS}, collector"
 SAMPLE_SHARE = f"({sum_by(PROCESS, rate(select('trainer_exporter_sample_seconds_total')))})"
@@ -45,9 +46,6 @@ _SINCE_STEP = f"clamp_min(time() - {select('trainer_last_progress_timestamp_seco
 SAFE_POINT_AGE = min_by(
     PROCESS, f'{_AGE} or label_replace({_SINCE_STEP}, "of", "step", "", "") and on (job, instance) {_AGE}'
 )
-DOWN_COUNT = f"count({select('up')} == 0) or 0 * count({select('up')})"
-SERIES = max_by(PROCESS, select("prometheus_tsdb_head_series"))
-SAMPLES = sum_by(PROCESS, rate(select("prometheus_tsdb_head_samples_appended_total")))
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
 COLLECT_ERRORS = events_or_zero("collector", select("trainer_exporter_collect_errors_total"))
 
@@ -129,8 +127,8 @@ RULES = [
     lines(
         "Rule failures and missed evaluations",
         [
-            Query(RULE_FAILURES, "failed {{group}}", interval="1m"),
-            Query(RULES_MISSED, "missed {{group}}", interval="1m"),
+            Query(RULE_FAILURES, "failed {{group}}"),
+            Query(RULES_MISSED, "missed {{group}}"),
         ],
         COUNT,
         "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
@@ -221,7 +219,6 @@ EXPORTERS = two_a_line(
         Query(
             COLLECT_ERRORS,
             "errors {{collector}}",
-            interval="1m",
         ),
         COUNT,
         "Reads that failed. Good: none. The series of that collector are missing meanwhile.",

@@ -10,7 +10,6 @@ from ..promql import PROCESS, aged, growth, limits, max_by, min_by, named, of_on
 from ..tables import COLORED_TEXT, Column, table
 from .shared import TRAINER, firing_alerts, growth_limit, verdict
 
-# Physics world.
 _BODIES = select("trainer_bodies")
 _LIST = f"{PROCESS}, list"
 

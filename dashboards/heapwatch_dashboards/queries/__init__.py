@@ -1,1 +1,1 @@
-"""PromQL expressions that several dashboards show, by name and subject."""
+"""PromQL expressions about trainers, explanations and alerts."""

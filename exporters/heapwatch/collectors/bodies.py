@@ -1,4 +1,4 @@
-"""Physics bodies by type, counted in the training thread, also under the names of the Walker system.
+"""Physics bodies by type, counted in the training thread; and the metric names of the Walker system.
 
 Box2D worlds are read without importing Box2D.
 """
@@ -180,7 +180,7 @@ def _is_locked(world: Any) -> bool:
 
 
 class WalkerNames:
-    """Repeats bodies, entities and memory under the `walker_*` names."""
+    """Repeats bodies, entities and memory as `walker_*`, for dashboards and scripts that use these names."""
 
     name = "walker_names"
 

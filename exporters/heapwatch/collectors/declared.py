@@ -1,4 +1,4 @@
-"""What a trainer declares: entities, event lists, objects to measure, classes whose instances count."""
+"""What a trainer declares: entities, event lists, objects to measure, classes with counted instances."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ class ObjectCollector:
         self._expected: dict[str, int] = {}
         self._most_said: dict[str, float] = {}
 
-    def count(self, *classes: type) -> None:
-        """Count live instances of `classes`, subclasses included.
+    def count(self, *classes: type) -> list[str]:
+        """Count live instances of `classes`, subclasses included; returns their names in the counts.
 
         Raises:
             ValueError: something is no class.
@@ -186,13 +186,11 @@ class ObjectCollector:
         for cls in classes:
             if not isinstance(cls, type):
                 raise ValueError(f"objects takes classes, got {cls!r}")
-        for cls in classes:
-            self._census.count(cls)
+        return [self._census.count(cls) for cls in classes]
 
     def expect(self, cls: type, count: int) -> str:
         """Count `cls`, and warn when a census finds more than `count`; returns its name in the counts."""
-        self.count(cls)
-        name = self._census.count(cls)
+        (name,) = self.count(cls)
         self._expected[name] = count
         return name
 

@@ -183,7 +183,8 @@ class Census:
         for key, number in self._before.items():
             known = self.types.get(key)
             last = before.get(key, 0)
-            # Of a difference it is the sum of both; the level of a type that is followed may be less sure.
+            # The variance of a difference is the sum of both. For a type that is followed already, that of
+            # the new count is enough: its level may be less certain.
             variance = step * (number + last if known is None else number)
             if step > 1 and abs(number - last) < _SURE * math.sqrt(variance):
                 self._before[key] = number = before.get(key, number)
@@ -359,8 +360,8 @@ class Census:
     ) -> None:
         """Find what refers to an instance, other than those next to it in a chain.
 
-        Of the newest instances the first is looked at. In later steps `starts` are the ends of chains, and
-        `paths` are those of instances that have one, as local variables refer to them.
+        In the first step `starts` are the newest instances, of which the first is looked at. In later steps
+        they are the ends of chains, and `paths` are those of instances that local variables refer to.
         """
         if paths is None:
             self._look_at(known, starts[0], hidden, until)

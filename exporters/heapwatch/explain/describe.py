@@ -77,7 +77,7 @@ class Describer:
         self._only_lines: dict[tuple[str, ...], Site | None] = {}
 
     def _searched_of(self, path: str) -> _Searched:
-        """What is known of a path; of many, those that have not been asked for the longest are forgotten."""
+        """What is known of a path; of too many, the one that was used least recently is forgotten."""
         found = self._searched.pop(path, None) or _Searched()
         if len(self._searched) >= _MOST_KEPT:
             del self._searched[next(iter(self._searched))]

@@ -63,7 +63,7 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
-_ENDING_SECONDS = 60.0
+_ENDING_SECONDS = 60.0  # before the last evaluation, in which functions return and memory falls
 _FALLEN = 0.99  # below this share of its peak memory has fallen; less is noise
 _MOST_EVALUATIONS = 16  # that many are made in those seconds, at most
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
@@ -190,8 +190,9 @@ class Explainer:
     def conclude(self, seconds: float = 0.0) -> Explanation:
         """End the search, and choose the explanation that stays; objects are read again within `seconds`.
 
-        Functions that return at the end of a program free what they held. So if memory has fallen within the
-        last minute, the explanation from before that stays, unless the last one is more serious.
+        As a program ends, its functions return and memory falls, which hides a leak. If memory has fallen
+        within the last minute, the explanation from before the fall stays, unless its verdict is less
+        serious.
         """
         if seconds:
             self.explain_now(seconds)

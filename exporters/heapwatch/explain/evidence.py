@@ -184,8 +184,8 @@ class Levels:
     def rises_fast_by(self) -> float:
         """Bytes a minute by which memory is above all it was until a minute ago, or three minutes ago.
 
-        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to its peak does not rise,
-        nor does a process that has loaded its modules since then.
+        It is 0 if that is less than 1 % of the process. A sawtooth that comes back to its peak does not rise.
+        Memory is not compared with a time in the start-up, when modules were still loaded.
         """
         ago = [self.now - seconds for seconds in _RECENT_SECONDS if self.now - seconds >= self.startup_end]
         highs = (sum(series.new_high(time) for series, _ in self.parts) for time in ago)

@@ -73,7 +73,7 @@ def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
 
 
 def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
-    """Counts that rise, fastest first, each with the minutes since it began to; none of them has a bound."""
+    """Rising counts, fastest first, with the minutes of the rise; `verdicts.levels` has none with a bound."""
     found = []
     for component, level in verdicts.levels.items():
         if component.resource not in _COUNTED:

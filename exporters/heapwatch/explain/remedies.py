@@ -62,8 +62,8 @@ def remedy_for(
 ) -> str | None:
     """A suggestion for a growing container, as code where possible; None if none is certain.
 
-    `owner` is the class of the library whose object owns it; None if it is the user's. `is_kept` tells
-    whether it keeps to its `capacity`.
+    `owner` is the library's class whose instance owns the container; None if the user's code owns it.
+    `is_kept` tells whether it keeps to its `capacity`.
     """
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
@@ -115,8 +115,8 @@ def remedy_for_type(
 ) -> str | None:
     """A suggestion for a growing type that no known container holds; None if none is known.
 
-    `holders` refer to its instances, unless that is not known, and `is_linked` tells whether these refer to
-    each other.
+    `holders` is what refers to its instances; None if that is not known. `is_linked` tells whether the
+    instances refer to each other.
     """
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"

@@ -230,7 +230,7 @@ _APART_SECONDS = 30.0  # longest time between the last readings of two levels th
 def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float) -> bool:
     """Whether a level rose as much in the second half of the time since `start` as in the first half.
 
-    The rise may also be even by a count of `progress`, such as steps, instead of in time.
+    Instead of the time, the halves may also be those of a count of `progress`, such as steps.
     """
     known = level.since(start)
     if not known or known[-1].end - known[0].end < STEADY_SECONDS:

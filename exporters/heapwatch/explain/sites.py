@@ -110,9 +110,12 @@ def uses_of(
 
 
 def lines_of(deed: Deed, name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Site]:
-    """The lines on which these functions do this with a name, each once."""
-    sites = (site for done, site in _deeds(name, codes, scope) if done == deed)
-    return list({(site.file, site.line): site for site in sites}.values())
+    """The lines on which these functions do `deed` to a name; of each line the first site."""
+    found: dict[tuple[str, int], Site] = {}
+    for done, site in _deeds(name, codes, scope):
+        if done == deed:
+            found.setdefault((site.file, site.line), site)
+    return list(found.values())
 
 
 def _deeds(name: str, codes: Iterable[CodeType], scope: Scope) -> Iterator[tuple[Deed, Site]]:

@@ -6,8 +6,8 @@ read. A pause follows: 250 times the length of the window, or 1000 times with ma
 itself uses `tracemalloc`, nothing is traced.
 
 For memory of C code memray records what is allocated while a window lasts and not freed at its end; another
-process reads the record. It replaces the profiling functions of the program's threads meanwhile. So a window
-begins only where HEAPWATCH_NATIVE=on asks for it, and not in a program that is profiled or traced already.
+process reads the record. During a window memray replaces the profiling functions of the program's threads. So
+one begins only where HEAPWATCH_NATIVE=on asks for it, and not in a program that is profiled or traced anyway.
 """
 
 from __future__ import annotations
@@ -104,11 +104,11 @@ class Tracer:
             longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _INTERVALS * interval))
         if interval > LONGEST_SECONDS / _INTERVALS:
             self._wait_for_next(length, interval)
-            if tracemalloc.is_tracing():  # the program began meanwhile, and stopping would end its own
-                return None
         before = length()
         frames = DEEP_FRAMES if path in self._deep else FRAMES
         began = self._clock()
+        if tracemalloc.is_tracing():  # the program has started it meanwhile: to stop it would end its own
+            return None
         tracemalloc.start(frames)
         try:
             while self._clock() - began < longest:
@@ -263,7 +263,9 @@ print(json.dumps([(record.size, record.stack_trace(40)) for record in largest]))
 
 
 class NativeTracer:
-    """Traces in steps that do not wait: call `step` about once a second, always from one thread.
+    """Traces memory of C code with memray, in steps that do not wait.
+
+    Call `step` about once a second, always from one thread.
 
     Attributes:
         site: the line to which most of the bytes of all windows belong; None if unknown.
@@ -302,7 +304,8 @@ class NativeTracer:
         """In a forked child: the window, which memray does not follow, and its record are the parent's."""
         self.enabled = False
         self._tracker = self._reader = self._folder = None
-        self._restore_pool()
+        with suppress(Exception):  # what follows in the child must not depend on pyarrow
+            self._restore_pool()
 
     def stop(self) -> None:
         """End a window that lasts, without its result."""

@@ -86,7 +86,7 @@ def weigh(
 ) -> bool:
     """Measure the bytes of all containers at a path within this CPU time, and add them as a reading.
 
-    It returns whether storages of tensors were not read, of which only the part in use counts then.
+    It returns True if storages of tensors could not be read. Of these only the part in use is counted.
     """
     if known.kind in ("ring", "graph") or known.in_bytes:
         return False

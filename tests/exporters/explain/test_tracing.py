@@ -172,6 +172,18 @@ def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch):
         tracemalloc.stop()
 
 
+def test_a_program_that_begins_to_trace_while_the_items_are_counted_goes_on():
+    def length() -> float:
+        tracemalloc.start()
+        return 1.0
+
+    try:
+        assert Tracer().trace("items", length, newest, interval=0.05) is None
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+
+
 def test_it_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_TRACE", "0")
     assert not Tracer().may_trace("items")
@@ -317,6 +329,21 @@ def test_a_child_that_is_forked_in_a_window_has_arrows_usual_pool(native):
         os._exit(arrow.default_memory_pool().backend_name != usual)
     assert os.waitpid(child, 0)[1] == 0
     assert arrow.default_memory_pool().backend_name == "system"
+    native.stop()
+
+
+def test_a_child_is_left_alone_also_if_the_program_has_unloaded_arrow(native, monkeypatch):
+    pytest.importorskip("pyarrow")
+    native.step(1.0)
+    child = os.fork()
+    if not child:
+        monkeypatch.delitem(sys.modules, "pyarrow")
+        try:
+            native.abandon()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
     native.stop()
 
 

@@ -97,7 +97,8 @@ class InstanceCounter:
         """Live instances by name, without classes that were deleted or that cannot be estimated yet."""
         watched = {name: list(_family(cls)) for name, cls in self._classes()}
         families = {name: set(map(identity, family)) for name, family in watched.items()}
-        key = identity if may_have_audit_hooks() else id  # which takes half the time
+        # `id` takes half the time, but calls audit hooks.
+        key = identity if may_have_audit_hooks() else id
         classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
         untracked = {identity(cls) for cls in classes.values() if not flags_of(cls) & HAS_GC}
         # All in C: a Python loop over a million objects would take ten times as long.

@@ -1,4 +1,4 @@
-"""Lists the objects that the garbage collector tracks, without tuples and weak references.
+"""Lists the objects that the garbage collector tracks, without tuples and weak references; the largest.
 
 The collector already tracks a tuple that C code is still filling, as in `tuple(generator)`. If anybody else
 refers to it by then, the program's own code fails with a SystemError; whoever reads its items crashes the
@@ -39,7 +39,6 @@ _is_no_tuple = partial(is_not, tuple)
 _is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
 
 _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
-_NOT_LISTED = (tuple, dict)  # the collector does not track a dict while all its items are untracked
 # The identity of an object's memory, and its bytes; 0 if another object owns them.
 Own = Callable[[Any], tuple[int, int]]
 
@@ -234,7 +233,7 @@ class Large(NamedTuple):
 def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     """The `most` largest objects of at least `nbytes`, largest first; shared memory counts once.
 
-    It visits every object that the garbage collector tracks, and what these refer to and it does not track.
+    It visits every object that the garbage collector tracks, and the untracked objects that these refer to.
     This takes about a second for a million objects and stops the program meanwhile, so it runs only on
     request.
     """
@@ -270,7 +269,8 @@ def _others(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
             if gc.is_tracked(part) and type(part) is not tuple:
                 continue
             yield part
-            if any(type(part) is kind for kind in _NOT_LISTED) and id(part) not in seen:
+            kind = type(part)  # the collector does not track a dict while all its items are untracked
+            if (kind is tuple or kind is dict) and id(part) not in seen:
                 seen.add(id(part))
                 parts += gc.get_referents(part)
 

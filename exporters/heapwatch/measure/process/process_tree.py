@@ -1,4 +1,4 @@
-"""Processes from a few small files: the live descendants of one, and why the kernel ended one."""
+"""A process and its live descendants, from small files of procfs; and why the kernel ended a process."""
 
 from __future__ import annotations
 

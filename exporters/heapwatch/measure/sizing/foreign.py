@@ -1,6 +1,6 @@
-"""Blocks of memory outside of Python objects, and how they are read from the libraries that hold them.
+"""Memory outside of Python objects: its blocks, the mappings around it, and the libraries that hold it.
 
-It is read only from libraries that the program has imported, by methods that neither copy, nor wait for a
+Memory is read only from libraries that the program has imported, by methods that neither copy, nor wait for a
 device, nor run code of the program. Objects of other extension types count as unread.
 """
 

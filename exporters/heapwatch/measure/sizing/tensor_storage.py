@@ -1,6 +1,6 @@
 """The memory of arrays and tensors, and the autograd graphs of tensors, without importing numpy or torch.
 
-Which operations a tensor's graph holds is told by the numbers that torch gives them.
+Torch numbers the operations of a thread. By these numbers it is found which of them a graph holds.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class _Readers(NamedTuple):
 
 
 def has_graph(tensor: Any) -> bool:
-    """Whether a tensor keeps the operations that made it; not told of a class that the program defines."""
+    """Whether a tensor keeps the operations that made it; False for a class that the program defines."""
     torch = sys.modules.get("torch")
     if torch is None or (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter):
         return False
@@ -262,8 +262,8 @@ def number_of(operation: Any) -> int:
 def holds_operation(first: Any, after: int, until: int) -> bool:
     """Whether the graph of an operation holds one with a number above `after` and not above `until`.
 
-    Looks at some 2000 operations, the oldest first: in a graph that grows with each step that leads back step
-    by step, whatever a step adds to it.
+    Looks at 2000 operations at most, the oldest first. In a graph that each step of training makes longer,
+    this goes back one step after the other.
     """
     readers: dict[int, _Readers] = {}
     seen = {id(first): first}
