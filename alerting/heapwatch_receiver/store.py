@@ -334,11 +334,11 @@ class Store:
                 unavailable = StoreUnavailable(str(error))
                 unavailable.__cause__ = error
                 error = unavailable
-            if _is_awaited(future):
+            if future.set_running_or_notify_cancel():  # no caller was cancelled
                 future.set_exception(error)
             return
         for (_, future), result in zip(batch, results, strict=True):
-            if _is_awaited(future):
+            if future.set_running_or_notify_cancel():  # no caller was cancelled
                 future.set_result(result)
 
     def _recover(self, error: Exception) -> None:
@@ -363,11 +363,6 @@ class Store:
                     self._connection = self._connect_to_another()
             except (sqlite3.Error, OSError) as another:
                 log.error("database %s: no fresh one could be made yet: %s", self.path, another)
-
-
-def _is_awaited(future: Future[Any]) -> bool:
-    """Whether the result can be set: no caller has been cancelled meanwhile."""
-    return future.set_running_or_notify_cancel()
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -153,8 +153,8 @@ class TargetFile:
             at_exit: whether the program ends now; the trainer is lost if its exit status is not 0.
 
         """
-        left = _read(self.path)
-        if os.getpid() != self._writer or left is None or left.owner != self._owner:
+        left = _read(self.path) if os.getpid() == self._writer else None
+        if left is None or left.owner != self._owner:
             return
         if failure:
             _keep(left, failure)

@@ -150,8 +150,7 @@ def running() -> list[Watch]:
 def end(watch: Watch) -> None:
     """Stop a watch, and forget it."""
     watch.stop()
-    if _running.get(watch.name) is watch:
-        del _running[watch.name]
+    running()  # forgets it
 
 
 def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> None:
@@ -213,8 +212,8 @@ def _record(watch: Watch, record: str | Path | None) -> None:
         watch.record(path)
     except OSError as error:
         if record:
-            del _running[watch.name]
             watch._exporter.stop(log_findings=False)
+            running()  # forgets it
             raise
         environment.say_once(f"HEAPWATCH_RECORD is {path!r}, nothing is recorded: {reason(error)}")
 

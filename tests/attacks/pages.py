@@ -20,7 +20,7 @@ from tests.support.ports import free_port
 FOREIGN_HOSTS = ("evil.example", "evil.example:9095", "127.0.0.1.evil.example", "")
 
 
-@attack("a page whose host name points to the trainer (DNS rebinding)", quick=False)
+@attack("a page whose host name points to the trainer (DNS rebinding)")
 def trainer_host(stage: Stage, exchange: Exchange) -> None:
     with real_trainer(stage.folder("trainer")) as trainer:
         for path in ("/", "/metrics", "/performance_status", "/healthz"):

@@ -35,7 +35,7 @@ def _cycles(ppo: Trainer) -> None:
 
 
 def level(clock: Clock) -> list[Series]:
-    """Its buffer filled half an hour ago, its steps are told by a clock that is forty seconds ahead."""
+    """Its buffer filled half an hour ago. Its clock is forty seconds ahead of Prometheus's."""
     dqn = Trainer(clock, "level:7777", "dqn", "torch")
     resident = dqn.memory(lambda m: 200e6 + filling(300e6, 40)(m), HOST)
     held: list[Value] = [None if value is None else value - 150e6 for value in resident]

@@ -61,7 +61,9 @@ def test_services_listen_on_loopback_only(stack: Stack) -> None:
     assert listening == {"127.0.0.1"}
 
 
-@pytest.mark.parametrize("names", [SERVICES, (WATCHDOG,)], ids=["all services at once", "watchdog"])
+@pytest.mark.parametrize(
+    "names", [SERVICES, ("receiver",), (WATCHDOG,)], ids=["all services at once", "one", "watchdog"]
+)
 def test_what_is_killed_is_healed(stack: Stack, names: tuple[str, ...]) -> None:
     before = stack.pids()
     for name in names:
@@ -69,6 +71,8 @@ def test_what_is_killed_is_healed(stack: Stack, names: tuple[str, ...]) -> None:
     for name in names:
         wait_for(f"another {name}", lambda name=name: stack.pids()[name] not in (0, before[name]), 60)
     wait_for("a healthy stack", lambda: healthy(stack), 120)
+    after = stack.pids()
+    assert {name for name in before if before[name] != after[name]} == set(names)
 
 
 def test_a_killed_supervisor_is_healed(stack: Stack) -> None:

@@ -78,9 +78,11 @@ def test_files_next_to_it_neither_hide_nor_delay_it(stack, file, kind):
 @pytest.mark.parametrize(
     "change", [{"answers_at": 1}, {"state": None}, {"targets": "a\0b"}, {"state": "\ud800"}, {"started": "1"}]
 )
-def test_a_file_with_fields_of_other_types_is_skipped(file, change):
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    assert stacks.running() == []
+def test_a_file_with_fields_of_other_types_is_skipped(stack, file, change):
+    odd = file.with_name("odd.json")
+    odd.write_text(json.dumps(json.loads(file.read_text()) | change))
+    odd.chmod(0o600)
+    assert stacks.running() == [stack.stack]
 
 
 def test_a_user_without_a_home_has_no_stacks(monkeypatch):

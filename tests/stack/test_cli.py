@@ -38,6 +38,7 @@ def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
         assert main(["up", "--mode", "native"]) == 1
     assert f"port {port} (dashboards) is taken by process {os.getpid()} " in capsys.readouterr().err
     assert not (tmp_path / "state" / "etc").exists()
+    assert processes.of_stack(tmp_path / "state") == []
 
 
 def test_logs_of_which_only_the_first_lines_are_read_end_without_a_word(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ def wait_for(condition: Callable[[], T], what: str = "it comes", seconds: float 
         try:
             if value := condition():
                 return value
-        except (httpx.TransportError, OSError, KeyError, IndexError, TypeError):
-            pass  # not there yet
+            reason = None
+        except (httpx.TransportError, OSError, KeyError, IndexError, TypeError) as error:
+            reason = error  # not there yet
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
+            raise AssertionError(f"not within {seconds:g} s: {what}") from reason
         time.sleep(0.02)

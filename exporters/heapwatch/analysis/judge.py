@@ -124,7 +124,7 @@ def judge(observed: Observed, since: int = 0) -> Verdicts:
 
 
 def _past(level: Values, capacity: Values) -> Values:
-    """The level while it exceeds its bound."""
+    """The level, once it has exceeded its bound for the `for` of the alert."""
     return _lasting(
         held if held is not None and bound is not None and held > PAST_BOUND * bound else None
         for held, bound in zip(lowest(level, _BOUND_EVALUATIONS), capacity, strict=True)
@@ -160,7 +160,7 @@ def _retained(process: Process, growth: Growth | None) -> Values:
 
 
 def _lasting(values: Iterable[float | None]) -> Values:
-    """Each value, once there has been one for the `for` of the alerts."""
+    """The values, with None until each evaluation had one for the `for` of the alerts."""
     lasting: Values = []
     since = 0
     for value in values:

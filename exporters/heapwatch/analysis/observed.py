@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
@@ -221,8 +221,8 @@ def _capacity(seen: Mapping[Series, Values], one: Series, items: Values) -> Valu
     ]
 
 
-def _named(seen: Mapping[Series, Values], name: str) -> list[tuple[Series, Values]]:
-    return [(one, values) for one, values in seen.items() if one.name == name]
+def _named(seen: Mapping[Series, Values], name: str) -> Iterator[tuple[Series, Values]]:
+    return ((one, values) for one, values in seen.items() if one.name == name)
 
 
 def _first(seen: Mapping[Series, Values], name: str, **labels: str) -> Values | None:

@@ -1,6 +1,7 @@
 """Levels over time: at evaluations every 30 seconds, as Prometheus evaluates rules, and their growth rates.
 
-All functions are pure functions over lists, most of them with one value for each evaluation.
+Its functions are pure functions over lists, most with one value for each evaluation; `GrowthRates` keeps
+samples.
 """
 
 from __future__ import annotations

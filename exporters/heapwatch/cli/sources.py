@@ -1,4 +1,4 @@
-"""The trainers of this user: where they are registered, what they serve, and `heapwatch ps`."""
+"""Where trainers are registered, and their readings, also from Prometheus; `heapwatch ps` lists them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
         _leave(asked)
         if environment.is_on(environment.SERVE):
             return {
-                "error": "cannot be served: too many of its files are open, or no further thread is allowed"
+                "error": "cannot be served: no port can be used, too many of its files are open, or no"
+                " further thread is allowed"
             }
         return {"error": "has HEAPWATCH_SERVE=off in its environment: nothing is served"}
     return {"url": watch.server.url, "already": False}
@@ -70,11 +71,12 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _explain(asked: dict[str, Any]) -> dict[str, Any]:
     """Write the explanation into the sender's folder every second, until one of the two is gone."""
-    own = None
-    if not lifecycle.running():
+    own, running = None, lifecycle.running()
+    if not running:
         _be_silent()
         own = lifecycle.begin_unserved(asked["name"])
         _entered.append(own)
+    first = own or running[0]
     folder = Path(asked["folder"])
 
     def report() -> None:
@@ -94,7 +96,7 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
                 _one_at_a_time.release()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
-    return {"already": own is None, "enabled": lifecycle.running()[0]._exporter.explainer.enabled}
+    return {"already": own is None, "enabled": first._exporter.explainer.enabled}
 
 
 def _has_ended(pid: int) -> bool:

@@ -1,4 +1,7 @@
-"""Entering another process: sends code to it, which answers in a folder of this command."""
+"""Entering another process: sends code to it, which answers in a folder of this command.
+
+Where that is impossible, the error says why and what to do.
+"""
 
 from __future__ import annotations
 
@@ -74,12 +77,11 @@ class EnteredProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # What the process writes meanwhile would leave the folder, by which a visit knows that it goes on.
-        ended = self.folder.with_name(f"{self.folder.name}-ended")
+        # A visit goes on as long as its folder is there. A file written during the removal would keep it.
+        ended = self.folder
         with suppress(OSError):
-            self.folder.rename(ended)
-        for folder in (ended, self.folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            ended = self.folder.rename(self.folder.with_name(f"{self.folder.name}-ended"))
+        shutil.rmtree(ended, ignore_errors=True)
 
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
         """The answer of `heapwatch.entering.agent.answer_to`.
@@ -299,7 +301,11 @@ def _check_visible(process: psutil.Process) -> None:
             )
     if _status(pid).get("x86_Thread_features", "").find("shstk") >= 0:
         raise CannotEnter(f"process {pid} has a shadow stack, which allows no call from outside")
-    if process.status() == psutil.STATUS_STOPPED:
+    try:
+        stopped = process.status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        raise CannotEnter(f"process {pid} has ended") from None
+    if stopped:
         raise CannotEnter(f"process {pid} is stopped: continue it first with `kill -CONT {pid}`")
 
 

@@ -3,6 +3,7 @@
 The thread is stopped for about a millisecond, at a system call where it makes one: then it is in no function
 that holds a lock of the interpreter. All of its registers, those of floating-point numbers too, and its
 signals are afterwards as they were; a call that it waited in goes on. No byte of its code is changed.
+Addresses of functions are read from the ELF files that the process has mapped.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def check_owner(url: str, *, tables: Path = Path("/proc/net")) -> None:
         ForeignListener: names the user.
 
     """
-    me = os.geteuid() if hasattr(os, "geteuid") else _ROOT
+    me = os.geteuid()
     parts = urlsplit(url)
     port = parts.port or DEFAULT_PORTS.get(parts.scheme)
     if me == _ROOT or port is None:

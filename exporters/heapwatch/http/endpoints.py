@@ -49,7 +49,8 @@ class ServedTrainer:
     Attributes:
         snapshots: for `/metrics`.
         status: for `/performance_status`.
-        explain: returns the response of `/explain`; None for a process attached from outside.
+        explain: returns the response of `/explain`; None if the process is attached from outside, or
+            HEAPWATCH_EXPLAIN is off.
         cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
             change while the trainer is served.

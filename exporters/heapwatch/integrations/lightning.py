@@ -6,4 +6,4 @@ from heapwatch.integrations.session import LightningHooks
 
 
 class HeapwatchCallback(LightningHooks, Callback):
-    """Watches `fit`; its arguments are those of `session.Adapter`."""
+    """Watches `fit`; its arguments are those of `heapwatch.integrations.session.Adapter`."""

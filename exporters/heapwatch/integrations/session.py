@@ -1,6 +1,7 @@
 """What all adapters share: a watch for as long as a framework trains, its phases, the buffers it finds.
 
 All sessions of a framework in a process share one watch; their declarations have different names.
+`LightningHooks` is the callback of both Lightning packages.
 """
 
 from __future__ import annotations
@@ -171,7 +172,8 @@ class Adapter:
 
     Args:
         watch: a running watch; by default one is started with training and stopped with it.
-        options: `name=` (by default that of the framework), `record=`, `port=` and the others of `Options`.
+        options: `name=` (by default that of the framework), `record=`, `port=` and the others of
+            `heapwatch.integrations.session.Options`.
 
     """
 
@@ -406,5 +408,4 @@ def _forget_all() -> None:
     _started.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_forget_all)

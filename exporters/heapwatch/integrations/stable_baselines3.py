@@ -25,7 +25,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
     """Watches a model while it learns: its replay or rollout buffer, its policy, its phases and episodes.
 
     Of phases that are shorter than a second, one is measured each second.
-    Its arguments are those of `session.Adapter`.
+    Its arguments are those of `heapwatch.integrations.session.Adapter`.
     """
 
     _framework = "stable-baselines3"

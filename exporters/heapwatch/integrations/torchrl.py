@@ -12,7 +12,7 @@ from heapwatch.integrations.session import Adapter, accessor
 class HeapwatchHook(Adapter, TrainerHookBase):
     """Watches `trainer.train()`: its replay buffer, loss module and optimizer, collected frames, both phases.
 
-    Its arguments are those of `session.Adapter`.
+    Its arguments are those of `heapwatch.integrations.session.Adapter`.
     """
 
     _framework = "torchrl"

@@ -12,7 +12,7 @@ from heapwatch.integrations.session import Adapter
 class HeapwatchCallback(Adapter, TrainerCallback):
     """Watches a `Trainer`: model, optimizer, logged history, steps and epochs, evaluation and saving.
 
-    Its arguments are those of `session.Adapter`.
+    Its arguments are those of `heapwatch.integrations.session.Adapter`.
     """
 
     _framework = "transformers"

@@ -77,7 +77,10 @@ class CheckpointGrowth:
 
 
 class Checkpoints:
-    """The first checkpoint of a run and the newest thousand."""
+    """The first checkpoint of a run and the newest thousand.
+
+    `objects` returns the live objects by class, as last counted; `clock` the seconds since 1970.
+    """
 
     def __init__(
         self,

@@ -115,7 +115,7 @@ def point_of(
 ) -> Point | None:
     """The point of an exposition, or of a part of it; None if its resident memory is not known.
 
-    `about` are fields of the point that replace those of the exposition, as `resident_bytes` does.
+    `time` is in seconds since 1970. `about` and `resident_bytes` replace what the exposition says.
     """
     by_role = readings.by("trainer_process_resident_memory_bytes", "role")
     resident = by_role.get("trainer") if resident_bytes is None else resident_bytes

@@ -1,4 +1,7 @@
-"""Text from untrusted sources, escaped: every line that is printed, logged or reported passes here."""
+"""Text from untrusted sources, escaped: every line that is printed, logged or reported passes here.
+
+Also what a job of GitHub Actions shows beside its log: annotations, and the summary.
+"""
 
 from __future__ import annotations
 

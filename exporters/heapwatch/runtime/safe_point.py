@@ -199,8 +199,9 @@ class SafePoint:
         """
         known = [task.sampler for task in self.tasks]
         new = [Task(one, anywhere, interval=one.interval) for one in samplers if one not in known]
-        self.tasks = (*self.tasks, *new)
-        self.due = True
+        if new:
+            self.tasks = (*self.tasks, *new)
+            self.due = True
 
     def visit(self, *, stepping: bool) -> None:
         """Run what is due, if the calling thread owns the safe point. Raises only errors of the trainer."""

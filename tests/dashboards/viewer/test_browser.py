@@ -50,6 +50,12 @@ def test_every_panel_of_every_dashboard_shows_data(page, viewer, uid):
     assert page.complaints == []
 
 
+def test_a_variable_narrows_every_panel(page, viewer):
+    opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
+    expect(page.locator(".legend").first).to_be_visible()
+    assert "trading-filling" not in page.locator(".grid").first.inner_text()
+
+
 def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer):
     opened(page, viewer)
     assert page.url.startswith(f"{viewer}/d/heapwatch-fleet")

@@ -33,7 +33,7 @@ def raising(error):
     return Source.of(read)
 
 
-def test_a_source_that_fails_costs_its_own_value_and_one_that_died_or_has_none_counts_once_or_never(failures):
+def test_sources_that_fail_die_or_have_no_value(failures):
     """Without a value at the moment is a world that was dropped, or that there was no time to count."""
     sources, food = NamedSources("entities", failures), deque([1])
     sources.register("good", Source.of(lambda: [1, 2]))
@@ -49,6 +49,10 @@ def test_a_source_that_fails_costs_its_own_value_and_one_that_died_or_has_none_c
     for _ in range(2):
         assert sources.read(lambda _, value: len(value)) == {"good": 2}
     assert failures.counts["entities"] == 3
+    broken = []
+    sources.register("flaky", Source.of(lambda: 1 / 0 if broken else [1]))
+    for broken[:], there in (([], True), ([1], False), ([], True)):
+        assert ("flaky" in sources.read(lambda _, value: len(value))) is there
 
 
 def test_sources_are_bounded_and_the_rest_is_counted(failures):
@@ -186,6 +190,9 @@ def test_counts_of_the_last_census_are_those_of_classes_alone():
     collector.sample()
     assert Readings(collector.collect()).by("trainer_objects", "type") == {}
     collector.count(Agent, Environment)
+    uncounted = ObjectCollector(interval=5.0)
+    uncounted.count(Agent)
+    assert Readings(uncounted.collect()).by("trainer_objects", "type") == {}
     agents = [Agent() for _ in range(4)]
     collector.sample()
     agents.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ import psutil
 import pytest
 
 from heapwatch import lifecycle
+from heapwatch.entering import entered_process
 from heapwatch.entering.agent import answer_to
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
@@ -126,6 +128,16 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
         process.stdin.write("compare\n")
         process.stdin.flush()
         assert process.stdout.readline() == "{}\n"
+
+
+def test_a_process_that_ends_at_that_moment_is_said_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(process: psutil.Process) -> str:
+        raise psutil.NoSuchProcess(process.pid)
+
+    monkeypatch.setattr(entered_process, "process_of", psutil.Process)
+    monkeypatch.setattr(psutil.Process, "status", ended)
+    with pytest.raises(CannotEnter, match="has ended"):
+        EnteredProcess(os.getpid())
 
 
 def test_what_is_written_at_the_end_of_a_visit_does_not_prolong_it(tmp_path: Path) -> None:
@@ -312,9 +324,11 @@ def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pyte
     asked = {"action": "explain", "name": "robots", "folder": str(tmp_path), "sender": os.getpid()}
     assert answer_to(asked) == {"already": False, "enabled": True}
     end = time.monotonic() + 30
-    while lifecycle.running() and time.monotonic() < end:
+    log = logging.getLogger("heapwatch")  # the last thing that a visit gives back
+    while (lifecycle.running() or log.disabled) and time.monotonic() < end:
         time.sleep(0.05)
     assert lifecycle.running() == []
+    assert not log.disabled
 
 
 def test_without_a_folder_for_the_answer_nothing_is_entered(

@@ -114,6 +114,7 @@ def test_what_two_containers_share_counts_once_and_shares_add_up_to_one():
     alone = judged(100, memory(48 * MB, 100), kept, candidate(40 * 60, 20_000, 100))
     assert sum(one.share for one in alone.findings) <= 1.0
     same = [candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2)]
+    same[1].known.path = "trainer.again"
     found = judged(100, memory(48 * MB, 100), *same)
     assert sum(one.bytes_per_minute for one in found.findings) == pytest.approx(48 * MB, rel=0.05)
 

@@ -38,12 +38,12 @@ def explainer(time: Time, monkeypatch: pytest.MonkeyPatch) -> Explainer:
 
 @pytest.fixture
 def used_up(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine that may be so for minutes."""
+    """Nothing may be spent, as for minutes on a busy machine."""
     monkeypatch.setattr(explainer._budget, "allows", lambda: False)
 
 
 def tick(explainer: Explainer, time: Time, until: float, every: float | None = None) -> None:
-    """Let it work until then, at its own pace or `every` so many seconds."""
+    """Tick until then: after the pause that each tick returns, or `every` so many seconds."""
     while time.now < until:
         pause = explainer.tick()
         time.now += every or pause or 0.02

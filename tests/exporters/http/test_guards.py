@@ -51,6 +51,13 @@ def test_host_that_is_none_or_one_of_two_is_a_bad_request(host):
     refused(HTTPStatus.BAD_REQUEST, guards.check_host, two, ())
 
 
+@pytest.mark.parametrize("other", ["evil.example", "localhost"])
+def test_two_hosts_are_a_bad_request_though_each_is_one(other):
+    two = headers(Host="localhost")
+    two["Host"] = other
+    refused(HTTPStatus.BAD_REQUEST, guards.check_host, two, ())
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site", "nonsense", ""])
 def test_fetch_of_another_site_is_refused(site):
     refused(HTTPStatus.FORBIDDEN, guards.check_browser, headers(Host="localhost", Sec_Fetch_Site=site))

@@ -81,6 +81,7 @@ def test_nothing_is_due_between_samples(safe_point, clock):
     safe_point.schedule(sampler)
     safe_point.visit(stepping=True)
     assert sampler.samples == 1, "however often it is scheduled"
+    safe_point.schedule(sampler)
     assert not safe_point.due
     clock.now += 0.5
     safe_point.tick()
