@@ -63,9 +63,9 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
-_ENDING_SECONDS = 60.0  # before the last evaluation, in which functions return and memory falls
+_ENDING_SECONDS = 10.0  # before the last evaluation, in which functions return and memory falls
 _FALLEN = 0.99  # below this share of its peak memory has fallen; less is noise
-_MOST_EVALUATIONS = 16  # that many are made in those seconds, at most
+_MOST_EVALUATIONS = 8  # more than are made in those seconds
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
@@ -191,8 +191,8 @@ class Explainer:
         """End the search, and choose the explanation that stays; objects are read again within `seconds`.
 
         As a program ends, its functions return and memory falls, which hides a leak. If memory has fallen
-        within the last minute, the explanation from before the fall stays, unless its verdict is less
-        serious.
+        within the last ten seconds, the explanation from before the fall stays, unless its verdict is less
+        serious. What was freed earlier, as by a cleanup, is freed.
         """
         if seconds:
             self.explain_now(seconds)
@@ -201,7 +201,8 @@ class Explainer:
         evaluations = list(self._evaluations)
         if evaluations:
             last = evaluations[-1]
-            recent = [one for one in evaluations if one.time >= last.time - _ENDING_SECONDS]
+            ending = [one for one in evaluations if one.time >= last.time - _ENDING_SECONDS]
+            recent = evaluations[-len(ending) - 1 :]
             peak = max(one.held for one in recent)
             before = [one for one in recent if one.held >= _FALLEN * peak][-1]
             severe = max(last, before, key=lambda one: (WORDS.index(one.explanation.verdict), one.held))

@@ -296,7 +296,7 @@ def test_an_explanation_that_is_asked_for_is_new():
     [
         ([(70, 400e6, "leak"), (75, 500e6, "leak"), (78, 90e6, "healthy")], 75),  # freed as it ended
         ([(75, 500e6, "leak"), (78, 90e6, "leak")], 75),  # the rate of what is freed is none
-        ([(10, 90e6, "leak"), (75, 80e6, "healthy")], 75),  # freed long before the end
+        ([(60, 90e6, "leak"), (65, 80e6, "healthy"), (80, 80e6, "healthy")], 80),  # freed before the end
         ([(75, 500e6, "growing"), (78, 500e6, "filling")], 78),  # found to be harmless
         ([(30, 500e6, "too early"), (75, 500e6, "healthy"), (78, 90e6, "healthy")], 75),
         ([(75, 500e6, "too early"), (78, 90e6, "leak")], 78),
