@@ -15,15 +15,16 @@ PATIENCE = 10.0
 
 def of_stack(state: Path) -> list[psutil.Process]:
     """Every live process of the stack in `state`, except the calling one."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            marked = process.environ().get(MARKER) == str(state)
-            if marked and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue  # it has ended, or belongs to another user
-    return found
+    return [one for one in psutil.process_iter() if one.pid != os.getpid() and is_of_stack(one, state)]
+
+
+def is_of_stack(process: psutil.Process, state: Path) -> bool:
+    """Whether a process is alive and has the mark of the stack in `state`."""
+    try:
+        marked = process.environ().get(MARKER) == str(state)
+        return marked and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OSError):
+        return False  # it has ended, or belongs to another user
 
 
 def end_all(state: Path) -> list[psutil.Process]:

@@ -18,6 +18,8 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+import psutil
+
 from heapwatch.discovery import sweep
 from heapwatch.measure.process.process_tree import KernelKills
 from heapwatch.runtime.own_files import open_own, replace
@@ -37,10 +39,10 @@ REPORT_AFTER = 3  # checks in a row
 def main() -> int:
     """Remove stale targets until the parent dies; a supervisord that shuts down ends this process first."""
     settings = Settings.from_environment()
-    parent = os.pidfd_open(os.getppid())
+    parent = _supervisor(settings.state)
     kills = KernelKills()
     watch = Watch(settings)
-    while not select.select([parent], [], [], SWEEP_SECONDS)[0]:
+    while parent is not None and not select.select([parent], [], [], SWEEP_SECONDS)[0]:
         _sweep(settings.targets, kills)
         watch.check()
     # standard output was a pipe to supervisord
@@ -53,6 +55,19 @@ def main() -> int:
             processes.end_all(settings.state)
             supervisor.start()
     return 0
+
+
+def _supervisor(state: Path) -> int | None:
+    """A descriptor of the supervisord that started this process; None if it died while this process started.
+
+    Such a process has another parent, whose end would never come.
+    """
+    with suppress(OSError, psutil.NoSuchProcess):
+        parent = psutil.Process(os.getppid())
+        descriptor = os.pidfd_open(parent.pid)
+        if processes.is_of_stack(parent, state):
+            return descriptor
+    return None
 
 
 class Watch:

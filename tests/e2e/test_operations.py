@@ -61,6 +61,20 @@ def test_services_listen_on_loopback_only(stack: Stack) -> None:
     assert listening == {"127.0.0.1"}
 
 
+@pytest.mark.parametrize("starting", [False, True], ids=["while all runs", "while its watchdog starts"])
+def test_a_killed_supervisor_is_healed(stack: Stack, starting: bool) -> None:
+    before = stack.supervisor.pid()
+    watchdog = stack.pids()[WATCHDOG]
+    if starting:
+        os.kill(watchdog, signal.SIGKILL)
+        wait_for("another watchdog", lambda: stack.pids()[WATCHDOG] not in (0, watchdog))
+    os.kill(before, signal.SIGKILL)
+    wait_for(
+        "another supervisor", lambda: stack.supervisor.running() and stack.supervisor.pid() != before, 60
+    )
+    wait_for("a healthy stack", lambda: healthy(stack), 90)
+
+
 @pytest.mark.parametrize(
     "names", [SERVICES, ("receiver",), (WATCHDOG,)], ids=["all services at once", "one", "watchdog"]
 )
@@ -73,15 +87,6 @@ def test_what_is_killed_is_healed(stack: Stack, names: tuple[str, ...]) -> None:
     wait_for("a healthy stack", lambda: healthy(stack), 120)
     after = stack.pids()
     assert {name for name in before if before[name] != after[name]} == set(names)
-
-
-def test_a_killed_supervisor_is_healed(stack: Stack) -> None:
-    before = stack.supervisor.pid()
-    os.kill(before, signal.SIGKILL)
-    wait_for(
-        "another supervisor", lambda: stack.supervisor.running() and stack.supervisor.pid() != before, 60
-    )
-    wait_for("a healthy stack", lambda: healthy(stack), 90)
 
 
 def test_restart_changes_one_process(stack: Stack) -> None:

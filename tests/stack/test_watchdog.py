@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heapwatch.runtime.own_files import make_private
 from heapwatch_stack import health, watchdog
 from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_viewer.unhealthy_services import UNHEALTHY
@@ -33,6 +34,22 @@ def test_a_service_that_is_unhealthy_for_long_is_reported_once_and_so_is_its_rec
         "alertmanager: not answering. Alerts may be lost: heapwatch status",
         "alertmanager is healthy again",
     ]
+
+
+def test_a_supervisor_that_died_while_the_watchdog_started_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watchdog's parent is then another process, here that of the test."""
+    started = []
+    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
+    monkeypatch.setattr(watchdog, "SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(watchdog, "_sweep", lambda *_: pytest.fail("it watches another process"))
+    monkeypatch.setattr(watchdog.Supervisor, "start", lambda self: started.append(self))
+    for folder in ("logs", "run"):
+        make_private(tmp_path / folder)
+    assert watchdog.main() == 0
+    assert len(started) == 1
+    assert "supervisord died" in (tmp_path / "logs" / "watchdog.log").read_text()
 
 
 def test_a_supervisor_that_ends_is_no_error(tmp_path: Path) -> None:
