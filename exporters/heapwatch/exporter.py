@@ -126,7 +126,7 @@ class Exporter:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
-        self.cleanup_queue.on_done.append(self._sample_costly_soon)
+        self.cleanup_queue.on_done += [self._sample_costly_soon, self._leaking.cleaned_up]
         collectors: list[Collector] = [
             StandardCollector(),
             info,

@@ -3,6 +3,7 @@ import json
 import logging
 import re
 import threading
+import time
 import weakref
 from collections import deque
 from itertools import pairwise
@@ -11,6 +12,7 @@ import Box2D
 import pytest
 
 import heapwatch
+from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.recording.file import read_recording
 from tests.exporters.exposed import get, value, values
 
@@ -176,6 +178,16 @@ def test_after_a_cleanup_costly_levels_are_sampled_at_once(trainer):
         ("trainer_buffer_bytes", {"buffer": "replay"}),
     ):
         assert value(after, name, **labels) < value(before, name, **labels)
+
+
+def test_after_a_cleanup_a_count_that_rose_is_no_finding(watch):
+    """The rules judge it again within a minute, from levels after the cleanup."""
+    leaking = watch._exporter._leaking
+    rising = Finding("level", None, "bodies dynamic", 900, None, items_per_minute=200.0)
+    leaking._judged, leaking._rising = time.monotonic(), [(1.0, rising)]
+    assert leaking.beside(Explanation("healthy", 60.0, 0.0, 0.0)).verdict == "too early"
+    watch.cleanup()
+    assert leaking.beside(Explanation("healthy", 60.0, 0.0, 0.0)).verdict == "healthy"
 
 
 def test_a_cleanup_may_be_called_by_the_trainer_itself(watch, trainer):

@@ -63,7 +63,7 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
-_ENDING_SECONDS = 10.0  # before the last evaluation, in which functions return and memory falls
+_ENDING_SECONDS = 10.0  # before the end, in which functions return and memory falls
 _FALLEN = 0.99  # below this share of its peak memory has fallen; less is noise
 _MOST_EVALUATIONS = 8  # more than are made in those seconds
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
@@ -72,10 +72,9 @@ _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewi
 
 
 class Evaluation(NamedTuple):
-    """An explanation, when it was made, and the private bytes with those on GPUs at that time."""
+    """An explanation, and when it was made."""
 
     time: float
-    held: float
     explanation: Explanation
 
 
@@ -143,6 +142,7 @@ class Explainer:
         self._storages_unread = False
         self._stopped = threading.Event()
         self._evaluations: deque[Evaluation] = deque(maxlen=_MOST_EVALUATIONS)
+        self._held: deque[tuple[float, float]] = deque()  # time and bytes, private and on GPUs
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -200,14 +200,22 @@ class Explainer:
         self._asked.set()
         evaluations = list(self._evaluations)
         if evaluations:
-            last = evaluations[-1]
-            ending = [one for one in evaluations if one.time >= last.time - _ENDING_SECONDS]
-            recent = evaluations[-len(ending) - 1 :]
-            peak = max(one.held for one in recent)
-            before = [one for one in recent if one.held >= _FALLEN * peak][-1]
-            severe = max(last, before, key=lambda one: (WORDS.index(one.explanation.verdict), one.held))
+            fallen = self._fallen_since()
+            before = [one for one in evaluations if one.time < fallen] or evaluations
+            severe = max(before[-1], evaluations[-1], key=lambda one: WORDS.index(one.explanation.verdict))
             self.latest = severe.explanation
         return self.latest
+
+    def _fallen_since(self) -> float:
+        """The time of the first reading after the peak of the last seconds; infinity if there is none."""
+        since = float("inf")
+        readings = list(self._held)
+        peak = max((held for _, held in readings), default=0.0)
+        for at, held in reversed(readings):
+            if held >= _FALLEN * peak:
+                break
+            since = at
+        return since
 
     def _read_again(self) -> None:
         allow_capture()
@@ -362,6 +370,10 @@ class Explainer:
         """
         self.memory.read_resident()
         self.memory.read_parts()
+        now = self._clock()
+        self._held.append((now, (self.memory.own.last or 0.0) + (self.memory.gpu.last or 0.0)))
+        while len(self._held) > 1 and self._held[1][0] < now - _ENDING_SECONDS:
+            self._held.popleft()
         named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
         self.inventory.lengths.read_named(named)
         if not gc.isenabled():
@@ -418,8 +430,7 @@ class Explainer:
         found = self._beside(self.workers.with_names(found))
         if not self._stopped.is_set():
             self.latest = found
-        held = (self.memory.own.last or 0.0) + (self.memory.gpu.last or 0.0)
-        self._evaluations.append(Evaluation(levels.now, held, found))
+        self._evaluations.append(Evaluation(levels.now, found))
         self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

@@ -46,6 +46,10 @@ class LeakingLevels:
         self._found: list[tuple[Component, Finding]] = []
         self._rising: list[tuple[float, Finding]] = []
 
+    def cleaned_up(self) -> None:
+        """After a cleanup: how a count rose before it says nothing about now."""
+        self._judged, self._rising = self._clock(), []
+
     def beside(self, explanation: Explanation) -> Explanation:
         """Add what leaks and is no finding yet: the verdict speaks of everything that is watched."""
         now = self._clock()

@@ -125,6 +125,17 @@ def test_the_rules_judge_once_a_minute():
     assert calls == [0.0, 60.0, 120.0]
 
 
+def test_how_bodies_rose_before_a_cleanup_says_nothing_after_it():
+    now = [0.0]
+    leaking = LeakingLevels(live(bodies, 3).verdicts, lambda: now[0])
+    assert leaking.beside(HEALTHY).verdict == "too early"
+    leaking.cleaned_up()
+    now[0] = 59.0  # the rules have a level after the cleanup by then
+    assert leaking.beside(HEALTHY) is HEALTHY
+    now[0] = 61.0
+    assert leaking.beside(HEALTHY).verdict == "too early"
+
+
 HELD = HeldGraphs("agent.memory.buffer", 900, 1000, 1000, 240e6)
 
 
