@@ -18,7 +18,6 @@ import pytest
 
 import heapwatch
 from heapwatch import lifecycle, stacks
-from heapwatch.explain.engine import Evaluation
 from heapwatch.explain.findings import Explanation
 from heapwatch.recording.file import read_explanation
 from tests.exporters.exposed import get
@@ -451,9 +450,9 @@ def test_the_log_and_the_record_end_with_the_same_explanation(caplog, tmp_path):
         caplog.at_level(logging.INFO, "heapwatch"),
         heapwatch.start("mine", port=0, record=tmp_path / "run") as watch,
     ):
-        explainer, now = watch._exporter.explainer, time.monotonic()
+        conclusion, now = watch._exporter.explainer._conclusion, time.monotonic()
         for age, held, verdict in ((3, 5e12, "leak"), (0, 1.0, "healthy")):
-            explainer._held.append((now - age, held))
-            explainer._evaluations.append(Evaluation(now - age, Explanation(verdict, 60.0, 0.0, 0.0)))
+            conclusion.read(now - age, held)
+            conclusion.explained(now - age, held, Explanation(verdict, 60.0, 0.0, 0.0))
     assert read_explanation(tmp_path / "run")["verdict"] == "leak"
     assert "mine has ended: leak" in caplog.text

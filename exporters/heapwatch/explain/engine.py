@@ -6,15 +6,13 @@ import gc
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
-from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.conclusion import Conclusion
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
@@ -63,19 +61,9 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
-_ENDING_SECONDS = 10.0  # before the end, in which functions return and memory falls
-_FALLEN = 0.99  # below this share of its peak memory has fallen; less is noise
-_MOST_EVALUATIONS = 8  # more than are made in those seconds
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
-
-
-class Evaluation(NamedTuple):
-    """An explanation, and when it was made."""
-
-    time: float
-    explanation: Explanation
 
 
 class Explainer:
@@ -141,8 +129,7 @@ class Explainer:
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
-        self._evaluations: deque[Evaluation] = deque(maxlen=_MOST_EVALUATIONS)
-        self._held: deque[tuple[float, float]] = deque()  # time and bytes, private and on GPUs
+        self._conclusion = Conclusion()
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -188,37 +175,17 @@ class Explainer:
         return self.latest
 
     def conclude(self, seconds: float = 0.0) -> Explanation:
-        """End the search, and choose the explanation that stays; objects are read again within `seconds`.
-
-        As a program ends, its functions return and memory falls, which hides a leak. If memory has fallen
-        within the last ten seconds, the explanation from before the fall stays, unless its verdict is less
-        serious. What was freed earlier, as by a cleanup, is freed.
-        """
+        """End the search; objects are read again within `seconds`. See `Conclusion` for what stays."""
         if seconds:
             self.explain_now(seconds)
         self._stopped.set()
         self._asked.set()
-        evaluations = list(self._evaluations)
-        if evaluations:
-            fallen = self._fallen_since()
-            before = [one for one in evaluations if one.time < fallen] or evaluations
-            severe = max(before[-1], evaluations[-1], key=lambda one: WORDS.index(one.explanation.verdict))
-            self.latest = severe.explanation
+        self.latest = self._conclusion.explanation() or self.latest
         return self.latest
-
-    def _fallen_since(self) -> float:
-        """The time of the first reading after the peak of the last seconds; infinity if there is none."""
-        since = float("inf")
-        readings = list(self._held)
-        peak = max((held for _, held in readings), default=0.0)
-        for at, held in reversed(readings):
-            if held >= _FALLEN * peak:
-                break
-            since = at
-        return since
 
     def _read_again(self) -> None:
         allow_capture()
+        self.memory.make_due()
         self._read_memory()
         for known in list(self.inventory.known.values()):
             known.due = 0.0
@@ -370,10 +337,7 @@ class Explainer:
         """
         self.memory.read_resident()
         self.memory.read_parts()
-        now = self._clock()
-        self._held.append((now, (self.memory.own.last or 0.0) + (self.memory.gpu.last or 0.0)))
-        while len(self._held) > 1 and self._held[1][0] < now - _ENDING_SECONDS:
-            self._held.popleft()
+        self._conclusion.read(self._clock(), self.memory.held)
         named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
         self.inventory.lengths.read_named(named)
         if not gc.isenabled():
@@ -404,9 +368,7 @@ class Explainer:
         for known in list(self.inventory.known.values()):
             growth = known.items.growth(start)
             if growth.total > 0 and growth.steps > 2:
-                growing.append(
-                    (growth.per_second * (known.held.last or 1.0) / (known.weighed_items or 1.0), known)
-                )
+                growing.append((growth.per_second * (known.bytes_each or 1.0), known))
         growing.sort(key=lambda entry: -entry[0])
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
@@ -430,7 +392,7 @@ class Explainer:
         found = self._beside(self.workers.with_names(found))
         if not self._stopped.is_set():
             self.latest = found
-        self._evaluations.append(Evaluation(levels.now, found))
+        self._conclusion.explained(levels.now, self.memory.held, found)
         self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

@@ -64,11 +64,14 @@ class Candidate:
 
     @property
     def bytes(self) -> float | None:
-        """Bytes that all containers of this path hold; None while they are not measured."""
-        known = self.known
+        """Bytes that all containers of this path hold; None while they are not measured.
+
+        They were measured when there were fewer items: each counts as one of those.
+        """
+        known, items = self.known, self.known.items.last or 0.0
         if known.in_bytes:
-            return (known.items.last or 0.0) * known.multiplicity
-        return known.held.last
+            return items * known.multiplicity
+        return known.held.last if known.bytes_each is None else items * known.bytes_each
 
     @property
     def bytes_per_minute(self) -> float:
@@ -76,8 +79,7 @@ class Candidate:
         known, rate = self.known, 60 * self.growth.per_second
         if known.in_bytes:
             return rate * known.multiplicity
-        counted = (known.items.last or 0.0) if known.kind == "ring" else known.weighed_items
-        return rate * (known.held.last or 0.0) / counted if counted else 0.0
+        return rate * (known.bytes_each or 0.0)
 
     @property
     def rising(self) -> bool:

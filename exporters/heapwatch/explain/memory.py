@@ -134,6 +134,11 @@ class ProcessMemory:
         """Private memory; resident memory where the kernel does not tell them apart."""
         return self.resident if self.private.last is None else self.private
 
+    @property
+    def held(self) -> float:
+        """The private bytes with those on GPUs."""
+        return (self.own.last or 0.0) + (self.gpu.last or 0.0)
+
     def levels(self) -> dict[str, LevelSeries]:
         """The levels that `history` is a history of, by its names."""
         return {
@@ -149,6 +154,10 @@ class ProcessMemory:
         """The parts that only the process itself can read, in bytes."""
         last = {"used": self.used.last, "retained": self.retained.last, "gpu": self.gpu.last}
         return {name: held for name, held in last.items() if held is not None}
+
+    def make_due(self) -> None:
+        """Have `read_parts` read all of them next."""
+        self._due.clear()
 
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""

@@ -176,6 +176,12 @@ class KnownContainer:
         self.places_read = len(levels)
 
     @property
+    def bytes_each(self) -> float | None:
+        """Bytes of an item; None while they are not measured."""
+        counted = self.items.last if self.kind == "ring" else self.weighed_items
+        return self.held.last / counted if self.held.last is not None and counted else None
+
+    @property
     def in_bytes(self) -> bool:
         """Whether `items` are bytes."""
         return self.kind in SIZED

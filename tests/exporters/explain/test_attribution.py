@@ -127,6 +127,14 @@ def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(pause, s
     assert found.findings[0].is_leak == leaks
 
 
+def test_items_that_were_added_after_the_measurement_hold_as_much_as_those_before():
+    one = candidate(2400, 20_000, 100)
+    one.known.items.add(101, 8_000)  # about half of these were measured
+    (finding,) = judged(101, memory(80 * MB, 101), one).findings
+    assert finding.bytes == pytest.approx(8_000 * 20_000)
+    assert "20 kB each" in described(finding)
+
+
 def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes():
     episodes = candidate(600, 20_000, 400)
     episodes.known.items, episodes.known.held = LevelSeries(), LevelSeries()

@@ -291,34 +291,27 @@ def test_an_explanation_that_is_asked_for_is_new():
     assert explainer.explain_now(60) is explainer.latest  # nothing answers any more
 
 
-@pytest.mark.parametrize(
-    ("readings", "concluded"),
-    [
-        ([(70, 400e6, "leak"), (75, 500e6, "leak"), (78, 90e6, "healthy")], 75),  # freed as it ended
-        ([(75, 500e6, "leak"), (78, 90e6, "leak")], 75),  # the rate of what is freed is none
-        ([(60, 90e6, "leak"), (65, 80e6, "healthy"), (80, 80e6, "healthy")], 80),  # freed before the end
-        # freed before the end, and evaluated rarely
-        ([(60, 500e6, "leak"), (62, 80e6, None), (70, 80e6, None), (80, 80e6, "healthy")], 80),
-        ([(60, 500e6, "leak"), (65, 510e6, None), (75, 520e6, None), (80, 80e6, "healthy")], 60),
-        ([(75, 500e6, "growing"), (78, 500e6, "filling")], 78),  # found to be harmless
-        ([(30, 500e6, "too early"), (75, 500e6, "healthy"), (78, 90e6, "healthy")], 75),
-        ([(75, 500e6, "too early"), (78, 90e6, "leak")], 78),
-        ([(78, 500e6, "leak")], 78),
-    ],
-)
-def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch, time, readings, concluded):
-    explainer, verdict = Explainer(clock=lambda: time.now), ["healthy"]
-    monkeypatch.setattr(engine, "explain", lambda *_, **__: Explanation(verdict[0], time.now, 0.0, 0.0))
+def test_the_explanation_that_stays_is_not_replaced(monkeypatch, time):
+    explainer, verdicts = Explainer(clock=lambda: time.now), {75: "leak", 78: "healthy"}
+    monkeypatch.setattr(
+        engine, "explain", lambda *_, **__: Explanation(verdicts[time.now], time.now, 0.0, 0.0)
+    )
     for source in ("read_resident", "read_parts"):
         monkeypatch.setattr(explainer.memory, source, lambda: None)
-    for time.now, held, verdict[0] in readings:
-        explainer.memory.resident.add(time.now, held)
+    for time.now, level in ((75, 500e6), (78, 80e6)):
+        explainer.memory.resident.add(time.now, level)
         explainer._read_memory()
-        if verdict[0]:
-            explainer._judge()
-    assert explainer.conclude().seconds == concluded
+        explainer._judge()
+    assert explainer.conclude().seconds == 75
     explainer._judge()
-    assert explainer.latest.seconds == concluded
+    assert explainer.latest.seconds == 75
+
+
+def test_memory_is_read_for_the_last_explanation_however_rarely_it_is_due(monkeypatch):
+    explainer = Explainer()
+    explainer.memory._due = dict.fromkeys(("_read_status", "_read_gpu"), float("inf"))
+    explainer._read_again()
+    assert explainer.memory.private.last is not None
 
 
 def test_without_an_evaluation_it_is_too_early_at_the_end():
