@@ -529,7 +529,8 @@ def _described(obj: Any, held: Any) -> str:
     if kind is CellType:
         return "closure"
     if kind is GeneratorType:
-        return f"generator {obj.gi_code.co_name} ({_where(obj.gi_code)})"
+        name = getattr(obj.gi_code, "co_qualname", obj.gi_code.co_name)
+        return f"generator {name} ({_where(obj.gi_code)})"
     if kind is MethodType:
         return f"method of {qualified_type_name(layout_of(type(obj.__self__)))}"
     if kind is ModuleType:
