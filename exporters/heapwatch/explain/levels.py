@@ -42,13 +42,13 @@ class LeakingLevels:
     def __init__(self, judge: Callable[[], Verdicts], clock: Callable[[], float] = time.monotonic) -> None:
         self._judge = judge
         self._clock = clock
-        self._judged = float("-inf")
+        self._judged = self._cleaned = float("-inf")
         self._found: list[tuple[Component, Finding]] = []
         self._rising: list[tuple[float, Finding]] = []
 
     def cleaned_up(self) -> None:
         """After a cleanup: how a count rose before it says nothing about now."""
-        self._judged, self._rising = self._clock(), []
+        self._cleaned, self._rising = self._clock(), []
 
     def beside(self, explanation: Explanation) -> Explanation:
         """Add what leaks and is no finding yet: the verdict speaks of everything that is watched."""
@@ -56,7 +56,8 @@ class LeakingLevels:
         if now - self._judged >= _PAUSE_SECONDS:
             verdicts = self._judge()
             self._judged, self._found = now, list(_findings(verdicts))
-            self._rising = _rising(verdicts)
+            # The rules may not have a level since then.
+            self._rising = _rising(verdicts) if now - self._cleaned >= STEP_SECONDS else []
         missing = [found for component, found in self._found if not _is_named(component, explanation)]
         if missing:
             return replace(explanation, verdict="leak", findings=ranked([*explanation.findings, *missing]))

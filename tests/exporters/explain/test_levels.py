@@ -136,6 +136,19 @@ def test_how_bodies_rose_before_a_cleanup_says_nothing_after_it():
     assert leaking.beside(HEALTHY).verdict == "too early"
 
 
+def test_a_leak_is_found_however_often_the_trainer_cleans_up():
+    now = [0.0]
+    leaking = LeakingLevels(live(bodies).verdicts, lambda: now[0])
+    leaking.cleaned_up()
+    assert leaking.beside(HEALTHY).verdict == "leak"
+
+
+def test_a_level_from_before_a_cleanup_is_no_rise():
+    leaking = LeakingLevels(live(bodies, 3).verdicts, lambda: 0.0)
+    leaking.cleaned_up()
+    assert leaking.beside(HEALTHY) is HEALTHY
+
+
 HELD = HeldGraphs("agent.memory.buffer", 900, 1000, 1000, 240e6)
 
 
