@@ -307,7 +307,7 @@ def test_the_explanation_that_stays_is_not_replaced(monkeypatch, time):
     assert explainer.latest.seconds == 75
 
 
-def test_memory_is_read_for_the_last_explanation_however_rarely_it_is_due(monkeypatch):
+def test_memory_is_read_for_the_last_explanation_however_rarely_it_is_due():
     explainer = Explainer()
     explainer.memory._due = dict.fromkeys(("_read_status", "_read_gpu"), float("inf"))
     explainer._read_again()
