@@ -336,6 +336,10 @@ class Exporter:
         if self._journal is not None:
             self._journal.found_large(tuple(found))
 
+    def before_fork(self) -> None:
+        """End what a child would go on with and could not end."""
+        self.explainer.tracer.end_period()
+
     def abandon(self) -> None:
         """Do nothing any more in a forked child: server, target and safe points belong to the parent."""
         self.safe_point.abandon()

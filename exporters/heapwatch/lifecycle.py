@@ -253,6 +253,12 @@ def _stop_all() -> None:
     _running.clear()
 
 
+def _before_fork() -> None:
+    for watch in list(_running.values()):
+        watch._exporter.before_fork()
+    termination.before_fork()
+
+
 def _abandon_all() -> None:
     for watch in running():
         watch._exporter.abandon()
@@ -262,6 +268,4 @@ def _abandon_all() -> None:
 
 termination = Termination([_end_all])
 atexit.register(_stop_all)
-os.register_at_fork(
-    before=termination.before_fork, after_in_parent=termination.after_fork, after_in_child=_abandon_all
-)
+os.register_at_fork(before=_before_fork, after_in_parent=termination.after_fork, after_in_child=_abandon_all)

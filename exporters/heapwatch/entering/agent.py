@@ -20,8 +20,10 @@ from heapwatch.runtime.own_files import replace
 from heapwatch.runtime.owned_reads import interpreter_number
 from heapwatch.watch import Watch
 
-EXPLANATION = "explanation.json"
+# Files in the folder of a visit: what was found, that it is to end, and that it has ended.
+EXPLANATION, LEAVE, LEFT = "explanation.json", "leave", "left"
 _EVERY_SECONDS = 1.0
+_POLL_SECONDS = 0.1
 _ENDING_SECONDS = 5.0
 
 _log = logging.getLogger("heapwatch")
@@ -70,7 +72,7 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(asked: dict[str, Any]) -> dict[str, Any]:
-    """Write the explanation into the sender's folder every second, until one of the two is gone."""
+    """Write the explanation into the sender's folder every second, until that ends it or one is gone."""
     own, running = None, lifecycle.running()
     if not running:
         _be_silent()
@@ -79,21 +81,28 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
     first = own or running[0]
     folder = Path(asked["folder"])
 
+    def is_over() -> bool:
+        return (folder / LEAVE).exists() or not folder.exists() or _has_ended(asked["sender"])
+
     def report() -> None:
         with suppress(Exception):  # an error ends the visit, and is none of the program's
-            while (running := lifecycle.running()) and not _has_ended(asked["sender"]):
+            while (running := lifecycle.running()) and not is_over():
                 watch = running[0]  # an attach meanwhile takes the place of this one
                 found = watch._exporter.explanation().as_json()
                 parts = watch._exporter.explainer.memory.parts()
                 replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
-                time.sleep(_EVERY_SECONDS)
-        if _has_ended(asked["sender"]):
-            shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
+                until = time.monotonic() + _EVERY_SECONDS
+                while time.monotonic() < until and not is_over():
+                    time.sleep(_POLL_SECONDS)
         if own is not None and own in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
             try:
                 _end(own)
             finally:
                 _one_at_a_time.release()
+        if _has_ended(asked["sender"]):
+            shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
+        with suppress(OSError):
+            (folder / LEFT).touch()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
     return {"already": own is None, "enabled": first._exporter.explainer.enabled}
@@ -129,6 +138,15 @@ def _end(watch: Watch) -> None:
         _be_heard()
 
 
+def _abandon() -> None:
+    """In a forked child: no visit is in it, and no thread that would end one."""
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+    if _entered:
+        _entered.clear()
+        _be_heard()
+
+
 def _is_ours(thread: threading.Thread) -> bool:
     """Whether it is a thread of a watch, and not one that carries this answer or writes the explanation."""
     passing = (f"{OWN_THREADS}enter", f"{OWN_THREADS}report")
@@ -145,3 +163,6 @@ def _be_silent() -> None:
 def _be_heard() -> None:
     _log.disabled = False
     _log.removeHandler(_silence)
+
+
+os.register_at_fork(after_in_child=_abandon)

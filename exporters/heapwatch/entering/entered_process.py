@@ -14,7 +14,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,10 @@ import psutil
 
 from heapwatch.attach import is_alive, process_of
 from heapwatch.entering import ptrace
+from heapwatch.entering.agent import LEAVE, LEFT
+from heapwatch.entering.elf import exported
+from heapwatch.entering.machine_code import FUNCTIONS
+from heapwatch.entering.request import Request
 from heapwatch.errors import reason
 from heapwatch.runtime.own_files import UnusableFile, read_json
 
@@ -30,14 +35,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 WAIT_SECONDS = 30.0
+_LEAVE_SECONDS = 15.0
 _POLL_SECONDS = 0.05
 _OLDEST = (3, 10)
 _REMOTE_EXEC: Callable[[int, str], object] | None = getattr(sys, "remote_exec", None)
 _PACKAGES = ("psutil", "prometheus_client", "heapwatch")
-_FUNCTIONS = ("Py_IsInitialized", "Py_GetVersion", "Py_AddPendingCall", "PyRun_SimpleString")
-_FOR_A_THREAD = ("PyThread_start_new_thread", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release")
-_SOON_SECONDS = 3.0  # in which a main thread that runs Python code comes to the next byte code
-_WAITING_SECONDS, _SAMPLES = 1.0, 10
+_CALLED = (*FUNCTIONS, "Py_GetVersion", "Py_AddPendingCall")
+_SOON_SECONDS = 1.0  # in which a main thread that runs Python code comes to the next byte code
+_WAITING_SECONDS, _SAMPLES = 0.5, 10
 _LONGEST_VERSION = 120
 _INJECTED_CODE = Path(__file__).with_name("injected_code.py")
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -99,13 +104,22 @@ class EnteredProcess:
             "sender": os.getpid(),
             **details,
         }
-        code = _line(_INJECTED_CODE.read_text(encoding="utf-8"), asked)
+        names = {
+            "__name__": "heapwatch.entering",
+            "asked": asked,
+            "folder": asked["folder"],
+            "packages": _packages(),
+            "until": time.time() + wait_seconds,
+        }
+        code = _INJECTED_CODE.read_text(encoding="utf-8")
         self._wait_seconds = wait_seconds
         try:
             self._share()
+            if ptrace.IS_SUPPORTED:
+                return self._traced(_text(code, names), wait_seconds)
             if self._remote_exec is not None and self._same_version():
-                return self._told_to(self._remote_exec, code, wait_seconds)
-            return self._traced(code, wait_seconds)
+                return self._told_to(self._remote_exec, _script(code, names), wait_seconds)
+            raise _unsupported()
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
         except ptrace.NotStopped as error:
@@ -128,6 +142,17 @@ class EnteredProcess:
             return None
         except UnusableFile as error:
             raise CannotEnter(f"process {self.pid} does not answer as Heapwatch does: {error}") from None
+
+    def leave(self, seconds: float = _LEAVE_SECONDS) -> bool:
+        """End a visit that explains; returns whether Heapwatch was seen to leave the process in this time."""
+        with suppress(OSError):
+            (self.folder / LEAVE).touch()
+        until = time.monotonic() + seconds
+        while self.is_alive() and time.monotonic() < until:
+            if (self.folder / LEFT).exists():
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
 
     def is_alive(self) -> bool:
         """Whether the process has not ended."""
@@ -153,61 +178,63 @@ class EnteredProcess:
         script.chmod(0o644)
         try:
             remote_exec(self.pid, str(script))
+            document = self._waited(seconds)
+            if document is None and not self._is_taken():
+                remote_exec(self.pid, os.devnull)  # in its place: the script is gone when it would be run
         except PermissionError:
             raise
         except (OSError, RuntimeError, ValueError) as error:
             raise CannotEnter(f"process {self.pid} does not run code from outside: {error}") from None
-        return self._answer(seconds)
+        return self._checked(document)
 
-    def _traced(self, code: str, seconds: float) -> dict[str, Any]:
-        """By a pending call of the interpreter, which its main thread makes between two byte codes."""
-        if not ptrace.IS_SUPPORTED:
-            raise _unsupported()
-        functions = ptrace.exported(self.pid, _FUNCTIONS)
-        if not functions:
-            raise _no_interpreter(self.pid, self._process.exe())
-        run, text = functions["PyRun_SimpleString"], code.encode("ascii") + b"\0"
-        with ptrace.Tracee(self.pid) as thread:
-            if thread.call(functions["Py_IsInitialized"]) != 1:
-                raise CannotEnter(f"process {self.pid} is just starting or ending its interpreter")
-            self._check_version(thread.read_text(thread.call(functions["Py_GetVersion"]), _LONGEST_VERSION))
-            memory = thread.take_memory(len(text))
-            thread.write(memory, text)
-            if thread.call(functions["Py_AddPendingCall"], run, memory) & 0xFFFFFFFF:
-                thread.give_memory(memory, len(text))
-                raise CannotEnter(f"process {self.pid} has too many pending calls; try again")
-        # Without an answer the call is still to come, and its text has to stay.
-        began = time.monotonic()
-        if seconds > _SOON_SECONDS and self._waited(_SOON_SECONDS) is None and not self._is_taken():
-            self._aside(text)
-        answer = self._answer(seconds - (time.monotonic() - began))
-        with ptrace.Tracee(self.pid) as thread:
-            thread.give_memory(memory, len(text))
-        return answer
+    def _traced(self, text: str, seconds: float) -> dict[str, Any]:
+        """By a thread that the main one starts: between two byte codes, or at once where it only waits."""
+        with ptrace.Memory(self.pid) as memory:
+            functions = exported(self.pid, _CALLED)
+            if not functions:
+                raise _no_interpreter(self.pid, self._process.exe())
+            request, until = Request(self.pid, memory, functions, text), time.monotonic() + seconds
+            try:
+                self._send(request, memory, functions, waits=self._only_waits())
+                while (document := self._waited(min(_SOON_SECONDS, until - time.monotonic()))) is None:
+                    if self._is_taken() or time.monotonic() >= until:
+                        break
+                    if self._only_waits():
+                        self._send(request, memory, functions, waits=True)
+            finally:
+                request.withdraw()
+        return self._checked(document)
 
-    def _aside(self, text: bytes) -> None:
-        """Where the main thread only waits, have it start another one, which runs the same."""
-        functions = ptrace.exported(self.pid, _FOR_A_THREAD)
-        if not functions or not self._only_waits():
-            return
-        code = _thread_code(functions)
-        with ptrace.Tracee(self.pid) as thread:
-            if not thread.waits():
-                return
-            # Both stay: nothing tells when the thread is through with them.
-            memory = thread.take_memory(len(text))
-            thread.write(memory, text)
-            runnable = thread.take_memory(len(code), runnable=True)
-            thread.write(runnable, code)
-            thread.call(functions["PyThread_start_new_thread"], runnable, memory)
+    def _send(
+        self, request: Request, memory: ptrace.Memory, functions: Mapping[str, int], *, waits: bool
+    ) -> None:
+        def deliver() -> None:
+            with ptrace.Tracee(self.pid, memory) as thread:
+                thread.code(functions)
+                if thread.call(functions["Py_IsInitialized"]) != 1:
+                    raise CannotEnter(f"process {self.pid} is just starting or ending its interpreter")
+                self._check_version(
+                    thread.read_text(thread.call(functions["Py_GetVersion"]), _LONGEST_VERSION)
+                )
+                if waits and thread.waits():
+                    request.begin(thread)
+                else:
+                    request.queue(thread)
+
+        # A tracer is a thread. It lets go of the process when it ends, and no Ctrl-C ends this one.
+        with ThreadPoolExecutor(1) as tracer:
+            tracer.submit(deliver).result()
 
     def _only_waits(self) -> bool:
-        """Whether the main thread has stayed for a second in one and the same system call."""
-        seen = set()
+        """Whether the main thread has stayed for half a second in one and the same system call."""
+        first = Path(f"/proc/{self.pid}/syscall").read_text()
         for _ in range(_SAMPLES):
-            seen.add(Path(f"/proc/{self.pid}/syscall").read_text())
+            if first.startswith("running"):
+                return False
             time.sleep(_WAITING_SECONDS / _SAMPLES)
-        return len(seen) == 1
+            if Path(f"/proc/{self.pid}/syscall").read_text() != first:
+                return False
+        return True
 
     def _check_version(self, version: str) -> None:
         found = re.match(r"(\d+)\.(\d+)", version)
@@ -217,10 +244,10 @@ class EnteredProcess:
                 f" Heapwatch takes {'.'.join(map(str, _OLDEST))} or newer"
             )
 
-    def _answer(self, seconds: float) -> dict[str, Any]:
-        document = self._waited(seconds)
+    def _checked(self, document: Any) -> dict[str, Any]:
+        """The answer, which is waited for further where the process has begun with it."""
         if document is None and self._is_taken():
-            document = self._waited(WAIT_SECONDS)  # it has begun: imports take a while on a busy machine
+            document = self._waited(WAIT_SECONDS)  # imports take a while on a busy machine
         if document is None:
             raise CannotEnter(
                 f"process {self.pid} has not run Python code in its main thread for"
@@ -246,33 +273,15 @@ class EnteredProcess:
         return document
 
 
-def _line(code: str, asked: dict[str, Any]) -> str:
+def _text(code: str, names: dict[str, Any]) -> str:
     """What the interpreter is to run, in a namespace of its own: the program's stays as it is."""
-    names = {
-        "__name__": "heapwatch.entering",
-        "asked": asked,
-        "folder": asked["folder"],
-        "packages": _packages(),
-    }
-    # What this let out would be raised in the program.
+    # What this let out would be printed by the interpreter.
     return f"try:\n    __import__('builtins').exec({code!a}, {names!a})\nexcept:\n    pass\n"
 
 
-def _thread_code(functions: dict[str, int]) -> bytes:
-    """Code of x86-64 for `void run(void *text)`: take the interpreter's lock, run the text, release it."""
-
-    def call(name: str) -> bytes:
-        return b"\x48\xb8" + functions[name].to_bytes(8, "little") + b"\xff\xd0"  # mov rax, name; call rax
-
-    return (
-        b"\x53\x41\x54\x48\x83\xec\x08\x48\x89\xfb"  # push rbx; push r12; sub rsp, 8; mov rbx, rdi
-        + call("PyGILState_Ensure")
-        + b"\x41\x89\xc4\x48\x89\xdf"  # mov r12d, eax; mov rdi, rbx
-        + call("PyRun_SimpleString")
-        + b"\x44\x89\xe7"  # mov edi, r12d
-        + call("PyGILState_Release")
-        + b"\x48\x83\xc4\x08\x41\x5c\x5b\xc3"  # add rsp, 8; pop r12; pop rbx; ret
-    )
+def _script(code: str, names: dict[str, Any]) -> str:
+    """The same for `sys.remote_exec`, which runs it in the main thread."""
+    return f"__import__('_thread').start_new_thread(exec, ({code!a}, {names!a}))\n"
 
 
 def _packages() -> list[tuple[str, str]]:

@@ -1,55 +1,137 @@
 """The first code in an entered process. It is sent as text: nothing of this package is there yet.
 
-It runs in the main thread, between two byte codes of the program, and only starts a thread. An error that it
-let out would be raised in the program.
+It runs in a thread of its own, perhaps long after it was sent, and in a child that was forked meanwhile. It
+raises nothing, and does nothing once its sender is gone.
 """
 
 # Nothing is imported out here: not every process can.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 asked: dict[str, object] = globals()["asked"]  # given by the sender
 folder: str = globals()["folder"]
 packages: list[tuple[str, str]] = globals()["packages"]
+until: float = globals()["until"]
+finished = False
 
 
 def main() -> None:
-    """Start the work in a thread of its own, once, and in the process that was meant."""
+    """Start the work in a thread of the `threading` module, once, and in the process that was meant."""
     import os
+    import time
 
-    # A child that was forked before this ran has it from its parent. Without the folder its sender is gone.
-    if os.getpid() != asked["pid"] or not os.path.isdir(folder):
+    # A folder of this name that is made later is another user's.
+    if os.getpid() != asked["pid"] or time.time() > until or not os.path.isdir(folder):
         return
     try:
         os.mkdir(os.path.join(folder, "taken"))
     except OSError:  # it ran already
         return
-    import _thread
-    import sys
-
-    # The first thread that imports this module is the main one to it.
-    if "threading" not in sys.modules and sys.platform == "linux" and _thread.get_native_id() != os.getpid():
-        write({"error": "waits outside of Python in its only thread: nothing can grow in it meanwhile"})
-        return
     try:
+        if not has_threading():
+            write({"error": "waits outside of Python in its only thread: nothing can grow in it meanwhile"})
+            return
         import threading
     except ImportError:
         write({"error": "cannot import the modules of its own Python"})
         return
+    import atexit
 
-    def start() -> None:
-        # Not in the main thread: it may hold the lock that this takes.
-        threading.Thread(target=work, name="heapwatch-enter", daemon=True).start()
+    os.register_at_fork(before=settle)
+    atexit.register(settle)
+    threading.Thread(target=work, name="heapwatch-enter", daemon=True).start()
 
-    _thread.start_new_thread(start, ())
+
+def has_threading() -> bool:
+    """Whether `threading` is imported; before Python 3.13 the main thread has to be the first to do that.
+
+    The main thread is asked to by a pending call, as in `heapwatch.runtime.owned_reads`. An exception of a
+    signal handler that comes meanwhile is raised in the program, as it would have been anyway.
+    """
+    import sys
+
+    if "threading" in sys.modules or sys.version_info >= (3, 13):
+        return True
+    import ctypes
+    import time
+
+    state = {"wanted": True, "done": False}
+
+    class Import:
+        def __bool__(self) -> bool:
+            try:
+                if state["wanted"]:
+                    import threading  # noqa: F401
+            except (ImportError, MemoryError, RecursionError):
+                pass
+            state["done"] = True
+            return False
+
+    call = Import()
+    api = ctypes.pythonapi
+    api.Py_IncRef(ctypes.py_object(call))  # for ever: it may be called in a day
+    api.Py_AddPendingCall(ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p), ctypes.py_object(call))
+    end = time.monotonic() + 3
+    while not state["done"] and time.monotonic() < end:
+        time.sleep(0.01)
+    state["wanted"] = False
+    return state["done"]
+
+
+def settle() -> None:
+    """Wait until nothing is imported here any more, before the program forks or ends.
+
+    Otherwise a child, or the end of the interpreter, would wait for ever for a module that a thread has begun
+    to import which is not there.
+    """
+    import time
+
+    end = time.monotonic() + 10
+    while not finished and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+def in_pairs(register: "Any") -> "Any":
+    """`os.register_at_fork` for modules that are imported while a fork waits in `settle`.
+
+    The interpreter calls what they register for after that fork, and not what they register for before it.
+    """
+
+    def register_pair(*, before: "Any" = None, after_in_parent: "Any" = None, **in_child: "Any") -> None:
+        begun = []
+
+        def first() -> None:
+            settle()  # what was registered last is called first, and may take a lock that an import needs
+            if before is not None:
+                before()
+            begun.append(1)
+
+        def last() -> None:
+            if begun:
+                begun.pop()
+                if after_in_parent is not None:
+                    after_in_parent()
+
+        register(before=first, after_in_parent=last, **in_child)
+
+    return register_pair
 
 
 def work() -> None:
     """Do what was asked, unless the sender is gone meanwhile."""
+    import atexit
     import os
 
+    global finished
+    register = os.register_at_fork
+    os.register_at_fork = in_pairs(register)
     try:
         for name, place in packages:
             load(name, place)
         from heapwatch.entering.agent import answer_to
 
+        os.register_at_fork = register
         if not os.path.isdir(folder):
             return
         result = answer_to(asked)
@@ -57,6 +139,10 @@ def work() -> None:
             answer_to({**asked, "action": "leave"})
     except BaseException as error:
         write({"error": f"cannot start Heapwatch: {type(error).__name__}: {error}"})
+    finally:
+        os.register_at_fork = register
+        finished = True
+        atexit.unregister(settle)
 
 
 def write(result: dict[str, object]) -> bool:
@@ -96,17 +182,4 @@ def load(name: str, place: str) -> None:
         imports._load_unlocked(spec)  # type: ignore[attr-defined]
 
 
-try:
-    main()
-except BaseException as _error:
-    _at = _error.__traceback__
-    while _at is not None and _at.tb_next is not None:
-        _at = _at.tb_next
-    if _at is not None and _at.tb_frame.f_globals is not globals():
-        # Raised by a handler of a signal that came just now: it goes to the program.
-        import _thread
-        import ctypes
-
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(_thread.get_ident()), ctypes.py_object(type(_error))
-        )
+main()

@@ -76,6 +76,7 @@ class Tracer:
         self._next = clock()
         self._tries: Counter[str] = Counter()
         self._deep: set[str] = set()
+        self._is_tracing = False
 
     def may_trace(self, path: str) -> bool:
         """Whether the pause after the last period is over and this path has tries left."""
@@ -110,6 +111,7 @@ class Tracer:
         if tracemalloc.is_tracing():  # the program has started it meanwhile: to stop it would end its own
             return None
         tracemalloc.start(frames)
+        self._is_tracing = True
         try:
             while self._clock() - began < longest:
                 time.sleep(_POLL_SECONDS)
@@ -123,12 +125,18 @@ class Tracer:
                     if traced and len(self._deep) < _MOST_DEEP:
                         self._deep.add(path)
         finally:
-            tracemalloc.stop()
+            self.end_period()
             took = self._clock() - began
             self.seconds += took
             # The cost of a traced allocation is proportional to the number of frames.
             self._next = began + took + took * (frames / FRAMES) / self._share
         return None
+
+    def end_period(self) -> None:
+        """Trace no longer; also before a fork, as a child would be traced for ever."""
+        if self._is_tracing:
+            self._is_tracing = False
+            tracemalloc.stop()
 
     def _wait_for_next(self, length: Callable[[], float | None], interval: float) -> None:
         """Wait for an addition and then until shortly before the next, which a period at any time misses."""

@@ -47,9 +47,13 @@ class OwnedReads:
 
 
 class _Question:
-    """The object whose truth value the interpreter asks for in its main thread. It must never be freed."""
+    """The object whose truth value the interpreter asks for in its main thread.
+
+    It is never freed: the interpreter may come to it when it has dropped all modules.
+    """
 
     def __init__(self) -> None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         self.queued = False
         self.request: Request | None = None
 

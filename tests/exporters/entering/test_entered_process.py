@@ -25,8 +25,10 @@ import pytest
 from heapwatch import lifecycle
 from heapwatch.entering import entered_process
 from heapwatch.entering.agent import answer_to
+from heapwatch.entering.elf import exported
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
-from heapwatch.entering.ptrace import IS_SUPPORTED, Tracee
+from heapwatch.entering.machine_code import FUNCTIONS
+from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, Tracee
 from heapwatch.runtime.own_files import replace
 from tests.exporters.entering.programs import LEAKING, program
 from tests.support.unreadable_files import UNREADABLE
@@ -170,8 +172,12 @@ def test_memory_is_back_after_the_first_round(tmp_path: Path) -> None:
 def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) -> None:
     with program(BUSY, tmp_path, "-W", "error") as process:
         for _ in range(60):
-            with Tracee(process.pid):
-                pass
+            with Memory(process.pid) as memory:
+                functions = exported(process.pid, ("Py_GetVersion", *FUNCTIONS))
+                with Tracee(process.pid, memory) as thread:
+                    thread.code(functions)
+                    version = thread.read_text(thread.call(functions["Py_GetVersion"]), 100)
+                    assert version == sys.version
             time.sleep(random.random() * 0.01)
         for _ in range(5):
             ask(process.pid, "serve", **SERVED)
@@ -251,10 +257,36 @@ def test_a_process_that_can_import_nothing_continues(tmp_path: Path) -> None:
         assert process.poll() is None
 
 
+def test_children_that_are_forked_during_the_imports_of_a_visit_can_import(tmp_path: Path) -> None:
+    forking = """
+        import os, sys, threading, time
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        print("ready", flush=True)
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            child = os.fork()
+            if not child:
+                import asyncio, concurrent.futures, email.message, http.server, json, logging, socket, ssl
+                os._exit(0)
+            while not os.waitpid(child, os.WNOHANG)[0]:
+                if time.monotonic() > until + 30:
+                    os.kill(child, 9)
+                    sys.exit("a child waits for ever")
+                time.sleep(0.001)
+        sys.exit(7)
+    """
+    with program(forking, tmp_path, "-I", "-S", "-W", "ignore") as process:
+        ask(process.pid, "serve", **SERVED)
+        ask(process.pid, "leave")
+        out, _ = process.communicate(timeout=60)
+        assert (out, process.returncode) == ("", 7)
+
+
 def test_two_at_once_share_one_watch(tmp_path: Path) -> None:
     def serve(_: int) -> dict[str, Any]:
         code = f"""
 import json
+from heapwatch.entering.elf import exported
 from heapwatch.entering.entered_process import EnteredProcess
 with EnteredProcess({process.pid}) as entered:
     print(json.dumps(entered.ask('serve', **{SERVED!r})))
@@ -350,7 +382,13 @@ def test_an_answer_that_is_none_is_one_line(kind: str) -> None:
             entered.latest("answer.json")
 
 
-def test_the_interpreters_own_way_is_taken_where_there_is_one(tmp_path: Path) -> None:
+@pytest.fixture
+def without_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heapwatch.entering.ptrace.IS_SUPPORTED", False)
+
+
+@pytest.mark.usefixtures("without_ptrace")
+def test_elsewhere_the_interpreters_own_way_is_taken(tmp_path: Path) -> None:
     receiving = """
         import signal, sys
         def run_file(*_):
@@ -372,6 +410,18 @@ def test_the_interpreters_own_way_is_taken_where_there_is_one(tmp_path: Path) ->
             assert entered.ask("serve", **SERVED)["already"] is False
 
 
+@pytest.mark.usefixtures("without_ptrace")
+def test_a_script_that_was_not_run_in_time_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    asked = []
+    with program(LEAKING, tmp_path) as process:
+        entered = EnteredProcess(process.pid, lambda pid, script: asked.append(script))
+        entered._same_version = lambda: True
+        with entered, pytest.raises(CannotEnter, match="has not run Python code"):
+            entered.ask("leave", wait_seconds=0.2)
+    assert asked == [str(entered.folder / "first.py"), os.devnull]
+
+
+@pytest.mark.usefixtures("without_ptrace")
 def test_what_the_interpreter_refuses_is_reported(tmp_path: Path) -> None:
     def refuses(pid: int, script: str) -> None:
         raise RuntimeError("remote debugging is disabled")

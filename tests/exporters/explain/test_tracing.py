@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from heapwatch import lifecycle
 from heapwatch.explain import tracing as subject
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, Finding, headline
@@ -182,6 +183,24 @@ def test_a_program_that_begins_to_trace_while_the_items_are_counted_goes_on():
         assert tracemalloc.is_tracing()
     finally:
         tracemalloc.stop()
+
+
+def test_a_child_that_is_forked_in_a_period_is_not_traced():
+    watch = lifecycle.begin_unserved("forking")
+    try:
+        tracer = watch._exporter.explainer.tracer
+        period = threading.Thread(target=tracer.trace, args=("here", lambda: 1.0, list))
+        period.start()
+        while not tracemalloc.is_tracing():
+            time.sleep(0.001)
+        child = os.fork()
+        if not child:
+            os._exit(tracemalloc.is_tracing())
+        assert os.waitpid(child, 0)[1] == 0
+        period.join(30)
+        assert not tracemalloc.is_tracing()
+    finally:
+        lifecycle.end(watch)
 
 
 def test_it_can_be_switched_off(monkeypatch):
