@@ -40,7 +40,7 @@ _FILES = {
     "worlds": ("Box2D", ("worlds",)),
     "interpreter": (
         "sys",
-        ("containers", "instances", "functions", "traced", "signals", "forks", "foreign"),
+        ("containers", "instances", "functions", "traced", "signals", "forks", "foreign", "waiting"),
     ),
 }
 # By the name of a program: its file and what it needs.

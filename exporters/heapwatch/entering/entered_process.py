@@ -193,7 +193,11 @@ class EnteredProcess:
             functions = exported(self.pid, _CALLED)
             if not functions:
                 raise _no_interpreter(self.pid, self._process.exe())
-            request, until = Request(self.pid, memory, functions, text), time.monotonic() + seconds
+            try:
+                request = Request(self.pid, memory, functions, text)
+            except ValueError as error:
+                raise CannotEnter(f"process {self.pid} cannot be entered: {error}") from None
+            until = time.monotonic() + seconds
             try:
                 self._send(request, memory, functions, waits=self._only_waits())
                 while (document := self._waited(min(_SOON_SECONDS, until - time.monotonic()))) is None:

@@ -13,7 +13,7 @@ asked: dict[str, object] = globals()["asked"]  # given by the sender
 folder: str = globals()["folder"]
 packages: list[tuple[str, str]] = globals()["packages"]
 until: float = globals()["until"]
-finished = False
+finish_by = 0.0  # by the monotonic clock; until then a fork waits for the imports
 
 
 def main() -> None:
@@ -36,11 +36,20 @@ def main() -> None:
     except ImportError:
         write({"error": "cannot import the modules of its own Python"})
         return
-    import atexit
+    import sys
 
-    os.register_at_fork(before=settle)
-    atexit.register(settle)
-    threading.Thread(target=work, name="heapwatch-enter", daemon=True).start()
+    global finish_by
+    if "heapwatch.entering.agent" not in sys.modules:  # otherwise all is imported
+        import atexit
+
+        finish_by = time.monotonic() + 10
+        os.register_at_fork(before=settle)
+        atexit.register(settle)
+    try:
+        threading.Thread(target=work, name="heapwatch-enter", daemon=True).start()
+    except RuntimeError as error:
+        finish_by = 0.0
+        write({"error": f"starts no thread: {error}"})
 
 
 def has_threading() -> bool:
@@ -87,8 +96,7 @@ def settle() -> None:
     """
     import time
 
-    end = time.monotonic() + 10
-    while not finished and time.monotonic() < end:
+    while time.monotonic() < finish_by:
         time.sleep(0.005)
 
 
@@ -123,7 +131,7 @@ def work() -> None:
     import atexit
     import os
 
-    global finished
+    global finish_by
     register = os.register_at_fork
     os.register_at_fork = in_pairs(register)
     try:
@@ -141,7 +149,7 @@ def work() -> None:
         write({"error": f"cannot start Heapwatch: {type(error).__name__}: {error}"})
     finally:
         os.register_at_fork = register
-        finished = True
+        finish_by = 0.0
         atexit.unregister(settle)
 
 

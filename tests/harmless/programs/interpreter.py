@@ -10,9 +10,11 @@ import io
 import itertools
 import mmap
 import os
+import select
 import signal
 import sqlite3
 import sys
+import threading
 import time
 import weakref
 
@@ -353,3 +355,36 @@ def foreign(held, dropped, watch):
         held["structure"] = Point()
         mapped.close()
         yield
+
+
+def waiting(held, dropped, watch):
+    """The main thread only waits, each time in another way, while another thread allocates."""
+    stopped, turn = threading.Event(), threading.Lock()
+    held["kept"] = collections.deque(maxlen=300)
+
+    def work():
+        while not stopped.is_set():
+            held["kept"].append([bytes(100)] * 5)
+            time.sleep(0.0005)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    turn.acquire()
+    try:
+        for count in itertools.count(1):
+            began, seconds = time.monotonic(), 0.01 * (count % 20)
+            if count % 4 == 0:
+                select.select([], [], [], seconds)
+            elif count % 4 == 1:
+                turn.acquire(timeout=seconds)
+            elif count % 4 == 2:
+                assert ctypes.CDLL(None).usleep(int(seconds * 1e6)) == 0, "interrupted"
+            else:
+                time.sleep(seconds)
+            assert time.monotonic() - began >= seconds - 0.001, "woken early"
+            item = Item()
+            dropped.append(weakref.ref(item))
+            yield
+    finally:
+        stopped.set()
+        worker.join(60)
