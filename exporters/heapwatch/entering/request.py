@@ -59,7 +59,7 @@ class Request:
         self._text = text.encode("ascii") + b"\0"
         if len(self._text) > SIZE - _TEXT:
             raise ValueError(
-                f"a request has at most {LONGEST} characters, got {len(text)}: install Heapwatch in a shorter path"
+                f"a request has at most {LONGEST} characters, got {len(text)}: use shorter paths"
             )
         self._sender = next(_numbers) << 32 | os.getpid()
         self._address: int | None = None
