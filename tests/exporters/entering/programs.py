@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +21,10 @@ LEAKING = """
 
 
 @contextmanager
-def program(code: str, tmp_path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A running program, from the moment when it has printed its first line."""
+def program(
+    code: str, tmp_path: Path, *options: str, first_line: Callable[[str], object] = str
+) -> Iterator[subprocess.Popen[str]]:
+    """A running program, from the moment when it has printed its first line, which `first_line` gets."""
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(code))
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -35,7 +37,7 @@ def program(code: str, tmp_path: Path, *options: str) -> Iterator[subprocess.Pop
         text=True,
     ) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        first_line(process.stdout.readline())
         try:
             yield process
         finally:
