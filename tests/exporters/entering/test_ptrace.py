@@ -105,11 +105,11 @@ def test_no_number_of_a_loop_in_c_changes(tmp_path: Path) -> None:
         right, results, wrong, rounds = values * 2, numpy.empty_like(values), 0, 0
         print("ready", flush=True)
         while not select.select([sys.stdin], [], [], 0)[0]:
-            for _ in range(20):
+            for _ in range(200):  # longer than a system call is waited for
                 numpy.multiply(values, 2.0, out=results)
                 wrong += not (results == right).all()
                 rounds += 1
-        print(wrong, rounds > 40, flush=True)
+        print(wrong, rounds > 200, flush=True)
     """
     with program(code, tmp_path, "-W", "error") as process:
         for number in range(40):
