@@ -3,6 +3,8 @@
 `--windows` traces the programs in windows of memray instead, hundreds a minute; `--preload jemalloc` or
 `tcmalloc_minimal` gives them another allocator.
 
+`--only entering` and `--only field` visit programs by `EnteredProcess`: see there for their options.
+
 Prints a line for each program and exits with 1 if one of them was harmed. A library that a Python lacks is
 said to be missing. Programs run two at a time; `faulthandler` shows where a crash happened, and
 `PYTHONMALLOC=debug` finds memory that is written to after it was freed.
@@ -21,6 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.harmless import PATIENCE_SECONDS
+from tests.harmless.entering import __main__ as entering
+from tests.harmless.entering.field import __main__ as field
 from tests.support.repository import python_path
 
 ROOT = Path(__file__).parents[2]
@@ -124,6 +128,10 @@ def has(python: str, need: str) -> bool:
 
 def main() -> int:
     """Run what the arguments say; returns the exit code."""
+    # These have options of their own.
+    for name, visits in (("entering", entering.main), ("field", field.main)):
+        if sys.argv[1:3] == ["--only", name]:
+            return visits(sys.argv[3:])
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300, help="how long each program runs")
     parser.add_argument("--only", nargs="*", default=[], choices=list(PROGRAMS), metavar="NAME")

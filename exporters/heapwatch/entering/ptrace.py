@@ -67,7 +67,7 @@ _ALL_THREADS = 0x40000000  # __WALL
 _STOP_SECONDS = 5.0
 _OTHERS_SECONDS, _TRIES = 3.0, 3
 _SYSCALL_SECONDS = 0.1
-_RUN_SECONDS = 2.0
+_RUN_SECONDS = 5.0
 _POLL_SECONDS = 0.0001
 _STACK_BYTES = 32768  # that a called function may need
 
@@ -191,7 +191,7 @@ class Tracee:
         """The result, 64 bits without a sign, of a function that waits for nothing; after `code`.
 
         Raises:
-            NotStopped: it did not return within two seconds, or the thread has ended.
+            NotStopped: it did not return within five seconds, or the thread has ended.
 
         """
         if self._code is None:
@@ -256,9 +256,9 @@ class Tracee:
             self._ptrace(_PTRACE_SYSCALL)
             try:
                 self._await(until - time.monotonic(), _PTRACE_SYSCALL)
-            except NotStopped as error:
+            except NotStopped:
                 self._give_up(code, called)
-                raise NotStopped(f"{error} inside a function of its interpreter; try again") from None
+                raise NotStopped("does not return from a function of its interpreter; try again") from None
             now = self._get()
             if (
                 now["rip"] == code.gate + len(_SYSCALL_INSTRUCTION)

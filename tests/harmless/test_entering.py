@@ -1,0 +1,48 @@
+"""Visits in some states of a main thread.
+
+`make test-harmless ARGS="--only entering"` tries all states, many times.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from heapwatch.entering.ptrace import IS_SUPPORTED
+from tests.harmless.entering.__main__ import KILLED, run
+from tests.harmless.entering.states import ALONE, ENDING
+from tests.support.repository import python_path
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64"),
+]
+
+TRIED = [
+    ("sleep 6 s", "once"),
+    ("select without limit", "five"),
+    ("join", "two"),
+    ("readline", KILLED),
+    ("asyncio", "once"),
+    ("C code that polls", KILLED),
+    ("C code that computes", "once"),
+    ("busy", KILLED),
+    ("deep recursion", "five"),
+    ("handlers that raise", "five"),
+    ("forks", "two"),
+    (ALONE, "once"),
+    *[(ENDING, "once")] * 3,
+]
+
+
+@pytest.mark.timeout(300)
+def test_a_program_that_is_visited_ends_by_itself_with_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    with ThreadPoolExecutor(len(TRIED)) as pool:
+        outcomes = list(pool.map(lambda one: run(sys.executable, *one), TRIED))
+    harmed = [(one, outcome.harmed) for one, outcome in zip(TRIED, outcomes, strict=True) if outcome.harmed]
+    assert harmed == []
+    assert sum(outcome.visits for outcome in outcomes) > 20
+    assert sum(outcome.killed for outcome in outcomes) > 30
