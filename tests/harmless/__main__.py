@@ -44,7 +44,10 @@ _FILES = {
     "worlds": ("Box2D", ("worlds",)),
     "interpreter": (
         "sys",
-        ("containers", "instances", "functions", "traced", "signals", "forks", "foreign", "waiting"),
+        (
+            *("containers", "instances", "functions", "traced", "signals", "forks", "foreign", "waiting"),
+            "recursion",
+        ),
     ),
 }
 # By the name of a program: its file and what it needs.

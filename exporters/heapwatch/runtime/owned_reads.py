@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.measure.introspection.exclusive_reads import innermost
+from heapwatch.measure.introspection.exclusive_reads import callers, innermost
 from heapwatch.runtime.safe_point import Request, SafePoint
 
 # A single operation of torch rarely takes longer; while it lasts, no byte code is reached.
@@ -118,13 +118,7 @@ def _can_be_asked() -> bool:
     if sys.implementation.name != "cpython" or sys.is_finalizing() or interpreter_number() != 0:
         return False
     frame = innermost(threading.main_thread().ident or 0)
-    if frame is None:
-        return False
-    while frame is not None:
-        if frame.f_trace is not None:
-            return False
-        frame = frame.f_back
-    return True
+    return frame is not None and all(one.f_trace is None for one in callers(frame))
 
 
 def interpreter_number() -> int:

@@ -22,7 +22,16 @@ from pathlib import Path
 
 from heapwatch.attach import CannotAttach
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
-from tests.harmless.entering.states import ALONE, ENDING, EXIT_CODE, FIRST_TWELVE, NAMES, RESULT, program
+from tests.harmless.entering.states import (
+    ALONE,
+    ENDING,
+    EXIT_CODE,
+    FIRST_TWELVE,
+    NAMES,
+    NO_FILE,
+    RESULT,
+    program,
+)
 from tests.support.repository import REPOSITORY, python_path
 
 # Visits one after the other, and visitors at a time.
@@ -141,7 +150,7 @@ def modes_of(state: str, repeated: int) -> Iterator[str]:
     """How often a state is tried in which way."""
     for _ in range(repeated):
         yield from ("once", "once", "five", "two")
-        if state not in (ALONE, ENDING):
+        if state not in (ALONE, ENDING, NO_FILE):
             yield "twenty"
             yield KILLED
 

@@ -52,6 +52,7 @@ _END = """
 """
 _SLEEPS = {f"sleep {seconds:g} s": f"time.sleep({seconds})" for seconds in (0.1, 1, 6, 8, 30)}
 
+NO_FILE = "no file is left"
 # By the name of a state: what comes before, and what is repeated.
 _STATES: dict[str, tuple[str, str]] = {
     **{name: ("", step) for name, step in _SLEEPS.items()},
@@ -179,7 +180,7 @@ assert os.waitpid(child, 0)[1] >> 8 == 3
         "",
         "for _ in range(20): t = threading.Thread(target=sum, args=([1],)); t.start(); t.join()",
     ),
-    "no file is left": (
+    NO_FILE: (
         """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

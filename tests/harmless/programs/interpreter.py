@@ -388,3 +388,41 @@ def waiting(held, dropped, watch):
     finally:
         stopped.set()
         worker.join(60)
+
+
+def down(levels):
+    """Recursion as deep as wanted."""
+    return 0 if not levels else 1 + down(levels - 1)
+
+
+class Finalized:
+    """Garbage with a finalizer of the program, in a circle."""
+
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        sum(range(10))
+
+
+def recursion(held, dropped, watch):
+    """Deep recursion while another thread makes garbage whose finalizers the collector calls."""
+    stopped = threading.Event()
+
+    def make_garbage():
+        while not stopped.is_set():
+            Finalized()
+            time.sleep(0)
+
+    maker = threading.Thread(target=make_garbage, daemon=True)
+    maker.start()
+    limit = sys.getrecursionlimit() - 100
+    try:
+        while True:
+            assert down(limit) == limit
+            item = Item()
+            dropped.append(weakref.ref(item))
+            yield
+    finally:
+        stopped.set()
+        maker.join(60)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, compress, filterfalse, islice, repeat, tee
+from itertools import chain, compress, filterfalse, islice, repeat, takewhile, tee
 from operator import attrgetter, is_, itemgetter, methodcaller, or_
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -54,6 +54,10 @@ _WAITING = (
 )
 # Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
+
+# Only this version both makes the objects of frames on demand and collects where an object is made.
+_MAKES_FRAMES = sys.version_info[:2] == (3, 11)
+_MADE_BESIDE, _TRIES = 10, 3
 
 _MOST_KNOWN = 1000
 _SLEEP = time.sleep  # as it was before the program may have replaced it
@@ -203,7 +207,26 @@ def callers(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame and those that called it, the innermost first."""
     while frame is not None:
         yield frame
-        frame = frame.f_back
+        frame = caller_of(frame)
+
+
+def caller_of(frame: FrameType) -> FrameType | None:
+    """The frame that called one of another thread; None without one, or if it could not be read safely.
+
+    Python 3.11 makes that object when it is asked for, which may start the collector. If that runs code of
+    the program, the other thread goes on, and the frame that is being read may be gone: the interpreter
+    crashes. So there it is one call into C, which first sees that the collector is not due.
+    """
+    threshold = gc.get_threshold()[0]
+    if not _MAKES_FRAMES or not threshold or not gc.isenabled():
+        return frame.f_back
+    for _ in range(_TRIES):
+        not_due = takewhile((threshold - _MADE_BESIDE).__gt__, map(itemgetter(0), iter(gc.get_count, None)))
+        for _, caller in zip(not_due, map(attrgetter("f_back"), repeat(frame, 1)), strict=False):
+            found: FrameType | None = caller
+            return found
+        gc.collect(0)
+    return None
 
 
 def innermost_frames() -> Iterator[FrameType]:

@@ -236,15 +236,13 @@ def _own_threads() -> set[int]:
 
 def _frame(thread: int, code: int, function: str) -> Root:
     def read() -> dict[str, Any]:
-        frame = innermost(thread)
         found = called = calls = None
-        while frame is not None:
+        for frame in callers(innermost(thread)):
             if frame.f_trace is not None:
                 raise Gone(function)  # a debugger reads and writes the same snapshot of local variables
             if id(frame.f_code) == code:
                 found, calls = frame, called
             called = frame.f_code
-            frame = frame.f_back
         if found is None:
             raise Gone(function)
         return _locals_of(found, calls)
