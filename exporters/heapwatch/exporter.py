@@ -308,6 +308,7 @@ class Exporter:
         self.safe_point.stop()
         self.explainer.stop()
         self._gpu.close()
+        self.memory.close()
 
     def _conclusion(self) -> str:
         """What was found, in a line. What a memory report found is not contradicted at the end."""

@@ -39,6 +39,7 @@ PLAIN = {
 # Attributes of this package's own objects, and of the standard library's.
 OWN = {
     "collectors.limits": {"max"},
+    "explain.ended_workers": {"log"},
     "explain.engine": {"log", "set"},
     "explain.statements": {"slice"},
     "explain.tracing": {"filename", "traceback"},

@@ -57,6 +57,9 @@ ALLOWED: dict[tuple[str, str, int], str] = {
     ),
     ("alerting/heapwatch_receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",
     ("dashboards/heapwatch_viewer/units.py", "zone.get", 1): "a context variable",
+    ("exporters/heapwatch/entering/entered_process.py", "tracer.submit(deliver).result", 1): (
+        "all that this thread waits for has a deadline"
+    ),
     ("exporters/heapwatch/entering/ptrace.py", "os.waitpid", 1): "WNOHANG, within a deadline",
     ("exporters/heapwatch/integrations/ray.py", "fcntl.lockf", 1): (
         "a daemon thread of an actor waits until no other actor measures the machine"

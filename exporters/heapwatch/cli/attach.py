@@ -7,14 +7,15 @@ import os
 import signal
 from typing import Any
 
-from heapwatch.attach import Attachment, CannotAttach, name_of, process_of
+from heapwatch.attach import Attachment, CannotAttach, process_of
+from heapwatch.cli.followed import DIED, DIED_MEANS, Ended, Followed, answer_of
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT
 from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import say
 
-_EPILOG = """
+_EPILOG = f"""
 Heapwatch is started inside the process, which needs no installed Heapwatch. The process serves what
 `heapwatch run` serves, and joins the stack, until it ends or `heapwatch detach PID` removes everything.
 attach returns at once. If the process cannot be entered, attach says why. Then, and with --outside, attach
@@ -23,16 +24,18 @@ itself serves what can be read from outside, until the process ends.
 exit codes:
   0   Heapwatch runs in the process, the process ended, or attach was stopped
   1   there is no such process, it belongs to another user, or the port is taken
+  {DIED}   {DIED_MEANS}
   64  the command line is wrong
 """
 
-_LEAVING = """
+_LEAVING = f"""
 It also ends a `heapwatch explain PID` that is still running. No thread and no port stays. Imported modules
 stay until the process ends.
 
 exit codes:
-  0   Heapwatch has left the process
+  0   Heapwatch has left the process, or the process ended
   1   it was never attached, there is no such process, or it cannot be entered
+  {DIED}   {DIED_MEANS}
   64  the command line is wrong
 """
 
@@ -86,6 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
             port_search=port is None,
         )
         attachment.start()
+    except Ended as ended:
+        say(f"heapwatch: {ended}", error=True)
+        return ended.exit_code
     except (CannotAttach, OSError, ValueError) as error:
         say(f"heapwatch: {reason(error)}", error=True)
         return 1
@@ -104,8 +110,12 @@ def run(arguments: argparse.Namespace) -> int:
 def leave(arguments: argparse.Namespace) -> int:
     """End what was attached to the process."""
     try:
-        with EnteredProcess(arguments.pid) as entered:
-            entered.ask("leave")
+        process = process_of(arguments.pid)
+        with EnteredProcess(arguments.pid) as entered, Followed(process) as followed:
+            answer_of(entered, followed, "leave")
+    except Ended as ended:
+        say(f"heapwatch: {ended}", error=True)
+        return ended.exit_code
     except (CannotAttach, CannotEnter) as error:
         say(f"heapwatch: {error}", error=True)
         return 1
@@ -114,9 +124,10 @@ def leave(arguments: argparse.Namespace) -> int:
 
 
 def _start_inside(arguments: argparse.Namespace) -> int:
-    name = arguments.name or name_of(process_of(arguments.pid))
-    with EnteredProcess(arguments.pid) as entered:
-        answer = entered.ask("serve", name=name, host=arguments.host, port=arguments.port)
+    process = process_of(arguments.pid)
+    with EnteredProcess(arguments.pid) as entered, Followed(process, arguments.name or "") as followed:
+        name = followed.name
+        answer = answer_of(entered, followed, "serve", name=name, host=arguments.host, port=arguments.port)
     begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
     url = answer.get("url")
     say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")

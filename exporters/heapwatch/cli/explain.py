@@ -18,6 +18,7 @@ import psutil
 
 from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.cli import above_zero, results
+from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
@@ -26,6 +27,7 @@ from heapwatch.explain.findings import Explanation, foremost, headline, narrativ
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
+from heapwatch.measure.process.ended import Ending
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
@@ -37,7 +39,8 @@ _WORKERS_SECONDS = 60.0
 _LEAST_SECONDS = 60.0  # for a worker: a verdict takes less
 _SILENT_SECONDS = 30.0  # a program may hold the interpreter's lock for long
 _FILE_ENDINGS = (".jsonl", ".json", ".gz")
-_EPILOG = """
+_DURING, _AFTER = "during the visit", "right after the visit"
+_EPILOG = f"""
 A process without Heapwatch is entered, and left when the verdict is certain or the time is up. Its program
 continues. Ctrl-C leaves at once and prints what is known.
 
@@ -45,6 +48,7 @@ exit codes:
   0   healthy, warm-up, filling, too early or growing
   2   leak or will not fit, or as --fail-on says
   3   no explanation: the trainer does not answer, the process cannot be entered, or the file has none
+  {DIED}   {DIED_MEANS}
   64  the command line is wrong
 """
 
@@ -78,28 +82,34 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the explanation, and return the exit code of its verdict."""
     try:
-        explanation = _read(arguments)
+        explanation, has_died = _read(arguments)
     except (CannotAttach, CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
+    if explanation is None:
+        return DIED
     if arguments.json and not arguments.quiet:
         say_json(explanation.as_json())
     elif not arguments.quiet:
         say(*narrative(explanation).split("\n"))
-    return results.conclude(explanation, arguments.output, arguments.fail_on)
+    code = results.conclude(explanation, arguments.output, arguments.fail_on)
+    return DIED if has_died else code
 
 
-def _read(arguments: argparse.Namespace) -> Explanation:
+def _read(arguments: argparse.Namespace) -> tuple[Explanation | None, bool]:
+    """The explanation, and whether a process died that was entered for it; None if it died before."""
     source: str = arguments.source
     if os.path.isfile(source):  # false for a name that is too long, where `Path.is_file` raises
         try:
-            return explanation_of(read_explanation(Path(source)))
+            return explanation_of(read_explanation(Path(source))), False
         except ValueError as error:
             raise NoRecording(f"{source} holds no explanation that can be shown: {error}") from None
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
     url = url_of(source)
-    return _ask(url) if url else _visit(int(source), arguments.seconds, quiet=arguments.quiet)
+    if url:
+        return _ask(url), False
+    return _visit(int(source), arguments.seconds, quiet=arguments.quiet)
 
 
 def _ask(url: str) -> Explanation:
@@ -109,17 +119,30 @@ def _ask(url: str) -> Explanation:
         raise Unreachable(f"{url}/explain does not send an explanation: {error}") from None
 
 
-def _visit(pid: int, seconds: float, *, quiet: bool) -> Explanation:
+class _Visit(NamedTuple):
+    """What a visit has found, whether Ctrl-C or SIGTERM ended it, and whether the process died."""
+
+    found: Explanation | None
+    is_interrupted: bool
+    has_died: bool
+
+
+def _visit(pid: int, seconds: float, *, quiet: bool) -> tuple[Explanation | None, bool]:
     """Enter a process, explain it and leave it; if its workers grow, do the same with one of them."""
     children, until = _children_of(pid), time.monotonic() + seconds
-    found, is_interrupted = _visit_one(pid, seconds, quiet=quiet)
-    if is_interrupted:
-        return found
+    found, is_interrupted, has_died = _visit_one(pid, seconds, quiet=quiet)
+    if found is None or is_interrupted:
+        return found, has_died
 
     def visit_worker(worker: int) -> Explanation:
-        return _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)[0]
+        nonlocal has_died
+        visit = _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
+        has_died |= visit.has_died
+        if visit.found is None:
+            raise CannotEnter(f"process {worker} has sent no explanation")
+        return visit.found
 
-    return with_workers(found, children, _children_of(pid), visit_worker)
+    return with_workers(found, children, _children_of(pid), visit_worker), has_died
 
 
 def begin_explaining(entered: EnteredProcess, name: str) -> None:
@@ -128,30 +151,70 @@ def begin_explaining(entered: EnteredProcess, name: str) -> None:
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
-def _visit_one(pid: int, seconds: float, *, quiet: bool) -> tuple[Explanation, bool]:
-    """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
-    name, is_interrupted = name_of(process_of(pid)), False
-    with EnteredProcess(pid) as entered:
-        began = time.monotonic()
+def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
+    """Enter, explain and leave one process.
+
+    Raises:
+        CannotAttach, CannotEnter: there is no explanation, and the process did not die.
+
+    """
+    process = process_of(pid)
+    name = name_of(process)
+    with EnteredProcess(pid) as entered, Followed(process, name) as followed:
         try:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-            begin_explaining(entered, name)
-            if not quiet:
-                say(f"process {pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
-            found = _watch(entered, began + seconds, quiet=quiet)
-        except KeyboardInterrupt:
-            found, is_interrupted = _latest(entered), True
-        if found is None:
-            ended = "" if entered.is_alive() else ": it has ended"
-            raise CannotEnter(f"process {pid} has sent no explanation{ended}")
+            found, is_interrupted = _explained(entered, followed, name, seconds, quiet=quiet)
+        except CannotEnter:
+            ended = followed.ended_within(SOON_SECONDS)
+            if ended is None or not ended.is_failure:
+                raise
+            _say_ended(followed, ended, _DURING, quiet=quiet)
+            return _Visit(None, is_interrupted=False, has_died=True)
+        ended = _leave(entered, followed, quiet=quiet)
+        has_died = ended is not None and ended.is_failure
+        if found is None and not has_died:
+            how = "" if ended is None else ": it has ended"
+            raise CannotEnter(f"process {pid} has sent no explanation{how}")
+        return _Visit(found, is_interrupted, has_died)
+
+
+def _explained(
+    entered: EnteredProcess, followed: Followed, name: str, seconds: float, *, quiet: bool
+) -> tuple[Explanation | None, bool]:
+    """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
+    began = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        begin_explaining(entered, name)
+    except KeyboardInterrupt:
+        raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
+    try:
+        if not quiet:
+            say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
+        return _watch(entered, followed, began + seconds, quiet=quiet), False
+    except KeyboardInterrupt:
+        return _latest(entered), True
+
+
+def _leave(entered: EnteredProcess, followed: Followed, *, quiet: bool) -> Ending | None:
+    """Leave the process, and say that, or how it has ended until a second later; returns the latter."""
+    has_left = entered.leave()
+    if (ended := followed.ended_within(SOON_SECONDS)) is not None:
+        _say_ended(followed, ended, _AFTER if has_left else _DURING, quiet=quiet)
+    elif not quiet:
+        left = "is left" if has_left else "has not confirmed yet that it is left"
+        say(f"process {entered.pid} {left}", error=True)
+    return ended
+
+
+def _say_ended(followed: Followed, ended: Ending, when: str, *, quiet: bool) -> None:
     if not quiet:
-        say(f"process {pid} is left", error=True)
-    return found, is_interrupted
+        say(followed.said(ended, when), error=True)
 
 
-def _watch(entered: EnteredProcess, until: float, *, quiet: bool) -> Explanation | None:
+def _watch(entered: EnteredProcess, followed: Followed, until: float, *, quiet: bool) -> Explanation | None:
     """The first certain explanation, else the last one before the process ends or the time is up."""
     found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
+    has_ended = False
     while True:
         latest, now = _latest(entered), time.monotonic()
         if latest is not None and latest != found:
@@ -162,9 +225,9 @@ def _watch(entered: EnteredProcess, until: float, *, quiet: bool) -> Explanation
             if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
                 printed, printed_at = line, now
-        if now >= until or now - seen_at > _SILENT_SECONDS or not entered.is_alive():
+        if has_ended or now >= until or now - seen_at > _SILENT_SECONDS:
             return found
-        time.sleep(_EVERY_SECONDS)
+        has_ended = followed.ended_within(_EVERY_SECONDS) is not None
 
 
 def _is_of_workers(found: Explanation) -> bool:

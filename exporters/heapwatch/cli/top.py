@@ -12,13 +12,14 @@ from typing import Any
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
 from heapwatch.cli import above_zero, monitor
+from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
-from heapwatch.cli.top_source import Entered, Served, Snapshot, printed
+from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.runtime.plain_text import say, say_json
 
-_EPILOG = """
+_EPILOG = f"""
 keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; t shows the next trainer or all;
 Space pauses the screen; Enter shows all details of a path; q quits
 
@@ -27,7 +28,8 @@ A process without Heapwatch is entered, and left at the end. Its program continu
 exit codes, of the worst trainer:
   0   healthy, warm-up, filling, too early or growing
   2   leak or will not fit
-  3   none answers, or the process cannot be entered
+  3   none answers, or the process cannot be entered or has ended
+  {DIED}   {DIED_MEANS}
   64  the command line is wrong
 """
 
@@ -74,21 +76,29 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             return monitor.print_lines(urls, arguments.interval)
         with nullcontext(Served(urls)) if urls else Entered(int(arguments.source)) as source:
-            if not once:
-                from heapwatch.cli.top_screen import TopScreen
-
-                screen = TopScreen(source, arguments.interval)
-                screen.run()
-                return _exit_code(screen.snapshots)
-            found = source.read()
+            found = source.read() if once else _on_screen(source, arguments.interval)
+    except Ended as end:
+        say(f"heapwatch: {end}", error=True)
+        return end.exit_code or 3
     except (CannotAttach, CannotEnter, Unreachable) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
     if arguments.json:
         say_json([asdict(one) for one in found])
-    else:
+    elif once:
         say(*printed(found))
-    return _exit_code(found)
+    if source.end is not None:
+        say(f"heapwatch: {source.end}", error=True)
+    return (source.end and source.end.exit_code) or _exit_code(found)
+
+
+def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
+    """Show a source until the user quits; what was read last."""
+    from heapwatch.cli.top_screen import TopScreen
+
+    screen = TopScreen(source, interval)
+    screen.run()
+    return screen.snapshots
 
 
 def _urls(source: str | None) -> list[str]:

@@ -14,6 +14,7 @@ import psutil
 
 from heapwatch.attach import name_of, process_of
 from heapwatch.cli.explain import begin_explaining
+from heapwatch.cli.followed import Ended, Followed
 from heapwatch.cli.sources import AT_ONCE, aligned, mapping, number
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
@@ -84,6 +85,8 @@ class Snapshot:
 class Served:
     """Trainers that serve `/explain` and `/performance_status`."""
 
+    end = None
+
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
 
@@ -94,30 +97,48 @@ class Served:
 
 
 class Entered:
-    """A process that does not serve, entered until the exit. Enter and leave it in the same thread."""
+    """A process that does not serve, entered until the exit. Enter and leave it in the same thread.
+
+    Attributes:
+        end: its end, if it has ended before it was left or right after that.
+
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._name = name_of(process_of(pid))
+        process = process_of(pid)
+        self._name = name_of(process)
         self._tree = ProcessTree(pid)
         self._unique = UniqueMemory()
         self._entered = EnteredProcess(pid)
+        self._followed = Followed(process, self._name)
+        self.end: Ended | None = None
 
     def __enter__(self) -> Entered:
-        begin_explaining(self._entered, self._name)
+        try:
+            begin_explaining(self._entered, self._name)
+        except BaseException as error:
+            self.__exit__(type(error))
+            if self.end is not None:
+                raise self.end from None
+            raise
         until = time.monotonic() + _FIRST_SECONDS
         while self._entered.latest(EXPLANATION) is None and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
+            if self._followed.ended_within(_POLL_SECONDS) is not None:
+                break
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         self._entered.__exit__(None, None, None)
+        with self._followed:
+            if kind is None or issubclass(kind, CannotEnter):
+                self.end = self._followed.end("while it was entered, or right after that")
 
     def read(self) -> list[Snapshot]:
         """The last explanation of the process, and its memory as the system reports it."""
         address = f"pid {self._pid}"
-        if not self._entered.is_alive():
-            return [Snapshot(self._name, address, problem="it has ended")]
+        if (ended := self._followed.ended_within(0)) is not None:
+            return [Snapshot(self._name, address, problem=f"it {ended.said()}")]
         try:
             document = self._entered.latest(EXPLANATION)
             found = None if document is None else explanation_of(document)

@@ -152,7 +152,7 @@ class EnteredProcess:
             if (self.folder / LEFT).exists():
                 return True
             time.sleep(_POLL_SECONDS)
-        return False
+        return (self.folder / LEFT).exists()
 
     def is_alive(self) -> bool:
         """Whether the process has not ended."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
+from heapwatch.measure.process.ended import NO_DEATHS, several_ended
 from heapwatch.runtime.plain_text import paragraph, plain, table
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
@@ -84,6 +85,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class EndedWorkers:
+    """The number of worker processes that ended in one way, such as `SIGSEGV`, `exit code 3` or `unknown`."""
+
+    how: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Explanation:
     """The verdict on a process and its findings, sorted by `ranked`.
 
@@ -92,6 +101,7 @@ class Explanation:
         time_left: until memory reaches its limit; None unless its growth is sure.
         ends_on_gpu: whether it is the memory of a GPU that ends then.
         unread: what could not be read the last time, since another thread might have been changing it.
+        ended_workers: how worker processes have ended that did not end by themselves.
 
     """
 
@@ -105,6 +115,7 @@ class Explanation:
     unread: tuple[str, ...] = ()
     gpu_growth_bytes_per_minute: float = 0.0
     ends_on_gpu: bool = False
+    ended_workers: tuple[EndedWorkers, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -121,6 +132,7 @@ class Explanation:
             "explained_share": round(self.explained_share, 3),
             "findings": [finding.as_json() for finding in self.findings],
             "unread": list(self.unread),
+            "ended_workers": [asdict(ended) for ended in self.ended_workers],
         }
 
     def _repr_html_(self) -> str:
@@ -137,6 +149,8 @@ def narrative(explanation: Explanation) -> str:
     lines = [headline(explanation), *(f"  {described(found)}" for found in others)]
     if explanation.unread:
         lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
+    if also := _ended_text(explanation, died=False):
+        lines.append(f"  {also}")
     return "\n".join(map(plain, lines))
 
 
@@ -179,7 +193,13 @@ def message(explanation: Explanation) -> str:
         said = [grows, _filling(explanation), explanation.detail, left]
     else:
         said = [grows, described(first) if first else "", left]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, [*said, _ended_text(explanation, died=True)]))
+
+
+def _ended_text(explanation: Explanation, *, died: bool) -> str:
+    """How workers have ended: those that died, or the others."""
+    ended = [one for one in explanation.ended_workers if died != (one.how in NO_DEATHS)]
+    return " ".join(f"{several_ended(one.count, one.how)}." for one in ended)
 
 
 def described(finding: Finding) -> str:

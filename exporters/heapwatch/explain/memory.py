@@ -48,6 +48,11 @@ NO_PROGRESS = Progress()
 class ProcessMemory:
     """Readings of a process's memory, in bytes; a part that cannot be read has no readings.
 
+    Args:
+        clock: monotonic seconds.
+        progress: returns the progress that the program reported.
+        saw_workers: given the private bytes of the child processes at each reading, None for a zombie.
+
     Attributes:
         resident: resident memory of this process.
         private: anonymous and shared memory: all that the kernel cannot drop.
@@ -76,6 +81,7 @@ class ProcessMemory:
         self,
         clock: Callable[[], float] = time.monotonic,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
+        saw_workers: Callable[[Mapping[int, int | None]], None] = lambda sizes: None,
     ) -> None:
         self.resident = LevelSeries()
         self.private = LevelSeries()
@@ -101,13 +107,15 @@ class ProcessMemory:
         self.first_step_at = float("-inf")
         self._modules = 0
         self._progress = progress
+        self._saw_workers = saw_workers
         self._clock = clock
         self._read_resident = ResidentMemory()
         self._due: dict[str, float] = {}
 
     def close(self) -> None:
-        """Close what was opened for reading; it is opened again if need be."""
+        """Close what was opened for reading; what is read later takes longer."""
         self._nvml.disconnect()
+        self._read_resident.close()
 
     def reopen(self) -> None:
         """After a fork: read the process that calls."""
@@ -221,9 +229,9 @@ class ProcessMemory:
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        sizes = [
-            size for size in map(private_bytes, descendants(os.getpid(), _MOST_WORKERS)) if size is not None
-        ]
+        found = {pid: private_bytes(pid) for pid in descendants(os.getpid(), _MOST_WORKERS)}
+        self._saw_workers(found)
+        sizes = [size for size in found.values() if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.

@@ -11,6 +11,7 @@ from heapwatch.analysis.judge import Verdicts
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import SERIOUS, WORDS, Word
 from heapwatch.explain.findings import (
+    EndedWorkers,
     Explanation,
     Finding,
     FindingKind,
@@ -74,6 +75,7 @@ def _read(document: dict[str, Any]) -> Explanation:
         tuple(map(str, document.get("unread") or ())),
         float(document.get("gpu_growth_bytes_per_minute", 0.0)),
         bool(document.get("ends_on_gpu")),
+        tuple(EndedWorkers(one["how"], one["count"]) for one in document.get("ended_workers") or ()),
     )
 
 
@@ -108,9 +110,9 @@ def _is(value: Any, hint: Any) -> bool:
         return isinstance(value, str)  # a later version may have further words
     if origin is tuple:
         return isinstance(value, list) and all(_is(part, get_args(hint)[0]) for part in value)
-    if hint is Site:
+    if hint in (Site, EndedWorkers):
         return isinstance(value, dict) and all(
-            _is(value.get(name), one) for name, one in get_type_hints(Site).items()
+            _is(value.get(name), one) for name, one in get_type_hints(hint).items()
         )
     if hint in (int, float):
         allowed = (int, float) if hint is float else int
@@ -140,6 +142,10 @@ def exposed_explanation(readings: Readings) -> Explanation | None:
         readings.value("trainer_memory_growth_explained_ratio") or 0.0,
         findings,
         time_left=TimeLeft(left["least"], left["most"]) if {"least", "most"} <= left.keys() else None,
+        ended_workers=tuple(
+            EndedWorkers(how, round(count))
+            for how, count in readings.by("trainer_ended_workers_total", "how").items()
+        ),
     )
 
 

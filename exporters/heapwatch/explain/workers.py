@@ -31,7 +31,8 @@ COMPARED_SECONDS = 20.0
 STAY_SECONDS = 120.0
 _AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name, and with one
 _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
-_LAST_SECONDS = 15.0  # in which it says what it knows once it is told to end
+_LAST_SECONDS = 30.0  # in which it leaves, and says what it knows, once it is told to end
+_AFTER_SECONDS = 10.0  # after a visit, in which it may be the cause of what happens
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS = 12
 _MOST_WORKERS = 512
@@ -83,6 +84,8 @@ class WorkerVisits:
         self._said: IO[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._worker = Worker(0, 0, 0)
+        self._left_at = float("-inf")
+        self._may_begin = True
         self._inside: tuple[Explanation, Worker] | None = None
 
     def step(self, grows: bool) -> None:
@@ -93,6 +96,15 @@ class WorkerVisits:
             self.enabled = False
             self.stop()
             log.warning("heapwatch: the search for what grows in workers has ended: %s", raised(error))
+
+    def is_visited(self, pid: int) -> bool:
+        """Whether this worker is entered, or was until a moment ago."""
+        is_recent = self._visitor is not None or self._clock() < self._left_at + _AFTER_SECONDS
+        return is_recent and pid == self._worker.pid
+
+    def give_up(self) -> None:
+        """Begin no further visit."""
+        self._may_begin = False
 
     def with_names(self, found: Explanation) -> Explanation:
         """The explanation with what the last visit has found, while the workers grow."""
@@ -128,7 +140,7 @@ class WorkerVisits:
             self._take(self._visitor, now)
         elif not grows:
             self._before = self._inside = None
-        elif now >= self._next and self.visits < _MOST_VISITS:
+        elif self._may_begin and now >= self._next and self.visits < _MOST_VISITS:
             if self._before is None:
                 self._before = now, self._sizes()
             elif now >= self._before[0] + COMPARED_SECONDS:
@@ -157,6 +169,7 @@ class WorkerVisits:
         ended = "took too long" if visitor.poll() is None else f"ended with {visitor.returncode}"
         said, errors = _text(self._said), _text(self._errors)
         self.stop()
+        self._left_at = now
         self._next = now + _AGAIN_SECONDS
         if not said:
             why = errors.strip().rpartition("\n")[2] or f"the command {ended}"

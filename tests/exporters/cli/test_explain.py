@@ -19,7 +19,7 @@ from heapwatch.cli.explain import Child, with_workers
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
-from tests.exporters.entering.programs import LEAKING, program
+from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 
@@ -73,6 +73,63 @@ def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(tmp_pa
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it may take a while to end
         ended = f"heapwatch: process {process.pid} has ended already\n"
         assert run("explain", process.pid) == (3, "", ended)
+
+
+EXPLAINED = 8  # seconds
+CRASHED = "process {} (train) was killed by SIGSEGV {} (signal 11)"
+
+
+@pytest.mark.slow
+@enters
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        (CRASHES, 4, CRASHED),
+        ("sys.exit(3)", 4, "process {} (train) ended with exit code 3 {}"),
+        ("pass", 0, "process {} (train) ended by itself {} (exit code 0)"),
+    ],
+)
+def test_a_process_that_ends_during_the_visit_is_not_said_to_be_left(
+    end: str, code: int, said: str, tmp_path: Path, run: Any
+) -> None:
+    with program(ENDING.format(seconds=EXPLAINED, end=end), tmp_path) as process:
+        ended, printed, errors = run("explain", process.pid)
+        assert (ended, printed.startswith("too early")) == (code, True), errors
+        assert errors.splitlines()[1:] == [said.format(process.pid, "during the visit")]
+        assert process.wait(30) == {CRASHES: -signal.SIGSEGV, "sys.exit(3)": 3, "pass": 0}[end]
+
+
+@pytest.mark.slow
+@enters
+def test_a_process_that_crashes_when_it_was_left_is_not_said_to_be_left(tmp_path: Path, run: Any) -> None:
+    with program(ENDING.format(seconds=LEFT, end=CRASHES), tmp_path) as process:
+        code, printed, errors = run("explain", process.pid, "--seconds", "2", "--json")
+        assert (code, json.loads(printed)["verdict"]) == (4, "too early")
+        assert errors.splitlines()[1:] == [CRASHED.format(process.pid, "right after the visit")]
+
+
+@enters
+def test_a_process_that_crashes_when_it_is_entered_is_not_said_to_have_ended(
+    tmp_path: Path, run: Any
+) -> None:
+    with program(ENDING.format(seconds=ENTERED, end=CRASHES), tmp_path) as process:
+        code, _, errors = run("explain", process.pid)
+        assert code == 4
+        assert errors.splitlines()[-1] == CRASHED.format(process.pid, "during the visit")
+    with program(ENDING.format(seconds=ENTERED, end=CRASHES), tmp_path) as process:
+        assert run("explain", "--quiet", process.pid) == (4, "", "")
+
+
+@enters
+def test_attach_and_detach_say_that_a_process_has_crashed(tmp_path: Path, run: Any) -> None:
+    with program(ENDING.format(seconds=ENTERED, end=CRASHES), tmp_path) as process:
+        code, printed, errors = run("attach", process.pid, "--port", "0")
+        assert (code, printed) == (4, "")
+        assert f"process {process.pid} (train) was killed by SIGSEGV" in errors
+    with program(ENDING.format(seconds=LEFT, end=CRASHES), tmp_path) as process:
+        assert run("attach", process.pid, "--port", "0")[0] == 0
+        said = CRASHED.format(process.pid, "right after it was entered")
+        assert run("detach", process.pid) == (4, "", f"heapwatch: {said}\n")
 
 
 @enters
@@ -148,22 +205,49 @@ def test_a_worker_that_cannot_be_entered_leaves_the_explanation(capsys: pytest.C
     assert capsys.readouterr().err == "heapwatch: cannot find what grows in the workers: no\n"
 
 
-def test_control_c_enters_no_worker_after_the_process(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+@pytest.fixture
+def visited(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What stands for a process that is entered and goes on."""
     entered = MagicMock()
     entered.return_value.__enter__.return_value.latest.return_value = PARENT.as_json()
+    entered.return_value.__enter__.return_value.pid = 1
     entered.return_value.__exit__.return_value = None
+    followed = MagicMock()
+    followed.return_value.__enter__.return_value.ended_within.return_value = None
+    followed.return_value.__exit__.return_value = None
     replaced = {
         "EnteredProcess": entered,
+        "Followed": followed,
         "_children_of": Mock(side_effect=[BEFORE, AFTER]),
         "_watch": Mock(side_effect=KeyboardInterrupt),
         "begin_explaining": Mock(),
-        "name_of": Mock(),
+        "name_of": Mock(return_value="train"),
         "process_of": Mock(),
         "url_of": Mock(return_value=None),
     }
     for name, value in replaced.items():
         monkeypatch.setattr(f"heapwatch.cli.explain.{name}", value)
+    return replaced
+
+
+def test_control_c_enters_no_worker_after_the_process(visited: dict[str, Any], run: Any) -> None:
     code, printed, _ = run("explain", "1")
     assert code == 2
     assert "child processes" in printed
-    assert [call.args for call in entered.call_args_list] == [(1,)]
+    assert [call.args for call in visited["EnteredProcess"].call_args_list] == [(1,)]
+
+
+def test_control_c_while_the_process_is_entered_waits_for_nothing(visited: dict[str, Any], run: Any) -> None:
+    visited["begin_explaining"].side_effect = KeyboardInterrupt
+    assert run("explain", "1") == (3, "", "heapwatch: process 1 has sent no explanation\n")
+    visited["EnteredProcess"].return_value.__enter__.return_value.leave.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("has_left", "said"), [(True, "is left"), (False, "has not confirmed yet that it is left")]
+)
+def test_only_what_was_left_is_said_to_be_left(
+    has_left: bool, said: str, visited: dict[str, Any], run: Any
+) -> None:
+    visited["EnteredProcess"].return_value.__enter__.return_value.leave.return_value = has_left
+    assert run("explain", "1")[2].splitlines()[-1] == f"process 1 {said}"

@@ -86,7 +86,7 @@ def test_only_a_job_of_github_gets_annotations(tmp_path, monkeypatch):
 
 
 def test_explain_writes_what_it_is_asked_for(tmp_path, monkeypatch, run):
-    monkeypatch.setattr("heapwatch.cli.explain._read", lambda _: explanation("growing"))
+    monkeypatch.setattr("heapwatch.cli.explain._read", lambda _: (explanation("growing"), False))
     files = [tmp_path / f"found{ending}" for ending in (".xml", ".sarif", ".md", ".json")]
     words = [word for file in files for word in ("--output", file)]
     assert run("explain", "1", *words)[0] == 0

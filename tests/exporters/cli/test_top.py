@@ -24,7 +24,7 @@ from heapwatch.cli.top_source import (
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.memory import malloc_bytes
-from tests.exporters.entering.programs import LEAKING, program
+from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 HISTORY = Path(
@@ -240,6 +240,23 @@ def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
         assert (seen["address"], seen["verdict"]) == (f"pid {process.pid}", "too early")
         assert seen["memory"]["resident"] > 1e6
         assert process.poll() is None
+
+
+@pytest.mark.slow
+@enters
+def test_a_process_that_crashes_is_not_said_to_have_ended(tmp_path, run, wait_until):
+    with program(ENDING.format(seconds=LEFT, end=CRASHES), tmp_path) as process:
+        code, printed, errors = run("top", "--once", process.pid)
+        assert (code, "too early" in printed) == (4, True)
+        assert errors.startswith(f"heapwatch: process {process.pid} (train) was killed by SIGSEGV ")
+    with program(ENDING.format(seconds=ENTERED, end=CRASHES), tmp_path) as process:
+        code, _, errors = run("top", "--once", process.pid)
+        assert (code, f"process {process.pid} (train) was killed by SIGSEGV" in errors) == (4, True)
+    with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
+        process.kill()
+        process.wait(30)
+        wait_until(lambda: source.read()[0].problem == "it was killed by SIGKILL (signal 9)")
+    assert source.end.exit_code == 4
 
 
 @enters

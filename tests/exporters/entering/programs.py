@@ -19,6 +19,22 @@ LEAKING = """
         time.sleep(0.001)
 """
 
+# Ends in its own way once Heapwatch has been at work in it for so long, or has left it.
+ENDING = """
+    import os, signal, sys, threading, time
+    print("ready", flush=True)
+    while threading.active_count() == 1:
+        time.sleep(0.001)
+    until = time.monotonic() + {seconds}
+    while time.monotonic() < until and threading.active_count() > 1:
+        time.sleep(0.001)
+    if threading.active_count() == 1:
+        time.sleep(0.3)
+    {end}
+"""
+ENTERED, LEFT = 0, 60  # seconds
+CRASHES = "os.kill(os.getpid(), signal.SIGSEGV)"
+
 
 @contextmanager
 def program(

@@ -161,12 +161,14 @@ def test_what_is_written_at_the_end_of_a_visit_does_not_prolong_it(tmp_path: Pat
 
 def test_memory_is_back_after_the_first_round(tmp_path: Path) -> None:
     with program("print(1, flush=True)\nwhile True: sum(range(100))", tmp_path) as process:
-        levels = []
+        levels, files = [], []
         for _ in range(6):
             ask(process.pid, "serve", **SERVED)
             ask(process.pid, "leave")
             levels.append(psutil.Process(process.pid).memory_info().rss)
+            files.append(psutil.Process(process.pid).num_fds())
     assert levels[-1] - levels[1] < 2e6
+    assert files[-1] == files[0]
 
 
 def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) -> None:

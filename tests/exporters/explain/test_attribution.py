@@ -9,7 +9,15 @@ import pytest
 
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Levels
-from heapwatch.explain.findings import Explanation, Finding, described, message
+from heapwatch.explain.findings import (
+    EndedWorkers,
+    Explanation,
+    Finding,
+    described,
+    headline,
+    message,
+    narrative,
+)
 from heapwatch.explain.memory import OWN, RETAINED, VIRTUAL, ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
@@ -408,6 +416,17 @@ def test_how_long_a_container_has_to_rise(start, per_minute, emptied, too_short,
         grown = memory(per_minute, seconds, start=start)
         rising = candidate(600, per_minute / 600, seconds, emptied=emptied)
         assert any(finding.is_leak for finding in judged(seconds, grown, rising).findings) is leaks, seconds
+
+
+def test_no_verdict_stands_alone_where_workers_died():
+    ended = (EndedWorkers("SIGSEGV", 2), EndedWorkers("exit code 3", 1), EndedWorkers("SIGTERM", 4))
+    for seconds, word in ((39, "too early"), (41, "healthy")):
+        found = replace(judged(seconds, memory(0, seconds)), ended_workers=ended)
+        assert found.verdict == word
+        died = "2 worker processes were killed by SIGSEGV. 1 worker process ended with exit code 3."
+        assert headline(found).endswith(died)
+        assert narrative(found) == f"{headline(found)}\n  4 worker processes were ended by SIGTERM."
+        assert found.as_json()["message"].endswith(died)
 
 
 def test_too_early_lasts_forty_seconds():

@@ -402,6 +402,18 @@ def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found():
     assert inventory.known[DEEP].multiplicity == 8
 
 
+def test_progress_counts_what_was_visited_and_not_the_roots_that_wait_for_it():
+    spent, roots = count(), [Root(f"root{at}", f"root{at}", list) for at in range(60)]
+    inventory = Inventory(lambda: 0.0, lambda: next(spent), lambda: roots)
+    assert inventory.progress == (0, 0)
+    assert not inventory.discover(0)
+    assert inventory.progress == (8, 52)
+    walk(inventory)
+    assert inventory.progress == (60, 0)
+    inventory.discover(0)
+    assert inventory.progress == (8, 52)
+
+
 def test_a_level_does_not_change_while_its_container_is_walked_to_again():
     _, inventory = slowly_walked()
     for _ in range(2):

@@ -13,7 +13,7 @@ from heapwatch.analysis.judge import LiveVerdicts
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import WORDS
 from heapwatch.collectors.explanation import ExplanationCollector
-from heapwatch.explain.findings import Explanation, Finding, TimeLeft, message, narrative
+from heapwatch.explain.findings import EndedWorkers, Explanation, Finding, TimeLeft, message, narrative
 from heapwatch.explain.received import explanation_of, exposed_explanation, verdict_of
 from heapwatch.explain.sites import Site
 
@@ -40,6 +40,8 @@ def nested(depth: int) -> Any:
 def test_what_was_sent_is_what_is_shown():
     sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
     assert explanation_of(json.loads(json.dumps(GOOD))) == sent
+    sent = replace(sent, ended_workers=(EndedWorkers("SIGSEGV", 2), EndedWorkers("exit code 3", 1)))
+    assert explanation_of(json.loads(json.dumps(sent.as_json()))) == sent
 
 
 def test_fields_and_words_of_a_later_version_are_no_error():
@@ -56,6 +58,8 @@ def test_fields_and_words_of_a_later_version_are_no_error():
         changed(growth_bytes_per_minute=10**400), changed(growth_bytes_per_minute=float("nan")),
         changed(explained_share=float("inf")), changed(detail="x" * 20_000), changed(later=nested(20)),
         changed(findings=[GOOD["findings"][0]] * 1001),
+        changed(ended_workers=[{"how": 11, "count": 1}]), changed(ended_workers=[{"how": "SIGSEGV"}]),
+        changed(ended_workers={}), changed(ended_workers=["SIGSEGV"]),
         with_finding(share="half"), with_finding(items=1.5), with_finding(items=10**400),
         with_finding(bytes="many"), with_finding(bytes_per_minute=None), with_finding(path=[]),
         with_finding(holders="A"), with_finding(holders=[3]), with_finding(site="a.py:3"),
@@ -89,6 +93,7 @@ def exposed(explanation):
         Explanation("filling", 0.0, 52e6, 1.0, (replace(REPLAY, capacity_items=7000, fits=True),)),
         Explanation("warm-up", 0.0, 52e6, 1.0),
         Explanation("healthy", 0.0, 0.0, 1.0),
+        Explanation("healthy", 0.0, 0.0, 1.0, ended_workers=(EndedWorkers("SIGSEGV", 2),)),
     ],
 )
 def test_series_carry_the_whole_message(explanation):

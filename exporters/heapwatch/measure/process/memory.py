@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -38,10 +39,12 @@ class ResidentMemory:
             self._descriptor = -1
 
     def close(self) -> None:
-        """Close the descriptor."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        """Close the descriptor, unless the program has closed it and opened another file of its number."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/statm"):
+                    os.close(descriptor)
 
     def __del__(self) -> None:
         self.close()

@@ -109,7 +109,7 @@ def descendants(pid: int, most: int | None = None, proc: str = "/proc") -> list[
 
 def private_bytes(pid: int, proc: str = "/proc") -> int | None:
     """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie."""
-    found = [1024 * int(kilobytes) for kilobytes in _PRIVATE.findall(_read(f"{proc}/{pid}/status"))]
+    found = [1024 * int(kilobytes) for kilobytes in _PRIVATE.findall(read(f"{proc}/{pid}/status"))]
     return sum(found) if found else None
 
 
@@ -117,15 +117,15 @@ def _children(pid: int, proc: str) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
         for task in os.listdir(f"{proc}/{pid}/task"):
-            found += map(int, _read(f"{proc}/{pid}/task/{task}/children").split())
+            found += map(int, read(f"{proc}/{pid}/task/{task}/children").split())
     return found
 
 
 def _command(pid: int, proc: str) -> str:
-    return _read(f"{proc}/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
+    return read(f"{proc}/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
 
 
-def _read(file: str) -> bytes:
+def read(file: str) -> bytes:
     """A file of procfs; empty if the process or the thread has ended.
 
     There is one for each thread of each process, and `Path.read_text` takes five times as long.

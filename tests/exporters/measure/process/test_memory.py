@@ -31,6 +31,15 @@ def test_resident_memory_gives_its_descriptor_back():
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_a_file_of_the_program_that_has_the_number_of_its_descriptor_stays_open():
+    memory = ResidentMemory()
+    descriptor = memory._descriptor
+    with open(os.devnull) as other:
+        os.dup2(other.fileno(), descriptor)
+    memory.close()
+    os.close(descriptor)  # it is still open
+
+
 def test_resident_memory_of_a_forked_child_is_its_own():
     memory = ResidentMemory()
     reader, writer = os.pipe()

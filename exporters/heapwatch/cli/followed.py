@@ -1,0 +1,101 @@
+"""A process that a command enters: whether it ends meanwhile or right after that, and how."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from heapwatch.attach import is_alive, name_of
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
+from heapwatch.measure.process.ended import Ending, close, ending, opened, ready
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+DIED = 4
+DIED_MEANS = "a process that was entered died meanwhile or right after that, or ended in an unknown way"
+SOON_SECONDS = 1.0  # after a visit
+_POLL_SECONDS = 0.05
+
+
+class Ended(Exception):
+    """The process has ended while it was entered, or right after that; the message says how.
+
+    Attributes:
+        exit_code: of the command: DIED, or 0 if the process ended by itself.
+
+    """
+
+    def __init__(self, text: str, ended: Ending) -> None:
+        super().__init__(text)
+        self.exit_code = DIED if ended.is_failure else 0
+
+
+class Followed:
+    """Notices the end of a process at once where the system tells it, else by looking; a `with` block.
+
+    Args:
+        process: the process.
+        name: what it is called beside its number; by default the name of its script or program.
+
+    Attributes:
+        name: that name.
+
+    """
+
+    def __init__(self, process: psutil.Process, name: str = "") -> None:
+        self._process = process
+        self.name = name or name_of(process)
+        self._descriptor = opened(process.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            close(descriptor, self._process.pid)
+
+    def ended_within(self, seconds: float) -> Ending | None:
+        """How it has ended, as soon as it has; None if it still runs after so many seconds."""
+        return ending(self._process.pid, self._descriptor) if self._ends_within(seconds) else None
+
+    def said(self, ended: Ending, when: str) -> str:
+        """Such as "process 4711 (train) was killed by SIGSEGV during the visit (signal 11)"."""
+        return f"process {self._process.pid} ({self.name}) {ended.said(when)}"
+
+    def end(self, when: str) -> Ended | None:
+        """Its end, if that comes within a second; `when` says in words when that was."""
+        ended = self.ended_within(SOON_SECONDS)
+        return None if ended is None else Ended(self.said(ended, when), ended)
+
+    def _ends_within(self, seconds: float) -> bool:
+        if self._descriptor is not None:
+            return bool(ready([self._descriptor], seconds))
+        until = time.monotonic() + seconds
+        while is_alive(self._process):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+
+def answer_of(entered: EnteredProcess, followed: Followed, action: str, **details: Any) -> dict[str, Any]:
+    """What the process answers, if it is still there a second later.
+
+    Raises:
+        CannotEnter: see `EnteredProcess.ask`.
+        Ended: it ends meanwhile.
+
+    """
+    try:
+        answer = entered.ask(action, **details)
+    except CannotEnter:
+        if end := followed.end("while it was entered"):
+            raise end from None
+        raise
+    if end := followed.end("right after it was entered"):
+        raise end
+    return answer

@@ -1,0 +1,166 @@
+"""How another process has ended, read from outside, also of one that is no child of this process.
+
+Linux tells it as long as nobody has waited for the process, and from 6.15 on also afterwards.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+from collections.abc import Collection
+from contextlib import suppress
+from typing import NamedTuple
+
+from heapwatch.measure.process.process_tree import read
+
+_UNKNOWN = "unknown"
+# With these a process is asked to end, as by `Pool.terminate()`, a terminal or a scheduler.
+_ASKED_TO_END = ("SIGTERM", "SIGINT", "SIGHUP")
+NO_DEATHS = (*_ASKED_TO_END, _UNKNOWN)
+_BY_CODE = "exit code "
+# From linux/pidfd.h: PIDFD_GET_INFO, PIDFD_INFO_EXIT, and of `struct pidfd_info` the mask and the exit code.
+_GET_INFO, _EXIT, _INFO = 0xC040FF0B, 1 << 3, struct.Struct("=Q52xi")
+_STATE, _EXIT_CODE = 0, 49  # in /proc/PID/stat behind the name
+
+
+class Ending(NamedTuple):
+    """How a process ended; neither field is set where that is not known.
+
+    Attributes:
+        signal: number of the signal that killed it.
+        code: its exit code.
+
+    """
+
+    signal: int | None = None
+    code: int | None = None
+
+    @property
+    def how(self) -> str:
+        """Such as `SIGSEGV`, `exit code 3` or `unknown`."""
+        if self.signal is not None:
+            with suppress(ValueError):
+                return signal.Signals(self.signal).name
+            return f"signal {self.signal}"
+        return _UNKNOWN if self.code is None else f"{_BY_CODE}{self.code}"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it may have died: all but exit code 0."""
+        return self.code != 0
+
+    def said(self, when: str = "") -> str:
+        """What follows the name of the process: "was killed by SIGSEGV during the visit (signal 11)"."""
+        at = f" {when}" if when else ""
+        if self.signal is not None:
+            return f"was killed by {self.how}{at} (signal {self.signal})"
+        if self.code is None:
+            return f"has ended{at}; how is not known"
+        return f"ended with {self.how}{at}" if self.code else f"ended by itself{at} (exit code 0)"
+
+
+def several_ended(count: int, how: str) -> str:
+    """Such as "2 worker processes were killed by SIGSEGV"; `how` is that of an `Ending`."""
+    many = count != 1
+    who = f"{count:,} worker process{'es' if many else ''}"
+    if how == _UNKNOWN:
+        return f"{who} {'have' if many else 'has'} ended, how is not known"
+    if how.startswith(_BY_CODE):
+        return f"{who} ended with {how}"
+    verb = "ended" if how in _ASKED_TO_END else "killed"
+    return f"{who} {'were' if many else 'was'} {verb} by {how}"
+
+
+def opened(pid: int) -> int | None:
+    """A file descriptor of a process, which tells its end, and that no program inherits.
+
+    None without Linux 5.3, where the process is gone, or where no further file can be opened.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return None
+    if is_of(descriptor, pid):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def is_of(descriptor: int, pid: int) -> bool:
+    """Whether a number is still the descriptor that was opened of a process.
+
+    A program may close all that it does not know, and open a file that gets the number.
+    """
+    lines = read(f"/proc/self/fdinfo/{descriptor}").splitlines()
+    return b"Pid:\t%d" % pid in lines or b"Pid:\t-1" in lines
+
+
+def close(descriptor: int, pid: int) -> None:
+    """Close what was opened of a process, and nothing else."""
+    if is_of(descriptor, pid):
+        os.close(descriptor)
+
+
+def ready(descriptors: Collection[int], seconds: float = 0.0) -> list[int]:
+    """Those whose process has ended, or that are closed; waits so many seconds for the first."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(1000 * seconds)]
+
+
+def ending(pid: int, descriptor: int | None = None) -> Ending:
+    """How a process has ended; its status stays for its parent.
+
+    Args:
+        pid: the process, which has ended.
+        descriptor: what `opened` has returned of it.
+
+    """
+    status = _after_wait(descriptor)
+    if status is None:
+        status = _of_zombie(pid)
+    if status is None:
+        status = _after_wait(descriptor)  # its parent has waited meanwhile
+    if status is None:
+        return Ending()
+    return Ending(signal=status & 0x7F) if status & 0x7F else Ending(code=status >> 8 & 0xFF)
+
+
+def _after_wait(descriptor: int | None) -> int | None:
+    if descriptor is None:
+        return None
+    info = bytearray(_INFO.pack(_EXIT, 0))
+    try:
+        fcntl.ioctl(descriptor, _GET_INFO, info)
+    except OSError:
+        return None
+    mask, status = _INFO.unpack(info)
+    return status if mask & _EXIT else None
+
+
+def _of_zombie(pid: int) -> int | None:
+    try:
+        fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        if fields[_STATE] != b"Z":
+            return None
+        status = int(fields[_EXIT_CODE])
+    except (LookupError, ValueError):
+        return None
+    return status if status or _may_look(pid) else None
+
+
+def _may_look(pid: int) -> bool:
+    """Whether the kernel shows this user the status of a zombie: else it reads as 0."""
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except FileNotFoundError:  # a zombie has none
+        return True
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,172 @@
+"""How real processes have ended, before and after their parent has waited for them."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from heapwatch.measure.process.ended import Ending, close, ending, is_of, opened, ready, several_ended
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
+
+KERNEL = tuple(int(number) for number in re.findall(r"\d+", platform.release())[:2])
+after_wait = pytest.mark.skipif(KERNEL < (6, 15), reason="Linux tells it from 6.15 on")
+CRASH_IN_THREAD = """
+import ctypes, threading, time
+threading.Thread(target=ctypes.string_at, args=(1,)).start()
+time.sleep(60)
+"""
+ENDS = [
+    ("import os; os.kill(os.getpid(), 11)", Ending(signal=signal.SIGSEGV)),
+    (CRASH_IN_THREAD, Ending(signal=signal.SIGSEGV)),
+    ("import os; os.kill(os.getpid(), 9)", Ending(signal=signal.SIGKILL)),
+    ("raise SystemExit(3)", Ending(code=3)),
+    ("", Ending(code=0)),
+]
+
+
+def of_processes() -> int:
+    """Number of descriptors of processes that this process holds."""
+    held = 0
+    for file in Path("/proc/self/fdinfo").iterdir():
+        with suppress(OSError):  # the one that lists them
+            held += b"\nPid:" in file.read_bytes()
+    return held
+
+
+def started(code: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A process, and the descriptor of it."""
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"input()\n{code}"], stdin=subprocess.PIPE)
+    descriptor = opened(process.pid)
+    assert descriptor is not None
+    assert not os.get_inheritable(descriptor)
+    assert ready([descriptor]) == []
+    return process, descriptor
+
+
+def ended(process: subprocess.Popen[bytes], descriptor: int) -> int:
+    """Its process id, once it is a zombie."""
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    assert ready([descriptor], 30.0) == [descriptor]
+    return process.pid
+
+
+def as_before_linux_6_15(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "ioctl", Mock(side_effect=OSError(errno.ENOTTY, "")))
+
+
+@pytest.mark.parametrize(("code", "how"), ENDS)
+def test_a_zombie_tells_how_it_has_ended_and_its_parent_still_gets_its_status(
+    code: str, how: Ending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_before_linux_6_15(monkeypatch)
+    process, descriptor = started(code)
+    pid = ended(process, descriptor)
+    assert (ending(pid, descriptor), ending(pid)) == (how, how)
+    assert process.wait(30) == (how.code if how.signal is None else -how.signal)
+    assert ending(pid, descriptor) == ending(pid) == Ending()
+    close(descriptor, pid)
+
+
+@after_wait
+@pytest.mark.parametrize(("code", "how"), ENDS)
+def test_it_is_known_also_when_its_parent_has_waited_for_it(code: str, how: Ending) -> None:
+    process, descriptor = started(code)
+    pid = ended(process, descriptor)
+    process.wait(30)
+    assert ending(pid, descriptor) == how
+    before = of_processes()
+    close(descriptor, pid)
+    assert not is_of(descriptor, pid)
+    assert of_processes() == before - 1
+
+
+def test_a_process_that_runs_or_is_gone_has_no_ending_and_no_descriptor() -> None:
+    assert ending(os.getpid()) == Ending()
+    process = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    process.wait(30)
+    assert opened(process.pid) is None
+
+
+def test_a_system_without_descriptors_of_processes_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    assert opened(os.getpid()) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_status_that_the_kernel_hides_is_not_known() -> None:
+    process, descriptor = started("raise SystemExit(3)")
+    pid = ended(process, descriptor)
+    code = (
+        "import os; from heapwatch.measure.process.ended import ending\n"
+        f"os.setgid(65534); os.setgroups([]); os.setuid(65534); print(*ending({pid}))"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert other.stdout == "None None\n"
+    assert ending(pid) == Ending(code=3)
+    process.wait(30)
+    close(descriptor, pid)
+
+
+def replaced_by_a_file(descriptor: int) -> None:
+    with Path(os.devnull).open() as file:
+        os.dup2(file.fileno(), descriptor)
+
+
+@pytest.mark.parametrize("replaced", [os.close, replaced_by_a_file])
+def test_a_number_that_a_program_uses_for_something_else_is_left(replaced: Callable[[int], None]) -> None:
+    process, descriptor = started("")
+    replaced(descriptor)
+    assert not is_of(descriptor, process.pid)
+    close(descriptor, process.pid)
+    if replaced is replaced_by_a_file:
+        os.close(descriptor)  # it is still open
+    process.kill()
+    process.wait(30)
+
+
+@pytest.mark.parametrize(
+    ("how", "word", "said"),
+    [
+        (Ending(signal=11), "SIGSEGV", "was killed by SIGSEGV during it (signal 11)"),
+        (Ending(signal=37), "signal 37", "was killed by signal 37 during it (signal 37)"),
+        (Ending(code=3), "exit code 3", "ended with exit code 3 during it"),
+        (Ending(code=0), "exit code 0", "ended by itself during it (exit code 0)"),
+        (Ending(), "unknown", "has ended during it; how is not known"),
+    ],
+)
+def test_what_is_said_of_it(how: Ending, word: str, said: str) -> None:
+    assert (how.how, how.said("during it")) == (word, said)
+    assert how.said() == said.replace(" during it", "")
+    assert how.is_failure == (word != "exit code 0")
+
+
+@pytest.mark.parametrize(
+    ("count", "how", "said"),
+    [
+        (1, "SIGKILL", "1 worker process was killed by SIGKILL"),
+        (2, "SIGSEGV", "2 worker processes were killed by SIGSEGV"),
+        (3, "SIGTERM", "3 worker processes were ended by SIGTERM"),
+        (1, "exit code 3", "1 worker process ended with exit code 3"),
+        (1200, "unknown", "1,200 worker processes have ended, how is not known"),
+        (1, "unknown", "1 worker process has ended, how is not known"),
+    ],
+)
+def test_what_is_said_of_several(count: int, how: str, said: str) -> None:
+    assert several_ended(count, how) == said
