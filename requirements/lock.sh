@@ -18,5 +18,7 @@ compile stack.txt --extra stack --constraint requirements/run.txt
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt
 compile third-party.txt "${run[@]}" --extra frameworks --extra third-party
-uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
-    --custom-compile-command "make lock" requirements/release.in --output-file requirements/release.txt
+for name in release field; do
+    uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
+        --custom-compile-command "make lock" "requirements/$name.in" --output-file "requirements/$name.txt"
+done

@@ -273,6 +273,10 @@ class EnteredProcess:
         while (document := self.latest("answer.json")) is None and time.monotonic() < until:
             if not self.is_alive():
                 raise CannotEnter(f"process {self.pid} has ended")
+            if (self.folder / "unable").exists():
+                raise CannotEnter(
+                    f"process {self.pid} cannot import what it needs, or has too many files open"
+                )
             time.sleep(_POLL_SECONDS)
         return document
 

@@ -157,18 +157,18 @@ def write(result: dict[str, object]) -> bool:
     """Write the answer; False where the sender waits no longer."""
     import os
 
+    path = os.path.join(folder, "answer.json")
     try:
         import json
 
-        text = json.dumps(result)
-    except ImportError:
-        text = '{"error": "cannot import the modules of its own Python"}'
-    path = os.path.join(folder, "answer.json")
-    try:
         with open(f"{path}.part", "w") as stream:
-            stream.write(text)
+            stream.write(json.dumps(result))
         os.replace(f"{path}.part", path)
-    except OSError:
+    except (OSError, ImportError):
+        try:  # noqa: SIM105
+            os.mkdir(os.path.join(folder, "unable"))
+        except OSError:
+            pass
         return False
     return True
 

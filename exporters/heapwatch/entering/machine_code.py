@@ -57,7 +57,7 @@ class Code:
     def __init__(self, table: int) -> None:
         self.requests = table + len(MARK)
         self.call_function, self.call_again = table + 0x38, table + 0x47
-        self.gate, self.restore = table + 0x6C, table + 0x6E
+        self.gate = table + 0x6C
         self.map_memory, self.queued, self.begin = table + 0x9C, table + 0xA7, table + 0xAF
 
 

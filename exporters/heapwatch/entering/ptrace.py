@@ -206,7 +206,7 @@ class Tracee:
             | {"eflags": _INTERRUPTS_ENABLED, "rax": 0, "orig_rax": _NO_CALL}
         )
         self._frame = called
-        self._run_to_gate(self._code, called)
+        self._run_to_gate(self._code.gate, called)
         return int.from_bytes(self.memory.read(called.result, 8), "little")
 
     def read_text(self, address: int, longest: int) -> str:
@@ -249,7 +249,7 @@ class Tracee:
                 return stack_pointer - lowest
         return 0
 
-    def _run_to_gate(self, code: Code, called: Frame) -> None:
+    def _run_to_gate(self, gate: int, called: Frame) -> None:
         """Let the thread run until the called function has returned."""
         until = time.monotonic() + _RUN_SECONDS
         while True:
@@ -257,24 +257,15 @@ class Tracee:
             try:
                 self._await(until - time.monotonic(), _PTRACE_SYSCALL)
             except NotStopped:
-                self._give_up(code, called)
+                # The machine may stand still. The thread is let go, and restores itself when it comes so far.
                 raise NotStopped("does not return from a function of its interpreter; try again") from None
             now = self._get()
             if (
-                now["rip"] == code.gate + len(_SYSCALL_INSTRUCTION)
+                now["rip"] == gate + len(_SYSCALL_INSTRUCTION)
                 and now["rbx"] == called.address
                 and ctypes.c_int64(now["rax"]).value == -errno.ENOSYS
             ):
                 return
-
-    def _give_up(self, code: Code, called: Frame) -> None:
-        """End a call that waits for a lock, which may be the thread's own: it goes on where it was."""
-        self._ptrace(_PTRACE_INTERRUPT)
-        self._await(_STOP_SECONDS, _PTRACE_CONT)
-        now = self._get()
-        if called.address - _STACK_BYTES < now["rsp"] <= called.address:
-            back = {"rip": code.restore, "rbx": called.address, "rsp": called.address, "orig_rax": _NO_CALL}
-            self._set({**now, **back, "eflags": _INTERRUPTS_ENABLED})
 
     def _seize(self) -> None:
         """Become its tracer, when another command like this one is through with it."""

@@ -259,6 +259,23 @@ def test_a_process_that_can_import_nothing_continues(tmp_path: Path) -> None:
         assert process.poll() is None
 
 
+def test_a_process_that_can_open_no_file_continues_and_prints_nothing(tmp_path: Path) -> None:
+    full = """
+        import os, resource, select, sys, threading, time
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        print("ready", flush=True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 64))
+        while not select.select([sys.stdin], [], [], 0.01)[0]:
+            pass
+        sys.exit(7)
+    """
+    with program(full, tmp_path) as process:
+        with pytest.raises(CannotEnter, match="too many files open"):
+            ask(process.pid, "serve", **SERVED)
+        assert process.communicate("end\n", timeout=30) == ("", None)
+        assert process.returncode == 7
+
+
 def test_children_that_are_forked_during_the_imports_of_a_visit_can_import(tmp_path: Path) -> None:
     forking = """
         import os, sys, threading, time

@@ -33,7 +33,7 @@ def test_the_code_is_that_of_its_source(tmp_path: Path) -> None:
         value, _, name = line.split()
         symbols[name] = int(value, 16)
     code = Code(0)
-    for name in ("call_function", "call_again", "gate", "restore", "map_memory", "queued", "begin"):
+    for name in ("call_function", "call_again", "gate", "map_memory", "queued", "begin"):
         assert getattr(code, name) == symbols[name], name
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from heapwatch.entering.elf import exported
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, NotStopped, Tracee
 from tests.exporters.entering.programs import program
@@ -79,23 +81,50 @@ def test_a_call_that_waits_is_neither_ended_nor_made_anew(name: str, tmp_path: P
     assert ended - last < 1.9, "made anew"
 
 
-def test_a_function_that_does_not_return_is_given_up(tmp_path: Path) -> None:
+def test_a_thread_that_is_slow_is_let_go_and_restores_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = """
         import ctypes, sys, time
-        print(ctypes.cast(ctypes.CDLL(None).pause, ctypes.c_void_p).value, flush=True)
-        began, steps = time.monotonic(), 0
-        while time.monotonic() < began + 8:
-            steps += 1
-        sys.exit(7 if steps > 1000 else 1)
+        print(ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value, flush=True)
+        began, right = time.monotonic(), True
+        while time.monotonic() < began + 4:
+            right = right and sum(range(100)) == 4950
+        sys.exit(7 if right else 1)
     """
+    monkeypatch.setattr("heapwatch.entering.ptrace._RUN_SECONDS", 0.2)
     found: list[str] = []
     with program(code, tmp_path, first_line=found.append) as process:
-        with (
-            pytest.raises(NotStopped, match="inside a function of its interpreter; try again"),
-            stopped(process.pid) as thread,
-        ):
-            thread.call(int(found[0]))
+
+        def call() -> None:
+            with stopped(process.pid) as thread:
+                thread.call(int(found[0]), 500_000)
+
+        for _ in range(3):
+            with ThreadPoolExecutor(1) as tracer, pytest.raises(NotStopped, match="does not return from"):
+                tracer.submit(call).result(30)
         assert process.wait(30) == 7
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.0003])
+def test_a_visitor_that_never_waits_long_enough_harms_nothing(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+        import select, sys, threading, time
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        print("ready", flush=True)
+        while not select.select([sys.stdin], [], [], 1)[0]:
+            pass
+        sys.exit(7)
+    """
+    monkeypatch.setattr("heapwatch.entering.ptrace._RUN_SECONDS", seconds)
+    with program(code, tmp_path) as process:
+        for _ in range(20):
+            with suppress(CannotEnter), EnteredProcess(process.pid) as entered:
+                entered.ask("leave", wait_seconds=0.1)
+        assert process.communicate("end\n", timeout=30) == ("", None)
+        assert process.returncode == 7
 
 
 def test_no_number_of_a_loop_in_c_changes(tmp_path: Path) -> None:

@@ -149,10 +149,11 @@ def missing(python: str, state: str) -> bool:
 def modes_of(state: str, repeated: int) -> Iterator[str]:
     """How often a state is tried in which way."""
     for _ in range(repeated):
-        yield from ("once", "once", "five", "two")
+        yield "once"
+        if state != NO_FILE:  # nothing can be imported, nor answered: each visit takes a minute
+            yield from ("once", "five", "two")
         if state not in (ALONE, ENDING, NO_FILE):
-            yield "twenty"
-            yield KILLED
+            yield from ("twenty", KILLED)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,1 @@
+"""Programs of the field that wait, visited while they do: a kernel, torchrun, workers, Ray, servers, runs."""
