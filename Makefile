@@ -71,7 +71,7 @@ light: dev ## Test the trainer's library without optional packages, on every ins
 	@.ci/light
 release-check: ## Build the distributions and check them for a release
 	@.ci/release
-test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--seconds 300 --only gradients --python PATH ...")
+test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering", "--only field")
 	@$(call own,field,-r requirements/field.txt)
 	$(RUN) tests.harmless $(ARGS)
 test-faults: tools ## Test faults between alert and cleanup: crashes, floods, clock jumps, wrong answers (ARGS=word)
