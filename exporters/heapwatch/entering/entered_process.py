@@ -330,7 +330,7 @@ def _denied(pid: int) -> CannotEnter:
     """Why the kernel lets this user trace no such process."""
     status = _status(pid)
     if tracer := ptrace.tracer_of(pid):
-        return CannotEnter(f"process {pid} is held by another program, as a debugger or a visit: process {tracer}")
+        return CannotEnter(f"process {pid} is held by another program, debugger or visit: process {tracer}")
     owner = int((status.get("Uid") or "0").split()[0])
     may_all = bool(int(_status(os.getpid()).get("CapEff", "0"), 16) >> _TRACING & 1)
     if owner != os.geteuid() and not may_all:
