@@ -134,10 +134,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_forked_child_begins_nothing_and_can_be_asked_itself(tmp_path: Path) -> None:
     made, own = tmp_path / "made", tmp_path / "own"
     forking = """
-        import ctypes, os, sys
+        import ctypes, functools, operator, os, sys
         print("ready", flush=True)
-        ctypes.CDLL(None).read(0, ctypes.create_string_buffer(1), 1)
-        child = ctypes.CDLL(None).fork()  # before the interpreter comes to what is pending
+        C = ctypes.CDLL(None)
+        calls = (functools.partial(C.read, 0, ctypes.create_string_buffer(1), 1), C.fork)
+        # No byte code lies between the two, so the interpreter has not come to what is pending.
+        _, child = map(operator.methodcaller("__call__"), calls)
         if not child:
             sum(range(100))
             while not os.path.exists("{own}"):
