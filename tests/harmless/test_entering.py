@@ -12,7 +12,7 @@ import pytest
 
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from tests.harmless.entering.__main__ import KILLED, run
-from tests.harmless.entering.states import ALONE, ENDING
+from tests.harmless.entering.states import ALONE, ENDING, RETURNED
 from tests.support.repository import python_path
 
 pytestmark = [
@@ -20,20 +20,23 @@ pytestmark = [
     pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64"),
 ]
 
+# A state, how it is visited, and how long it waits at a time.
 TRIED = [
-    ("sleep 6 s", "once"),
-    ("select without limit", "five"),
-    ("join", "two"),
-    ("readline", KILLED),
-    ("asyncio", "once"),
-    ("C code that polls", KILLED),
-    ("C code that computes", "once"),
-    ("busy", KILLED),
-    ("deep recursion", "five"),
-    ("handlers that raise", "five"),
-    ("forks", "two"),
-    (ALONE, "once"),
-    *[(ENDING, "once")] * 3,
+    ("sleep 8 s", "once", 8.0),
+    ("select without limit", "five", 3.0),
+    ("select", "once", 10.0),
+    ("join", "two", 8.0),
+    ("readline", KILLED, 10.0),
+    ("asyncio", "once", 10.0),
+    ("C code that polls", KILLED, 6.0),
+    ("C code that computes", "once", 1.0),
+    ("busy", KILLED, 0.0),
+    ("deep recursion", "five", 0.0),
+    ("handlers that raise", "five", 0.0),
+    ("forks", "two", 0.0),
+    (RETURNED, "five", 0.0),
+    (ALONE, "once", 0.0),
+    *[(ENDING, "once", 3.0)] * 3,
 ]
 
 

@@ -27,8 +27,10 @@ from tests.harmless.entering.states import (
     ENDING,
     EXIT_CODE,
     FIRST_TWELVE,
+    LITTLE_MEMORY,
     NAMES,
     NO_FILE,
+    REPLACED,
     RESULT,
     program,
 )
@@ -38,6 +40,8 @@ from tests.support.repository import REPOSITORY, python_path
 MODES = {"once": (1, 1), "five": (5, 1), "twenty": (20, 1), "two": (3, 2)}
 KILLED = "killed"
 _KILLED_STRIDE = 8  # system calls, from a random one of the first eight on
+# How long a program waits at a time: shorter and longer than a visit takes to begin.
+PERIODS = (0.5, 3.0, 12.0)
 _END_SECONDS = 120.0
 _VISITOR_SECONDS = 600.0
 
@@ -68,11 +72,11 @@ class Outcome:
         )
 
 
-def visited(pid: int, count: int) -> Outcome:
-    """Visit a process so many times; a refused visit is no harm."""
+def visited(pid: int, count: int, period: float = 0.0) -> Outcome:
+    """Visit a process so many times, from any moment of its first wait on; a refused visit is no harm."""
     outcome = Outcome()
     for number in range(count):
-        time.sleep(random.random())
+        time.sleep(random.uniform(0, 1 if number else period))
         try:
             if number % 2:
                 with EnteredProcess(pid) as entered:
@@ -101,11 +105,11 @@ def killed(pid: int) -> Outcome:
     return outcome
 
 
-def run(python: str, state: str, mode: str) -> Outcome:
+def run(python: str, state: str, mode: str, period: float) -> Outcome:
     """Start a program, visit it, tell it that the visits are over, and look at its end."""
     with tempfile.TemporaryDirectory(prefix="state-") as folder:
         over = Path(folder) / "over"
-        command = [python, "-c", program(state), str(over)]
+        command = [python, "-c", program(state), str(over), str(period), str(os.getpid())]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, env=_environment(), stdout=pipe, stderr=pipe, text=True) as process:
             assert process.stdout is not None
@@ -114,10 +118,12 @@ def run(python: str, state: str, mode: str) -> Outcome:
                 outcome = Outcome()
                 if mode == KILLED:
                     outcome.add(killed(process.pid))
+                    outcome.add(visited(process.pid, 1))
                 else:
                     count, visitors = MODES[mode]
                     with ThreadPoolExecutor(visitors) as pool:
-                        for one in pool.map(visited, [process.pid] * visitors, [count] * visitors):
+                        pids, counts, periods = ([value] * visitors for value in (process.pid, count, period))
+                        for one in pool.map(visited, pids, counts, periods):
                             outcome.add(one)
                 early = process.poll() is not None and state != ENDING
                 over.touch()
@@ -130,7 +136,7 @@ def run(python: str, state: str, mode: str) -> Outcome:
     code = process.returncode
     if early or (said, out, errors, code) != ("ready\n", RESULT, "", EXIT_CODE):
         when = "during the visits, " if early else ""
-        outcome.harmed.append(f"{mode}: {when}exit code {code}, {out!r} {errors[-3000:]}")
+        outcome.harmed.append(f"{mode}, {period:g} s: {when}exit code {code}, {out!r} {errors[-3000:]}")
     return outcome
 
 
@@ -150,9 +156,11 @@ def modes_of(state: str, repeated: int) -> Iterator[str]:
     """How often a state is tried in which way."""
     for _ in range(repeated):
         yield "once"
+        if state == ENDING:  # a visit meets the end by chance
+            yield from ["once"] * 12
         if state != NO_FILE:  # nothing can be imported, nor answered: each visit takes a minute
             yield from ("once", "five", "two")
-        if state not in (ALONE, ENDING, NO_FILE):
+        if state not in (ALONE, ENDING, NO_FILE, LITTLE_MEMORY, REPLACED):  # of the last, many are refused
             yield from ("twenty", KILLED)
 
 
@@ -175,7 +183,10 @@ def main(arguments: list[str] | None = None) -> int:
                     print(f"not run  {python} {state}: it has no such module", flush=True)
                     continue
                 modes = ["once"] * chosen.once if chosen.once else modes_of(state, chosen.repeat)
-                begun.append((python, state, [pool.submit(run, python, state, mode) for mode in modes]))
+                # The first twelve are known for what happens to waits that last.
+                periods = PERIODS[-1:] if chosen.once else PERIODS
+                runs = [pool.submit(run, python, state, mode, random.choice(periods)) for mode in modes]
+                begun.append((python, state, runs))
         for python, state, outcomes in begun:
             of_state = Outcome()
             for future in outcomes:

@@ -1,7 +1,8 @@
 """Programs by the state of their main thread while they are visited.
 
 In each another thread works. The main thread repeats its state until a file says that the visits are over,
-wakes once more, and ends by itself with a result and an exit code of its own.
+wakes once more, and ends by itself with a result and an exit code of its own. It is told how long to wait at
+a time: what a visit takes back too early is only found by a wait that is longer than the visit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ RESULT, EXIT_CODE = "right\n", 7
 _FRAME = """
 import faulthandler, os, sys, time
 faulthandler.enable()
-over = sys.argv[1]
+over, period, runner = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+def is_over():
+    "A killed runner says nothing any more."
+    return os.path.exists(over) or os.getppid() != runner
+def on_time(call, seconds):
+    "A call that returns nothing, zero or false, and not before its time."
+    began = time.monotonic()
+    result = call()
+    assert not result, result
+    assert time.monotonic() - began > seconds - 0.05, "woken early"
 """
 _WORKER = """
 import threading
@@ -40,7 +50,7 @@ def every(seconds, wake):
 _UNTIL_OVER = """
 print("ready", flush=True)
 try:
-    while not os.path.exists(over):
+    while not is_over():
 {step}
 finally:
 {end}
@@ -48,38 +58,51 @@ finally:
 _END = """
     stopped.set()
     worker.join()
-    print("right" if len(sums) > 10 and set(sums) == {4950} else "wrong", flush=True)
+    print("right" if set(sums) == {4950} else f"wrong: {set(sums)}", flush=True)
 """
-_SLEEPS = {f"sleep {seconds:g} s": f"time.sleep({seconds})" for seconds in (0.1, 1, 6, 8, 30)}
+_SLEEPS = {
+    f"sleep {seconds:g} s": f"on_time(lambda: time.sleep({seconds}), {seconds})"
+    for seconds in (0.1, 1, 6, 8, 30, 60)
+}
 
-NO_FILE = "no file is left"
+NO_FILE, LITTLE_MEMORY = "no file is left", "little memory is left"
 # By the name of a state: what comes before, and what is repeated.
 _STATES: dict[str, tuple[str, str]] = {
     **{name: ("", step) for name, step in _SLEEPS.items()},
-    "select": ("import select", "select.select([], [], [], 3)"),
+    "select": ("import select", "assert select.select([], [], [], period) == ([], [], [])"),
     "select without limit": (
-        "import select; r, w = os.pipe(); every(3, lambda: os.write(w, b'x'))",
+        "import select; r, w = os.pipe(); every(period, lambda: os.write(w, b'x'))",
         "select.select([r], [], []); os.read(r, 1)",
     ),
-    "poll": ("import select; p = select.poll()", "p.poll(3000)"),
-    "epoll": ("import select; p = select.epoll()", "p.poll(3)"),
+    "poll": ("import select; p = select.poll()", "on_time(lambda: p.poll(period * 1000), period)"),
+    "poll without limit": (
+        """
+import select
+r, w = os.pipe()
+every(period, lambda: os.write(w, b'x'))
+p = select.poll()
+p.register(r)
+""",
+        "p.poll(); os.read(r, 1)",
+    ),
+    "epoll": ("import select; p = select.epoll()", "on_time(lambda: p.poll(period), period)"),
     "epoll without limit": (
         """
 import select
 r, w = os.pipe()
-every(3, lambda: os.write(w, b'x'))
+every(period, lambda: os.write(w, b'x'))
 p = select.epoll()
 p.register(r)
 """,
         "p.poll(); os.read(r, 1)",
     ),
-    "queue.get": ("import queue; q = queue.Queue(); every(3, lambda: q.put(1))", "q.get()"),
-    "Condition": ("c = threading.Condition()", "with c: c.wait(3)"),
-    "Event": ("e = threading.Event()", "e.wait(3)"),
-    "join": ("", "t = threading.Thread(target=time.sleep, args=(3,)); t.start(); t.join()"),
+    "queue.get": ("import queue; q = queue.Queue(); every(period, lambda: q.put(1))", "q.get()"),
+    "Condition": ("c = threading.Condition()", "with c: on_time(lambda: c.wait(period), period)"),
+    "Event": ("e = threading.Event()", "on_time(lambda: e.wait(period), period)"),
+    "join": ("", "t = threading.Thread(target=time.sleep, args=(period,)); t.start(); t.join()"),
     "readline": (
-        "r, w = os.pipe(); every(3, lambda: os.write(w, b'x\\n')); f = os.fdopen(r)",
-        "f.readline()",
+        "r, w = os.pipe(); every(period, lambda: os.write(w, b'x\\n')); os.dup2(r, 0)",
+        "assert sys.stdin.readline() == 'x\\n'",
     ),
     "accept, recv": (
         """
@@ -87,21 +110,21 @@ import socket
 s = socket.create_server(("127.0.0.1", 0))
 def wake():
     with socket.create_connection(s.getsockname()) as c:
-        time.sleep(1)
+        time.sleep(period / 2)
         c.send(b"x")
-every(2, wake)
+every(period, wake)
 """,
         "c, _ = s.accept(); assert c.recv(10) == b'x'; c.close()",
     ),
     "waitpid": (
         "import subprocess",
-        "assert os.waitpid(subprocess.Popen(['sleep', '3']).pid, 0)[1] == 0",
+        "assert os.waitpid(subprocess.Popen(['sleep', str(period)]).pid, 0)[1] == 0",
     ),
     "sigwait": (
         """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-every(3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
+every(period, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
 """,
         "assert signal.sigwait([signal.SIGUSR1]) == signal.SIGUSR1",
     ),
@@ -109,25 +132,39 @@ every(3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUS
         """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: None)
-every(1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
+every(period, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
 """,
         "signal.pause()",
     ),
     "lock": (
-        "l = threading.Lock(); l.acquire(); every(3, lambda: l.locked() and l.release())",
+        "l = threading.Lock(); l.acquire(); every(period, lambda: l.locked() and l.release())",
         "l.acquire()",
     ),
     "asyncio": ("import asyncio", "asyncio.run(asyncio.sleep(10))"),
     "uvloop": ("import asyncio, uvloop", "uvloop.run(asyncio.sleep(10))"),
-    "C code that waits": ("import ctypes", "assert ctypes.CDLL(None).usleep(3000000) == 0"),
-    "C code that polls": ("import ctypes", "assert ctypes.CDLL(None).poll(None, 0, 3000) == 0"),
+    "C code that waits": (
+        "import ctypes",
+        "on_time(lambda: ctypes.CDLL(None).usleep(int(period * 1e6)), period)",
+    ),
+    "C code that polls": (
+        "import ctypes",
+        "on_time(lambda: ctypes.CDLL(None).poll(None, 0, int(period * 1e3)), period)",
+    ),
+    "C code that sleeps": (
+        "import ctypes",
+        """
+span = (ctypes.c_long * 2)(int(period), int(period % 1 * 1e9))
+on_time(lambda: ctypes.CDLL(None).nanosleep(span, None), period)
+""",
+    ),
     "C code that computes": (
-        "import hashlib; right = hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2000000)",
-        "assert hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2000000) == right",
+        "import hashlib; compute = lambda: hashlib.pbkdf2_hmac('sha256', b'a', b'b', int(period * 1e6));"
+        " right = compute()",
+        "assert compute() == right",
     ),
     "C code that holds the lock": (
         "import ctypes",
-        "assert ctypes.PyDLL(None).usleep(3000000) == 0; time.sleep(3)",
+        "on_time(lambda: ctypes.PyDLL(None).usleep(int(period * 1e6)), period); time.sleep(3)",
     ),
     "busy": ("", "for _ in range(10000): assert sum(range(100)) == 4950"),
     "deep recursion": (
@@ -176,6 +213,10 @@ assert os.waitpid(child, 0)[1] >> 8 == 3
         "import subprocess",
         "assert subprocess.run([sys.executable, '-c', 'raise SystemExit(3)']).returncode == 3",
     ),
+    "spawned workers": (
+        "import multiprocessing; spawn = multiprocessing.get_context('spawn')",
+        "p = spawn.Process(target=sys.exit, args=(3,)); p.start(); p.join(); assert p.exitcode == 3",
+    ),
     "threads that end": (
         "",
         "for _ in range(20): t = threading.Thread(target=sum, args=([1],)); t.start(); t.join()",
@@ -191,19 +232,84 @@ except OSError: pass
 """,
         "time.sleep(0.5)",
     ),
-    "traced": ("sys.settrace(lambda *_: None); called = []", "called.append(sum([1])); time.sleep(0.2)"),
-    "audited": (
-        "events = []; sys.addaudithook(lambda name, _: events.append(name) or events.clear())",
-        "time.sleep(2)",
+    LITTLE_MEMORY: (
+        """
+import re, resource
+size = int(re.search(r"VmSize:\\s*(\\d+)", open("/proc/self/status").read())[1]) << 10
+resource.setrlimit(resource.RLIMIT_AS, (size + (int(64 + 20 * period) << 20),) * 2)
+""",
+        "time.sleep(0.2)",
     ),
+    "traced": (
+        """
+steps = traced = 0
+def step(): time.sleep(0.2)
+def trace(frame, *_):
+    global traced
+    traced += frame.f_code is step.__code__
+sys.settrace(trace)
+""",
+        "step(); steps += 1; assert traced == steps, (traced, steps)",
+    ),
+    "audited": (
+        """
+said = heard = 0
+def hear(name, _):
+    global heard
+    heard += name == "own"
+sys.addaudithook(hear)
+""",
+        "sys.audit('own'); said += 1; assert heard == said, (heard, said); time.sleep(0.2)",
+    ),
+    "garbage at every moment": (
+        """
+import gc
+gc.set_threshold(1)
+made, ended = 0, []
+class Circle:
+    def __init__(self): self.own = self
+    def __del__(self): ended.append(1)
+""",
+        """
+Circle(); made += 1
+while len(ended) < made: gc.collect(); time.sleep(0.001)
+assert len(ended) == made, (len(ended), made)
+time.sleep(0.001)
+""",
+    ),
+    "threads that rarely change": ("sys.setswitchinterval(1)", "assert sum(range(10000)) == 49995000"),
 }
 _ALONE = """
 import signal
 print("ready", flush=True)
-while not os.path.exists(over):
+while not is_over():
     assert sum(range(100)) == 4950
     time.sleep(0.02)
 print("right" if "threading" not in vars() else "wrong", flush=True)
+sys.exit(7)
+"""
+# Its main thread has nothing left to do but to wait for another one.
+_RETURNED = """
+def last():
+    while not is_over(): time.sleep(0.05)
+    stopped.set()
+    worker.join()
+    print("right" if set(sums) == {4950} else "wrong", flush=True)
+threading.Thread(target=last).start()
+print("ready", flush=True)
+sys.exit(7)
+"""
+# Another program takes the place of this one in the same process, again and again.
+_REPLACED = """
+import random
+if sys.argv[-1] != "again": print("ready", flush=True)
+time.sleep(period * random.random())
+if not is_over():
+    given = sys.orig_argv[:6]
+    os.execv(sys.executable, [*given, "again"])
+stopped.set()
+worker.join()
+print("right", flush=True)
 sys.exit(7)
 """
 # Ends at any moment, without being told.
@@ -213,7 +319,7 @@ class Slow:
     def __del__(self):
         until = time.monotonic() + 0.2
         while time.monotonic() < until: pass
-slow, seconds = Slow(), 2 * random.random()
+slow, seconds = Slow(), period * random.random()
 atexit.register(time.sleep, 0.1)
 print("ready", flush=True)
 time.sleep(seconds)
@@ -223,7 +329,14 @@ print("right", flush=True)
 sys.exit(7)
 """
 ALONE, ENDING = "without threading", "an interpreter that ends"
-NAMES = (*_STATES, ALONE, ENDING)
+RETURNED, REPLACED = "a main thread that has returned", "exec"
+_OTHERS = {
+    ALONE: _FRAME + _ALONE,
+    ENDING: _FRAME + _WORKER + _ENDING,
+    RETURNED: _FRAME + _WORKER + _RETURNED,
+    REPLACED: _FRAME + _WORKER + _REPLACED,
+}
+NAMES = (*_STATES, *_OTHERS)
 # Those of which seven of twelve ended of one visit.
 FIRST_TWELVE = (
     *("sleep 6 s", "sleep 8 s", "sleep 30 s", "sleep 1 s", "select", "epoll", "asyncio", "join", "readline"),
@@ -232,11 +345,13 @@ FIRST_TWELVE = (
 
 
 def program(name: str) -> str:
-    """The text of a program; its argument is the file that says that the visits are over."""
-    if name == ALONE:
-        return _FRAME + _ALONE
-    if name == ENDING:
-        return _FRAME + _WORKER + _ENDING
+    """The text of a program.
+
+    Its arguments are the file that says that the visits are over, the seconds that it waits at a time, and
+    the process that started it, without which it ends as well.
+    """
+    if name in _OTHERS:
+        return _OTHERS[name]
     before, step = _STATES[name]
     until = _UNTIL_OVER.format(step=textwrap.indent(step, " " * 8), end=_END)
     return f"{_FRAME}{_WORKER}{before}\n{until}\nsys.exit({EXIT_CODE})\n"
