@@ -101,8 +101,9 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
                 _one_at_a_time.release()
         if _has_ended(asked["sender"]):
             shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
-        with suppress(OSError):
-            (folder / LEFT).touch()
+        if own not in _entered:  # it may not have been ended: another command is at work
+            with suppress(OSError):
+                (folder / LEFT).touch()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
     return {"already": own is None, "enabled": first._exporter.explainer.enabled}
