@@ -42,7 +42,7 @@ def main() -> None:
     if "heapwatch.entering.agent" not in sys.modules:  # otherwise all is imported
         import atexit
 
-        finish_by = time.monotonic() + 10
+        finish_by = time.monotonic() + 60  # a loaded machine may need that long
         os.register_at_fork(before=settle)
         atexit.register(settle)
     try:

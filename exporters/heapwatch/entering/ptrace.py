@@ -62,7 +62,14 @@ _WAITING = {0, 7, 23, 34, 35, 43, 45, 47, 61, 128, 130, 202, 219, 230, 232, 247,
 _ERESTARTSYS, _ERESTARTNOINTR, _ERESTARTNOHAND, _ERESTART_RESTARTBLOCK = 512, 513, 514, 516
 # A stop ends these with EINTR (signal(7)). By number: the register of the limit of time, and its value where
 # there is none.
-_ENDED_BY_A_STOP = {232: ("r10", 2**32 - 1), 281: ("r10", 2**32 - 1), 441: ("r10", 0), 128: ("rdx", 0)}
+_ENDED_BY_A_STOP = {
+    232: ("r10", 2**32 - 1),  # epoll_wait
+    281: ("r10", 2**32 - 1),  # epoll_pwait
+    441: ("r10", 0),  # epoll_pwait2
+    128: ("rdx", 0),  # rt_sigtimedwait
+    220: ("r10", 0),  # semtimedop
+    65: ("orig_rax", 65),  # semop, which never has one
+}
 _ALL_THREADS = 0x40000000  # __WALL
 _STOP_SECONDS = 5.0
 _OTHERS_SECONDS, _TRIES = 3.0, 3

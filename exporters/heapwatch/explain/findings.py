@@ -149,8 +149,6 @@ def narrative(explanation: Explanation) -> str:
     lines = [headline(explanation), *(f"  {described(found)}" for found in others)]
     if explanation.unread:
         lines.append(f"  Not read: {' and '.join(explanation.unread)}. {_HOW_TO_READ}.")
-    if also := _ended_text(explanation, died=False):
-        lines.append(f"  {also}")
     return "\n".join(map(plain, lines))
 
 
@@ -193,12 +191,12 @@ def message(explanation: Explanation) -> str:
         said = [grows, _filling(explanation), explanation.detail, left]
     else:
         said = [grows, described(first) if first else "", left]
-    return " ".join(filter(None, [*said, _ended_text(explanation, died=True)]))
+    return " ".join(filter(None, [*said, _died(explanation)]))
 
 
-def _ended_text(explanation: Explanation, *, died: bool) -> str:
-    """How workers have ended: those that died, or the others."""
-    ended = [one for one in explanation.ended_workers if died != (one.how in NO_DEATHS)]
+def _died(explanation: Explanation) -> str:
+    """How workers have ended, but for those that were asked to."""
+    ended = [one for one in explanation.ended_workers if one.how not in NO_DEATHS]
     return " ".join(f"{several_ended(one.count, one.how)}." for one in ended)
 
 

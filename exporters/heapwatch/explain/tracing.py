@@ -343,7 +343,9 @@ class NativeTracer:
         import memray
 
         self._folder = Path(tempfile.mkdtemp(prefix="heapwatch-"))
-        tracker = memray.Tracker(self._record(), follow_fork=False)
+        # By `write`: mapped records crash programs with several threads, and any where the disk is full.
+        record = memray.FileDestination(self._record(), buffered=True)
+        tracker = memray.Tracker(destination=record, follow_fork=False)
         tracker.__enter__()
         self.windows += 1
         self._tracker, self._until = tracker, now + WINDOW_SECONDS

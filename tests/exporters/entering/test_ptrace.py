@@ -31,10 +31,11 @@ WAITING = {
     "read": "C.read(readable, byref(event), 1) - 1",
     "sigwaitinfo": "C.sigwaitinfo(byref(signals), None) - signal.SIGUSR1",
     "sem_wait": "C.sem_wait(byref(semaphore))",
+    "semop": "C.semop(semaphores, byref(down), 1)",
 }
 PROGRAM = """
     import os, select, signal, sys, threading, time
-    from ctypes import CDLL, byref, c_long, c_ulong, create_string_buffer, get_errno
+    from ctypes import CDLL, byref, c_long, c_short, c_ulong, create_string_buffer, get_errno
     C = CDLL(None, use_errno=True)
     readable, writable = os.pipe()
     epoll = C.epoll_create1(0)
@@ -42,16 +43,19 @@ PROGRAM = """
     event[0] = 1
     C.epoll_ctl(epoll, 1, readable, byref(event))
     C.sem_init(byref(semaphore), 0, 0)
+    semaphores, down, up = C.semget(0, 1, 0o600), (c_short * 3)(0, -1, 0), (c_short * 3)(0, 1, 0)
     signals = (c_ulong * 16)(1 << signal.SIGUSR1 - 1)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     def wake():
         os.write(writable, b"x")
         C.sem_post(byref(semaphore))
+        C.semop(semaphores, byref(up), 1)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
     threading.Timer(2.0, wake).start()
     print("ready", flush=True)
     began = time.monotonic()
     result = CALL
+    C.semctl(semaphores, 0, 0)
     print(result, get_errno() if result else 0, began, time.monotonic(), flush=True)
 """
 
