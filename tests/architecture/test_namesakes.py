@@ -42,7 +42,7 @@ TESTED_BY = {
     "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",
     "tests/exporters/explain/test_attribution.py": f"{LIBRARY}/explain: findings",
-    "tests/exporters/entering/test_entered_process.py": f"{LIBRARY}/entering: agent injected_code elf",
+    "tests/exporters/entering/test_entered_process.py": f"{LIBRARY}/entering: injected_code elf",
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",

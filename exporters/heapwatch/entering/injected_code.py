@@ -29,6 +29,9 @@ def main() -> None:
     except OSError:  # it ran already
         return
     try:
+        if not has_native_threads():
+            write({"error": "replaces the threads of Python, as gevent does, and cannot be entered"})
+            return
         if not has_threading():
             write({"error": "waits outside of Python in its only thread: nothing can grow in it meanwhile"})
             return
@@ -50,6 +53,13 @@ def main() -> None:
     except RuntimeError as error:
         finish_by = 0.0
         write({"error": f"starts no thread: {error}"})
+
+
+def has_native_threads() -> bool:
+    """Whether a thread that is started is one: a greenlet would end with this thread."""
+    import _thread
+
+    return type(_thread.start_new_thread) is type(len)
 
 
 def has_threading() -> bool:

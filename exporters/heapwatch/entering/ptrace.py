@@ -54,10 +54,13 @@ _INTERRUPTS_ENABLED = 0x202  # eflags of a function that begins
 _NO_CALL = 2**64 - 1
 _SYSCALL_INSTRUCTION = b"\x0f\x05"
 _SYS_GETPID, _SYS_RESTART_SYSCALL = 39, 219
-# read, poll, select, pause, nanosleep, accept, recvfrom, recvmsg, wait4, rt_sigtimedwait, rt_sigsuspend,
-# futex, restart_syscall, clock_nanosleep, epoll_wait, waitid, pselect6, ppoll, epoll_pwait, accept4,
-# epoll_pwait2
-_WAITING = {0, 7, 23, 34, 35, 43, 45, 47, 61, 128, 130, 202, 219, 230, 232, 247, 270, 271, 281, 288, 441}
+# read, write, poll, select, pause, nanosleep, accept, sendto, recvfrom, sendmsg, recvmsg, wait4, semop,
+# msgrcv, fcntl, flock, rt_sigtimedwait, rt_sigsuspend, futex, restart_syscall, semtimedop, clock_nanosleep,
+# epoll_wait, waitid, pselect6, ppoll, epoll_pwait, accept4, epoll_pwait2
+_WAITING = {
+    *(0, 1, 7, 23, 34, 35, 43, 44, 45, 46, 47, 61, 65, 70, 72, 73, 128, 130, 202, 219, 220, 230, 232, 247),
+    *(270, 271, 281, 288, 441),
+}
 # What the kernel puts into rax where an interrupted call is to be made again (include/linux/errno.h).
 _ERESTARTSYS, _ERESTARTNOINTR, _ERESTARTNOHAND, _ERESTART_RESTARTBLOCK = 512, 513, 514, 516
 # A stop ends these with EINTR (signal(7)). By number: the register of the limit of time, and its value where
@@ -68,8 +71,10 @@ _ENDED_BY_A_STOP = {
     441: ("r10", 0),  # epoll_pwait2
     128: ("rdx", 0),  # rt_sigtimedwait
     220: ("r10", 0),  # semtimedop
-    65: ("orig_rax", 65),  # semop, which never has one
 }
+# And these: semop, and calls on a socket with a limit (SO_RCVTIMEO, SO_SNDTIMEO), which begins anew: read,
+# write, readv, writev, connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
+_MADE_AGAIN = {65, 0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 307}
 _ALL_THREADS = 0x40000000  # __WALL
 _STOP_SECONDS = 5.0
 _OTHERS_SECONDS, _TRIES = 3.0, 3
@@ -238,6 +243,8 @@ class Tracee:
         if result == _ERESTART_RESTARTBLOCK:
             return _SYS_RESTART_SYSCALL
         if result in (errno.ENOSYS, _ERESTARTSYS, _ERESTARTNOINTR, _ERESTARTNOHAND):  # ENOSYS: not yet made
+            return number
+        if result == errno.EINTR and number in _MADE_AGAIN:
             return number
         if result == errno.EINTR and number in _ENDED_BY_A_STOP:
             register, endless = _ENDED_BY_A_STOP[number]

@@ -354,6 +354,15 @@ def test_processes_that_cannot_be_entered_are_distinguished(tmp_path: Path) -> N
             holding.kill()
 
 
+def test_a_process_whose_threads_are_greenlets_is_not_entered(tmp_path: Path) -> None:
+    """As after `gevent.monkey.patch_all()`: what is started there ends with the thread that starts it."""
+    patched = "import _thread\n_thread.start_new_thread = lambda *arguments: 0\n"
+    with program(patched + "import time\nprint('ready', flush=True)\ntime.sleep(60)", tmp_path) as process:
+        with pytest.raises(CannotEnter, match="replaces the threads of Python, as gevent"):
+            ask(process.pid, "leave")
+        assert process.poll() is None
+
+
 @pytest.mark.parametrize(("switch", "why"), [("on", "too many of its files are open"), ("off", "SERVE=off")])
 def test_a_process_that_serves_nothing_says_why(
     switch: str, why: str, monkeypatch: pytest.MonkeyPatch

@@ -32,9 +32,10 @@ WAITING = {
     "sigwaitinfo": "C.sigwaitinfo(byref(signals), None) - signal.SIGUSR1",
     "sem_wait": "C.sem_wait(byref(semaphore))",
     "semop": "C.semop(semaphores, byref(down), 1)",
+    "recv": "C.recv(ours.fileno(), byref(event), 1, 0) - 1",
 }
 PROGRAM = """
-    import os, select, signal, sys, threading, time
+    import os, select, signal, socket, struct, sys, threading, time
     from ctypes import CDLL, byref, c_long, c_short, c_ulong, create_string_buffer, get_errno
     C = CDLL(None, use_errno=True)
     readable, writable = os.pipe()
@@ -44,12 +45,15 @@ PROGRAM = """
     C.epoll_ctl(epoll, 1, readable, byref(event))
     C.sem_init(byref(semaphore), 0, 0)
     semaphores, down, up = C.semget(0, 1, 0o600), (c_short * 3)(0, -1, 0), (c_short * 3)(0, 1, 0)
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 100, 0))
     signals = (c_ulong * 16)(1 << signal.SIGUSR1 - 1)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     def wake():
         os.write(writable, b"x")
         C.sem_post(byref(semaphore))
         C.semop(semaphores, byref(up), 1)
+        theirs.send(b"x")
         signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
     threading.Timer(2.0, wake).start()
     print("ready", flush=True)

@@ -116,6 +116,24 @@ every(period, wake)
 """,
         "c, _ = s.accept(); assert c.recv(10) == b'x'; c.close()",
     ),
+    "write": (
+        "r, w = os.pipe(); every(period, lambda: os.read(r, 65536))",
+        "assert os.write(w, b'x' * 65536) == 65536",
+    ),
+    "flock": (
+        """
+import fcntl, tempfile
+taken = tempfile.TemporaryFile()
+wanted = open(f"/proc/self/fd/{taken.fileno()}")
+fcntl.flock(taken, fcntl.LOCK_EX)
+def in_turn():
+    fcntl.flock(taken, fcntl.LOCK_UN)
+    time.sleep(0.05)
+    fcntl.flock(taken, fcntl.LOCK_EX)
+every(period, in_turn)
+""",
+        "fcntl.flock(wanted, fcntl.LOCK_EX); fcntl.flock(wanted, fcntl.LOCK_UN); time.sleep(0.1)",
+    ),
     "waitpid": (
         "import subprocess",
         "assert os.waitpid(subprocess.Popen(['sleep', str(period)]).pid, 0)[1] == 0",
