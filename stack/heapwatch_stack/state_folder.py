@@ -25,8 +25,8 @@ EVIDENCE = ("etc/supervisord.conf", "secrets/token")
 # Names that the stack, make and the checks in .ci write into a state folder.
 OWN = (
     "bin", "bootstrap.lock", "cases-plugins", "conda", "data", "dist", "docs", "etc", "field", "kubernetes",
-    "light", "lock", "logs", "packages", "packages.lock", "pictures", "release", "run", "secrets", "site", "targets",
-    "third-party", "third-party-venv", "venv",
+    "light", "lock", "logs", "packages", "packages.lock", "pictures", "release", "run", "secrets", "site",
+    "targets", "third-party", "third-party-venv", "venv",
 )  # fmt: skip
 LOCK_SECONDS = 1800.0  # a download over a slow line
 _POLL_SECONDS = 0.1

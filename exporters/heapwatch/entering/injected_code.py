@@ -59,7 +59,7 @@ def has_native_threads() -> bool:
     """Whether a thread that is started is one: a greenlet would end with this thread."""
     import _thread
 
-    return type(_thread.start_new_thread) is type(len)
+    return isinstance(_thread.start_new_thread, type(len))
 
 
 def has_threading() -> bool:
