@@ -1,8 +1,8 @@
 """Programs by the state of their main thread while they are visited.
 
 In each another thread works. The main thread repeats its state until a file says that the visits are over,
-wakes once more, and ends by itself with a result and an exit code of its own. It is told how long to wait at
-a time: what a visit takes back too early is only found by a wait that is longer than the visit.
+wakes once more, and ends by itself with a result and an exit code of its own. An argument says
+how long each wait lasts: only a wait that is longer than a visit shows what the visit takes back too early.
 """
 
 from __future__ import annotations
@@ -65,6 +65,13 @@ _SLEEPS = {
     for seconds in (0.1, 1, 6, 8, 30, 60)
 }
 
+_REGISTERED = """
+import select
+r, w = os.pipe()
+every(period, lambda: os.write(w, b'x'))
+p = select.{}()
+p.register(r)
+"""
 NO_FILE, LITTLE_MEMORY = "no file is left", "little memory is left"
 # By the name of a state: what comes before, and what is repeated.
 _STATES: dict[str, tuple[str, str]] = {
@@ -75,27 +82,9 @@ _STATES: dict[str, tuple[str, str]] = {
         "select.select([r], [], []); os.read(r, 1)",
     ),
     "poll": ("import select; p = select.poll()", "on_time(lambda: p.poll(period * 1000), period)"),
-    "poll without limit": (
-        """
-import select
-r, w = os.pipe()
-every(period, lambda: os.write(w, b'x'))
-p = select.poll()
-p.register(r)
-""",
-        "p.poll(); os.read(r, 1)",
-    ),
+    "poll without limit": (_REGISTERED.format("poll"), "p.poll(); os.read(r, 1)"),
     "epoll": ("import select; p = select.epoll()", "on_time(lambda: p.poll(period), period)"),
-    "epoll without limit": (
-        """
-import select
-r, w = os.pipe()
-every(period, lambda: os.write(w, b'x'))
-p = select.epoll()
-p.register(r)
-""",
-        "p.poll(); os.read(r, 1)",
-    ),
+    "epoll without limit": (_REGISTERED.format("epoll"), "p.poll(); os.read(r, 1)"),
     "queue.get": ("import queue; q = queue.Queue(); every(period, lambda: q.put(1))", "q.get()"),
     "Condition": ("c = threading.Condition()", "with c: on_time(lambda: c.wait(period), period)"),
     "Event": ("e = threading.Event()", "on_time(lambda: e.wait(period), period)"),
