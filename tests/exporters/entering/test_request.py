@@ -63,6 +63,13 @@ def queue(pid: int, text: str) -> Request:
     return request
 
 
+def wait_for_threads(pid: int, count: int) -> None:
+    until = time.monotonic() + 30
+    while len(os.listdir(f"/proc/{pid}/task")) != count:
+        assert time.monotonic() < until, f"process {pid} does not come to {count} threads"
+        time.sleep(0.001)
+
+
 def content(path: Path, expected: str) -> str:
     until = time.monotonic() + 30
     while time.monotonic() < until and not (path.exists() and path.read_text() == expected):
@@ -76,6 +83,8 @@ def test_a_hundred_requests_use_the_same_memory(tmp_path: Path) -> None:
         for number in range(100):
             queue(process.pid, write(made))
             assert content(made, "x" * (number + 1)) == "x" * (number + 1)
+            # A thread that begins before the last one has ended has a stack and a heap of its own.
+            wait_for_threads(process.pid, 1)
             if number == 50:  # stacks and heaps of threads are kept by the library of C
                 before = len(mappings(process.pid))
         assert len(mappings(process.pid)) <= before
