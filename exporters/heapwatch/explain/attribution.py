@@ -229,6 +229,8 @@ def _verdict(
     rises = fast > 0 and filled < EXPLAINED * fast
     matters = levels.matters(rate) and filled < EXPLAINED * rate
     if not (rises or matters):
+        if not levels.are_measured:
+            return "too early", "Memory was not read often enough since the program had started."
         filling = any(not _is_full(finding) for finding in buffers)
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
     if not rises:

@@ -19,7 +19,7 @@ from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.memory import NO_PROGRESS, ProcessMemory
+from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.series import FloorGrowth, is_steady
@@ -209,7 +209,8 @@ class Explainer:
         if self._is_due("memory", now, self._schedule.reading):
             self._read_memory()
             # It is read while the budget is used up, too, which it would be for ever if it cost all of it.
-            self._pause("memory", now, 2 * (self._spent() - began), _LONGEST_PAUSE_SECONDS)
+            longest = _LONGEST_PAUSE_SECONDS if now >= self._began + FIRST_SECONDS else FIRST_PAUSE_SECONDS
+            self._pause("memory", now, 2 * (self._spent() - began), longest)
         # A verdict that is not renewed for minutes is none.
         overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
         allowed = self._budget.allows() or overdue

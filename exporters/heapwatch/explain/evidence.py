@@ -149,10 +149,23 @@ class Levels:
     @cached_property
     def workers(self) -> FloorGrowth:
         """Growth of the child processes' memory, without what they took when they were started."""
+        return self.memory.workers.growth(self._workers_start)
+
+    @cached_property
+    def _workers_start(self) -> float:
         started = self.memory.processes.changed_at
         # With workers that come and go all the time, growth counts from the start.
         lasts = started <= (self.startup_end + self.now) / 2
-        return self.memory.workers.growth(max(self.startup_end, started) if lasts else self.startup_end)
+        return max(self.startup_end, started) if lasts else self.startup_end
+
+    @cached_property
+    def are_measured(self) -> bool:
+        """Whether each part of memory was read often and long enough to say that none grows."""
+        starts = (self.startup_end, self._workers_start, self.startup_end)
+        return all(
+            not series.last or series.is_measured(start)
+            for (series, _), start in zip(self.parts, starts, strict=True)
+        )
 
     @cached_property
     def faster(self) -> tuple[LevelSeries, FloorGrowth]:

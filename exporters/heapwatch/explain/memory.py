@@ -30,10 +30,10 @@ from heapwatch.measure.process.process_tree import descendants, private_bytes
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
 _PARTS_SECONDS = 1.0
-# A rate needs five readings. A source that costs no more than this is read often enough for one at the start.
-_FIRST_SECONDS = 120.0
-_FIRST_PAUSE_SECONDS = 8.0
-_FIRST_COST_SECONDS = 0.02
+# A rate needs five readings, and a verdict comes after 40 seconds, of which the first ten do not count. A
+# source that costs no more than this is read often enough at the start.
+FIRST_SECONDS, FIRST_PAUSE_SECONDS = 120.0, 4.0
+_FIRST_COST_SECONDS, _FIRST_SHARE = 0.02, 0.0025
 _MANY_MODULES = 12
 _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
@@ -185,8 +185,8 @@ class ProcessMemory:
                 read(began)
             cost = own_time() - spent
             pause = max(_PARTS_SECONDS, cost / share)
-            if began - self._began < _FIRST_SECONDS and cost <= _FIRST_COST_SECONDS:
-                pause = min(pause, _FIRST_PAUSE_SECONDS)
+            if began - self._began < FIRST_SECONDS and cost <= _FIRST_COST_SECONDS:
+                pause = min(pause, max(FIRST_PAUSE_SECONDS, cost / _FIRST_SHARE))
             if read == self._read_workers and self.processes.last is None:
                 pause = max(pause, _CHILDLESS_SECONDS)
             self._due[read.__name__] = began + pause

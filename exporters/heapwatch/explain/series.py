@@ -11,6 +11,7 @@ from typing import NamedTuple
 _MOST = 48
 _WIDEST_SECONDS = 256.0
 _BLOCKS = 4
+_MEASURED_SECONDS = 20.0  # least time in which a level that does not rise is one that stands still
 _LEAST_STEPS = 4  # changes of a level before it can count as rising
 # Least rate of the last quarter of a rise that does not level off, as a share of the overall rate.
 _STEADY = 0.5
@@ -144,6 +145,11 @@ class LevelSeries:
         slope = (highest - lowest) / (end - first)
         below, bend = max((lowest + slope * (time - first) - floor, time) for time, floor in floors)
         return bend if below > _BENT * (highest - lowest) else start
+
+    def is_measured(self, start: float) -> bool:
+        """Whether there are enough readings from `start` on to tell growth from a level that stands still."""
+        known = self.since(start)
+        return len(known) > _BLOCKS and known[-1].end - known[0].start >= _MEASURED_SECONDS
 
     def growth(self, start: float = float("-inf")) -> FloorGrowth:
         """How the level rises from `start` on.

@@ -92,6 +92,22 @@ def judged(seconds: float, grown: ProcessMemory, *candidates: Candidate, **about
     return explain(Levels(grown, 0.0, seconds), candidates, **about)
 
 
+@pytest.mark.parametrize(
+    ("times", "verdict"),
+    [
+        ([0, 21, 31, 41], "too early"),
+        ([0, 35, 36, 37, 38, 39, 40, 41], "too early"),
+        (range(0, 41, 4), "healthy"),
+    ],
+)
+def test_nothing_leaks_is_said_of_memory_that_was_read_often_and_long_enough(times, verdict):
+    read = ProcessMemory(clock=lambda: 0.0)
+    for time in times:
+        read.resident.add(time, 500 * MB)
+        read.private.add(time, 400 * MB)
+    assert judged(45, read).verdict == verdict
+
+
 @pytest.mark.parametrize("share", [1, 2 / 3])
 def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     found = judged(100, memory(48 * MB, 100), candidate(share * 40 * 60, 20_000, 100))

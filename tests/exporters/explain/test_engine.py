@@ -166,6 +166,18 @@ def test_reading_memory_leaves_time_for_everything_else(explainer, time, monkeyp
     assert 0 < time.spent / 600 <= 0.0004
 
 
+def test_memory_is_read_often_enough_for_the_first_verdict(explainer, time, monkeypatch):
+    """A rate needs five readings, of the thirty seconds before it. Each of these takes 4 ms."""
+
+    def read_memory() -> None:
+        time.spent += 0.004
+        explainer.memory.own.add(time.now, time.now)
+
+    monkeypatch.setattr(explainer, "_read_memory", read_memory)
+    tick(explainer, time, 40)
+    assert explainer.memory.own.growth(10).rising
+
+
 def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch, time):
     """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
     judged: list[float] = []
