@@ -230,10 +230,10 @@ def _verdict(
     matters = levels.matters(rate) and filled < EXPLAINED * rate
     if not (rises or matters):
         if not levels.are_measured:
-            return "too early", "Memory was not read often enough since the program had started."
+            return "too early", "Memory was not read often enough yet since the start."
         filling = any(not _is_full(finding) for finding in buffers)
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
-    if not rises:
+    if not rises and levels.are_measured:
         rising = any(growth.rising for _, growth in levels.parts)
         if sum(growth.total for _, growth in levels.parts) < (_NOISE_BYTES if rising else levels.material):
             return "healthy", f"Memory use is {size_text(levels.resident)}."

@@ -108,6 +108,15 @@ def test_nothing_leaks_is_said_of_memory_that_was_read_often_and_long_enough(tim
     assert judged(45, read).verdict == verdict
 
 
+@pytest.mark.parametrize(("times", "verdict"), [((10, 25, 40), "too early"), (range(0, 45, 5), "healthy")])
+def test_a_rise_that_is_noise_is_healthy_once_the_workers_were_read_often_enough(times, verdict):
+    read = memory(MB, 45)
+    for time in times:
+        read.processes.add(time, 3)
+        read.workers.add(time, 90 * MB)
+    assert judged(45, read).verdict == verdict
+
+
 @pytest.mark.parametrize("share", [1, 2 / 3])
 def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     found = judged(100, memory(48 * MB, 100), candidate(share * 40 * 60, 20_000, 100))
