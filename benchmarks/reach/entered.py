@@ -24,6 +24,7 @@ BUSY = ("numpy_arrays", "torch_training", "threads", "asyncio_tasks", "forked_wo
 SERVED: dict[str, Any] = {"name": "reach", "host": "127.0.0.1", "port": 0}
 PATIENCE = 180.0
 FIRST_ROUNDS, ROUNDS = 20, 40  # the allocator settles in the first ones
+LEFT_SECONDS = 5.0  # in which the thread ends that has carried the last answer
 
 
 @contextmanager
@@ -74,6 +75,9 @@ def left(python: str) -> tuple[float, float, int, int]:
             serve(process.pid)
             leave(process.pid)
             levels.append(inside.memory_info().rss)
+        end = time.monotonic() + LEFT_SECONDS
+        while inside.num_threads() > 1 and time.monotonic() < end:
+            time.sleep(0.01)
         further = (levels[-1] - levels[FIRST_ROUNDS - 1]) / (ROUNDS - FIRST_ROUNDS)
         return levels[0] - before, further, inside.num_threads() - 1, len(inside.net_connections())
 
