@@ -24,7 +24,7 @@ BUSY = ("numpy_arrays", "torch_training", "threads", "asyncio_tasks", "forked_wo
 SERVED: dict[str, Any] = {"name": "reach", "host": "127.0.0.1", "port": 0}
 PATIENCE = 180.0
 FIRST_ROUNDS, ROUNDS = 20, 40  # the allocator settles in the first ones
-LEFT_SECONDS = 5.0  # in which the thread ends that has carried the last answer
+LEFT_SECONDS = 5.0  # for the thread that wrote the last answer to end
 
 
 @contextmanager

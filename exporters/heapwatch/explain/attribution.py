@@ -230,7 +230,7 @@ def _verdict(
     matters = levels.matters(rate) and filled < EXPLAINED * rate
     if not (rises or matters):
         if not levels.are_measured:
-            return "too early", "Memory was not read often enough yet since the start."
+            return "too early", "Memory has too few readings since the start-up."
         filling = any(not _is_full(finding) for finding in buffers)
         return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
     if not rises and levels.are_measured:

@@ -160,11 +160,15 @@ class Levels:
 
     @cached_property
     def are_measured(self) -> bool:
-        """Whether each part of memory was read often and long enough to say that none grows."""
-        starts = (self.startup_end, self._workers_start, self.startup_end)
-        return all(
-            not series.last or series.is_measured(start)
-            for (series, _), start in zip(self.parts, starts, strict=True)
+        """Whether memory was read often and long enough to say that it does not grow.
+
+        Of child processes and GPUs that holds where there are any.
+        """
+        (own, _), (workers, _), (gpu, _) = self.parts
+        return (
+            own.is_measured(self.startup_end)
+            and (not workers.last or workers.is_measured(self._workers_start))
+            and (not gpu.last or gpu.is_measured(self.startup_end))
         )
 
     @cached_property

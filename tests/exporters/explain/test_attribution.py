@@ -95,6 +95,7 @@ def judged(seconds: float, grown: ProcessMemory, *candidates: Candidate, **about
 @pytest.mark.parametrize(
     ("times", "verdict"),
     [
+        ([], "too early"),
         ([0, 21, 31, 41], "too early"),
         ([0, 35, 36, 37, 38, 39, 40, 41], "too early"),
         (range(0, 41, 4), "healthy"),
