@@ -16,7 +16,7 @@ import psutil
 from playwright.sync_api import Browser, Page
 
 from tests.dashboards.backfill import build_tsdb
-from tests.dashboards.browser import SETTLED, chromium
+from tests.dashboards.browser import UNSETTLED, chromium
 from tests.dashboards.server import prometheus
 from tests.dashboards.viewer.conftest import start_viewer
 
@@ -38,11 +38,11 @@ PROBE = """
     };
 """
 # Once every panel has its data and those in the window are drawn.
-DRAWN = SETTLED.replace(
-    "return panels.length > 0 && panels.every(done);",
-    """if (!panels.length || !panels.every(done)) return false;
-    return { panels: panels.length, now: performance.now(), arrived: window.arrived };""",
-)
+DRAWN = f"""() => {{
+    if (({UNSETTLED})().length) return false;
+    const panels = [...document.querySelectorAll('.panel')].filter((panel) => panel.offsetParent).length;
+    return {{ panels, now: performance.now(), arrived: window.arrived }};
+}}"""
 
 
 def main() -> None:

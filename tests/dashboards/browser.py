@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, TimeoutError, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 # For a page's many queries on a busy machine; nothing is asserted about the time.
 PATIENCE_MILLISECONDS = 120_000
-SETTLED = """() => {
+UNSETTLED = """() => {
     const inSight = (element) => {
         const {top, bottom} = element.getBoundingClientRect();
         return top < window.innerHeight && bottom > 0;
@@ -21,7 +21,9 @@ SETTLED = """() => {
     const done = (panel) => panel.querySelector('.panel-error')?.offsetParent || (
         panel.querySelector('.panel-body > div')?.childElementCount > 0
         && [...panel.querySelectorAll('.plot')].every(drawn));
-    return panels.length + lines.length > 0 && panels.every(done);
+    if (panels.length + lines.length === 0) return ['no panel yet'];
+    const late = panels.filter((panel) => !done(panel));
+    return late.map((panel) => panel.querySelector('.panel-title').innerText);
 }"""
 
 CLOSED = ".row-title[aria-expanded=false]:visible"
@@ -44,8 +46,16 @@ def opened(page: Page, address: str) -> Page:
     """The dashboard at `address`, once every panel has its data and those in sight are drawn."""
     page.set_default_timeout(PATIENCE_MILLISECONDS)
     page.goto(address)
-    page.wait_for_function(SETTLED)
+    settle(page)
     return page
+
+
+def settle(page: Page) -> None:
+    """Wait until every panel has its data. Raises AssertionError that names those without."""
+    try:
+        page.wait_for_function(f"({UNSETTLED})().length === 0")
+    except TimeoutError as late:
+        raise AssertionError(f"not drawn in time: {page.evaluate(UNSETTLED)}") from late
 
 
 def unroll(page: Page) -> None:
@@ -57,7 +67,7 @@ def unroll(page: Page) -> None:
                 title.click()
                 with suppress(AssertionError):
                     expect(title).to_have_attribute("aria-expanded", "true", timeout=10_000)
-        page.wait_for_function(SETTLED)
+        settle(page)
 
 
 def stretch(page: Page) -> None:
@@ -65,4 +75,4 @@ def stretch(page: Page) -> None:
     width = page.evaluate("window.innerWidth")
     page.evaluate("window.scrollTo(0, 0)")
     page.set_viewport_size({"width": width, "height": page.evaluate("document.documentElement.scrollHeight")})
-    page.wait_for_function(SETTLED)
+    settle(page)
