@@ -185,7 +185,8 @@ export default {
       <div class="legend" ref="legend" v-if="chart && chart.legend" v-html="chart.legend" @click="isolate"></div>
     </div>`,
   mounted() {
-    this.sight = new IntersectionObserver(([entry]) => this.see(entry.isIntersecting), { rootMargin: AHEAD });
+    // A busy browser reports several changes at once; the last one holds.
+    this.sight = new IntersectionObserver((changes) => this.see(changes.at(-1).isIntersecting), { rootMargin: AHEAD });
     this.sight.observe(this.$el);
     this.follow = (event) => this.placeCrosshair(event.detail);
     this.repaint = () => this.change();

@@ -1,6 +1,7 @@
 """Chromium without a window, and what it means that a dashboard is on screen."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -59,9 +60,11 @@ def settle(page: Page) -> None:
 
 
 def unroll(page: Page) -> None:
-    """Open every row, and wait for its panels."""
+    """Open every row, and wait for its panels. Raises AssertionError that names what stays closed."""
     # A row may become one line late, for lack of data; data that come while it is clicked close it again.
-    while page.locator(CLOSED).count():
+    deadline = time.monotonic() + PATIENCE_MILLISECONDS / 1000
+    while closed := page.locator(CLOSED).all_inner_texts():
+        assert time.monotonic() < deadline, f"rows stay closed: {closed}"
         for title in page.locator(".row-title:visible").all():
             if title.get_attribute("aria-expanded") == "false":
                 title.click()

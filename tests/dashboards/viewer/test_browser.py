@@ -50,6 +50,20 @@ def test_every_panel_of_every_dashboard_shows_data(page, viewer, uid):
     assert page.complaints == []
 
 
+def test_charts_are_drawn_when_the_browser_reports_leaving_and_entering_the_window_at_once(page, viewer):
+    """A busy browser hands over several changes of one chart at once, the oldest first."""
+    page.add_init_script("""
+        const Observer = window.IntersectionObserver;
+        window.IntersectionObserver = class extends Observer {
+            constructor(callback, options) {
+                super((entries) => callback([{ isIntersecting: false }, ...entries]), options);
+            }
+        };
+    """)
+    opened(page, f"{viewer}/d/heapwatch-phases?from=now-3h&to=now")
+    assert page.locator(".plot:visible canvas").count() > 0
+
+
 def test_a_variable_narrows_every_panel(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
     expect(page.locator(".legend").first).to_be_visible()
