@@ -19,7 +19,8 @@ def readings(memory, more=""):
     return Readings(parse(f"{resident}\nprocess_start_time_seconds 0\n{more}"))
 
 
-def test_verdicts_are_those_of_the_whole_recording():
+def test_verdicts_are_those_of_the_whole_recording(monkeypatch):
+    monkeypatch.setattr("heapwatch.analysis.judge._SHARE", 1.0)  # a verdict at each step, also if slow
     noise = random.Random(3)
     values = [2e9 + noise.gauss(0, 2e6) + 6e6 * max(0, index - 100) for index in range(240)]
     live = LiveVerdicts()

@@ -7,9 +7,10 @@ import textwrap
 
 
 def printed(code: str, **environment: str) -> str:
-    """The output of a program; its error output where it fails."""
+    """The output of a program, which must end with success."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True, text=True, timeout=120, check=False, env=os.environ | environment,
     )  # fmt: skip
-    return done.stdout.strip() if done.returncode == 0 else f"exit status {done.returncode}: {done.stderr}"
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

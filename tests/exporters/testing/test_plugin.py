@@ -276,7 +276,6 @@ def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     done.assert_outcomes(failed=7)
     named = (
         "Policy.latest (list of",
-        "FIGURES (list of Node): +",
         "remember",
         "weakref.finalize._registry",
         "memory outside Python",
@@ -284,6 +283,8 @@ def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     )
     for name in named:
         done.stdout.fnmatch_lines([f"*  *{name}*a round*"])
+    # On a slow machine it is not weighed to its end, and its type is named with what holds it.
+    done.stdout.re_match_lines([r".*FIGURES \(list of Node\): \+.*a round|.*Node .*a round, .*FIGURES"])
 
     done.stdout.fnmatch_lines(["*will not fit: something grows with*"])
     done.stdout.fnmatch_lines(["*OVERSIZED (deque of*a smaller bound: full it needs 20? TB of *"])
