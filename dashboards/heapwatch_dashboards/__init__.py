@@ -20,10 +20,10 @@ Links
     Dashboard links of type `link` to `/d/<uid>`, with `keepTime` and `includeVars`; data links of fields,
     with `${__field.labels.NAME}`, `${__data.fields.NAME}`, `${__url_time_range}` and `${datasource}`.
 Panels
-    `timeseries`, `stat`, `state-timeline`, `table`, `heatmap`, `text`, and `row`, which holds
+    `timeseries`, `stat`, `state-timeline`, `table`, `text`, and `row`, which holds
     its panels when it is collapsed. `gridPos` counts in 24ths of the width and in 30 pixels of height.
 Targets
-    `expr`, `legendFormat`, `refId`, `instant` or `range`, `format` (`time_series`, `table`, `heatmap`), and
+    `expr`, `legendFormat`, `refId`, `instant` or `range`, `format` (`time_series`, `table`), and
     `interval`, the smallest step.
 Fields
     `unit`, `decimals`, `min`, `max`, `noValue`, `links`, `color` (`palette-classic`, `fixed`, `thresholds`),

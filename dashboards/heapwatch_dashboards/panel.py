@@ -1,7 +1,7 @@
 """What a panel is: queries, field options, overrides, and the JSON they become.
 
-grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`, heatmap `cards`), so every
-type goes through its generic panel, and the modern part (`fieldConfig`, `options`) is written here.
+grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`), so every type
+goes through its generic panel, and the modern part (`fieldConfig`, `options`) is written here.
 """
 
 import re

@@ -158,38 +158,6 @@ def states(
     )
 
 
-def heatmap(title: str, expression: str, unit: Unit, description: str) -> Panel:
-    """The buckets of a histogram over time; the query sums increases by `le`."""
-    options = {
-        "calculate": False,
-        "color": {
-            "mode": "scheme",
-            "scheme": "Blues",
-            "steps": 64,
-            "reverse": False,
-            "exponent": 0.5,
-            "fill": colors.BLUE,
-        },
-        "yAxis": {"axisPlacement": "left", "unit": unit.name, "reverse": False},
-        "rowsFrame": {"layout": "auto"},
-        "cellGap": 1,
-        "filterValues": {"le": 1e-9},
-        "legend": {"show": True},
-        "tooltip": {"show": True, "yHistogram": False},
-        "exemplars": {"color": colors.WARNING},
-        "showValue": "never",
-    }
-    return Panel(
-        "heatmap",
-        title,
-        description,
-        [Query(expression, "{{le}}", format="heatmap", interval="1m")],
-        {"custom": {"scaleDistribution": {"type": "linear"}}},
-        options=options,
-        empty=meaning(expression),
-    )
-
-
 def text(title: str, content: str, description: str, height: int = 3) -> Panel:
     """A few lines of Markdown."""
     return Panel("text", title, description, options={"mode": "markdown", "content": content}, height=height)

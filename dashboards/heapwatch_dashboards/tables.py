@@ -88,25 +88,6 @@ def table(
     )
 
 
-def bars(
-    title: str,
-    query: Query,
-    labels: Sequence[str],
-    unit: Unit,
-    description: str,
-    *,
-    thresholds: Json = colors.NEUTRAL,
-    top: float | None = None,
-) -> Panel:
-    """One bar a series, as it is now, by its labels; a table, since an empty bar gauge is one huge bar."""
-    options = {"min": 0, "thresholds": thresholds} | ({} if top is None else {"max": top})
-    columns = [Column(label.partition("_")[0].title(), label=label) for label in labels]
-    if "trainer_name" in labels:
-        columns += [Column(label, label=label, hidden=True) for label in ("instance", "job")]
-    value = Column("Now", query.asked, unit, cell=GAUGE, options=options)
-    return table(title, [*columns, value], description, sort_by="Now")
-
-
 def series_table(
     title: str,
     queries: Sequence[Query],

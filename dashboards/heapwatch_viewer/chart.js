@@ -5,6 +5,7 @@ import { write, writeTick } from "heapwatch-browser/units.js";
 const CROSSHAIR = "heapwatch-crosshair";
 const LEAST_DRAG = 6; // pixels; less is a click
 const MOST_NAME = 0.35; // of the chart's width, for the names of lanes
+const LANE_SHARE = 0.8; // of a lane's height, for its blocks
 const LEAST_LANE = 13; // pixels; a lower lane has no room for the name of its state
 const HALF_A_TIME = 18; // pixels; a tick at the very end writes half of its time beyond the axis
 const AHEAD = "300px"; // charts this far outside of the window are drawn already
@@ -19,18 +20,19 @@ function paintOf(name) {
   return getComputedStyle(document.body).getPropertyValue(name).trim();
 }
 
-// A block from one time to another in the lane of a category axis, as state timelines and heatmaps draw them.
-function drawBlock(params, api, from, to, lane, share, text) {
+// A block from one time to another in the lane of a category axis, as state timelines draw them.
+function drawBlock(params, api, text) {
+  const [lane, from, to] = [0, 1, 2].map((place) => api.value(place));
   const start = api.coord([from, lane]);
   const end = api.coord([to, lane]);
-  const height = Math.max(api.size([0, 1])[1] * share, 1);
+  const height = Math.max(api.size([0, 1])[1] * LANE_SHARE, 1);
   const shape = echarts.graphic.clipRectByRect(
     { x: start[0], y: start[1] - height / 2, width: Math.max(end[0] - start[0], 1), height },
     { x: params.coordSys.x, y: params.coordSys.y, width: params.coordSys.width, height: params.coordSys.height },
   );
   if (!shape) return null;
   const rectangle = { type: "rect", shape, style: { fill: api.visual("color") } };
-  if (text && height >= LEAST_LANE && shape.width > 7 * text.length + 8) {
+  if (height >= LEAST_LANE && shape.width > 7 * text.length + 8) {
     rectangle.textContent = { type: "text", style: { text, fill: "#111", fontSize: 11 } };
     rectangle.textConfig = { position: "inside" };
   }
@@ -63,21 +65,12 @@ function seriesOf(series, all) {
     return {
       ...series,
       encode: { x: [1, 2], y: 0 },
-      renderItem: (params, api) =>
-        drawBlock(params, api, api.value(1), api.value(2), api.value(0), 0.8, series.data[params.dataIndex].name),
-    };
-  if (series.type === "heatmap")
-    return {
-      ...series,
-      type: "custom",
-      encode: { x: 0, y: 1 },
-      renderItem: (params, api) =>
-        drawBlock(params, api, api.value(0), api.value(0) + series.step, api.value(1), 1, ""),
+      renderItem: (params, api) => drawBlock(params, api, series.data[params.dataIndex].name),
     };
   return series;
 }
 
-function tooltipOf(unit, chart) {
+function tooltipOf(unit) {
   return (items) => {
     const list = Array.isArray(items) ? items : [items];
     if (!list.length) return "";
@@ -86,8 +79,6 @@ function tooltipOf(unit, chart) {
       const [, from, to] = first.value;
       return `${escape(first.name)}<br>${new Date(from).toLocaleString()} – ${new Date(to).toLocaleTimeString()}`;
     }
-    if (first.seriesName === "observations")
-      return `${new Date(first.value[0]).toLocaleString()}<br>${escape(chart.options.yAxis[0].data[first.value[1]])}: ${write(first.value[2])}`;
     const rows = list
       .filter((item) => item.value[1] !== null && item.value[1] !== undefined)
       .sort((a, b) => b.value[1] - a.value[1])
@@ -129,7 +120,7 @@ function complete(chart, width) {
       backgroundColor: paintOf("--panel"),
       borderColor: line,
       textStyle: { color: paintOf("--text"), fontSize: 12 },
-      formatter: tooltipOf(chart.unit, chart),
+      formatter: tooltipOf(chart.unit),
     },
     xAxis: {
       ...chart.options.xAxis,
@@ -150,12 +141,6 @@ function complete(chart, width) {
         ? { color: text, fontSize: 11, width: nameWidth(axis.data, width), overflow: "truncate" }
         : { color: text, fontSize: 11, formatter: (value) => writeTick(value, chart.unit) },
     })),
-    visualMap: chart.options.visualMap && {
-      ...chart.options.visualMap,
-      show: false,
-      dimension: 2,
-      inRange: { color: [paintOf("--heat-low"), paintOf("--heat-high")] },
-    },
     series: chart.options.series.map((series, _, all) => ({
       ...seriesOf(series, all),
       emphasis: { disabled: true },

@@ -4,17 +4,15 @@ from .. import colors
 from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NOTHING_FIRED
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
-from ..panels import alarm, heatmap, lines, number, states
+from ..panels import alarm, lines, number, states
 from ..promql import PROCESS, counted, increment, max_by, named, or_zero, sum_by, total
 from ..queries import alerts, trainers
-from ..tables import Column, bars, table
+from ..tables import Column, table
 from .shared import ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
 
 # What was decided and done, whichever trainers are chosen.
 _HELPED = total(counted('heapwatch_receiver_actions_total{result="helped"}'))
 _ANSWERED = total(counted('heapwatch_receiver_actions_total{result=~"helped|no_effect|failed|unverified"}'))
-_EFFECTS = sum_by("le", increment("heapwatch_receiver_alert_to_effect_seconds_bucket"))
-_ANY_EFFECT = f"sum({increment('heapwatch_receiver_alert_to_effect_seconds_count')}) > 0"
 _EFFECT_BUCKETS = sum_by("le", counted("heapwatch_receiver_alert_to_effect_seconds_bucket"))
 _OF_CHOSEN = 'trainer_job=~"$job", trainer_instance=~"$instance"'
 _NO_EFFECT = f"heapwatch_receiver_cleanup_no_effect{{{_OF_CHOSEN}}}"
@@ -153,19 +151,6 @@ RECEIVER = two_a_line(
         "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
         "the audit.",
         bars=True,
-    ),
-    bars(
-        "Actions in range",
-        Query(f"{sum_by('action, result', counted('heapwatch_receiver_actions_total'))} > 0"),
-        ("action", "result"),
-        COUNT,
-        "Actions of the time range by result.",
-    ),
-    heatmap(
-        "From alert to effect over time",
-        f"{_EFFECTS} and on () ({_ANY_EFFECT})",
-        SECONDS,
-        "Seconds from an alert's receipt to the check of its cleanup. Good: dark low down.",
     ),
 )
 

@@ -20,7 +20,7 @@ from ..promql import (
     sum_by,
     total,
 )
-from ..tables import BACKGROUND, Column, bars, table
+from ..tables import BACKGROUND, Column, table
 from .shared import (
     BELOW_WARNING,
     FORECAST_WORDS,
@@ -168,18 +168,8 @@ EXPLAINED = [
             override("all others", color=fixed(colors.UNKNOWN)),
             override("free, not drawn", custom__hideFrom={"viz": True, "legend": False, "tooltip": False}),
         ],
-        width=16,
         height=9,
         marked=True,
-    ),
-    bars(
-        "Device memory used",
-        Query(named(USED_SHARE)),
-        ("device", "trainer_name"),
-        SHARE,
-        f"Memory in use by everybody over the device's memory. Good: {BELOW_WARNING}.",
-        thresholds=USED,
-        top=1,
     ),
 ]
 

@@ -1,7 +1,7 @@
 """Memory by generation and phase: which phase of the cycle gains memory that it does not return."""
 
 from ..dashboard import Dashboard, Row
-from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
+from ..panel import BYTES, COUNT, SECONDS, Query
 from ..panels import limit, lines, number
 from ..promql import (
     PROCESS,
@@ -12,9 +12,8 @@ from ..promql import (
     named,
     present,
     select,
-    sum_by,
 )
-from ..tables import Column, bars, series_table, table
+from ..tables import Column, series_table, table
 from .shared import TO_TRAINER, TRAINER, growth_limit
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
@@ -44,10 +43,6 @@ PHASE_RUNS = max_by(_PHASE, f"increase({_PHASE_COUNT}[$__range])")
 _RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
 PHASE_DURATION_IN_RANGE = present(
     f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[$__range])')} / ({PHASE_RUNS} > 0)"
-)
-_PHASE_TIME = max_by(_PHASE, f"increase({_PHASE_SECONDS}[$__range])")
-PHASE_TIME_SHARE = (
-    f"sort_desc({_PHASE_TIME} / on (job, instance) group_left () {sum_by(PROCESS, _PHASE_TIME)})"
 )
 
 
@@ -177,15 +172,6 @@ TIME = [
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
         "cycle, as lists grow.",
         steps=True,
-        width=16,
-    ),
-    bars(
-        "Share of time by phase",
-        Query(named(PHASE_TIME_SHARE)),
-        ("phase", "trainer_name"),
-        SHARE,
-        "What each phase takes of the time in all watched phases, over the time range.",
-        top=1,
     ),
 ]
 

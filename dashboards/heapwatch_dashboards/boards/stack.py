@@ -13,8 +13,6 @@ RESIDENT = max_by(f"{PROCESS}, service", select("process_resident_memory_bytes",
 CPU = sum_by(f"{PROCESS}, service", rate(select("process_cpu_seconds_total", 'service!=""')))
 
 # Prometheus. A rule group is called FILE;NAME there.
-SERIES = max_by(PROCESS, select("prometheus_tsdb_head_series"))
-SAMPLES = sum_by(PROCESS, rate(select("prometheus_tsdb_head_samples_appended_total")))
 _GROUP = "rule_group"
 
 
@@ -163,18 +161,6 @@ SERVICES = two_a_line(
         "Good: a small part of one core.",
     ),
     lines(
-        "Series and samples in Prometheus",
-        [
-            Query(SERIES, "series"),
-            Query(
-                SAMPLES,
-                "samples per second",
-            ),
-        ],
-        COUNT,
-        "Size of the data. Good: flat while the number of trainers is.",
-    ),
-    lines(
         "Receiver queue over time",
         Query(QUEUE, "{{instance}}"),
         COUNT,
@@ -207,12 +193,6 @@ EXPORTERS = two_a_line(
         ),
         SECONDS,
         "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
-    ),
-    lines(
-        "Collection time by collector",
-        Query(max_by("collector", select("trainer_exporter_collect_seconds")), "{{collector}}"),
-        SECONDS,
-        "Seconds each collector took at the last scrape, the slowest trainer. Good: milliseconds.",
     ),
     lines(
         "Collector errors",

@@ -10,7 +10,6 @@ RENDERERS: dict[str, Callable[[Answers], Chart | Html]] = {
     "stat": stat,
     "table": table.render,
     "state-timeline": charts.state_timeline,
-    "heatmap": charts.heatmap,
     "text": text,
 }
 

@@ -1,6 +1,5 @@
-"""Charts over time: series with limits, annotations and a legend; state timelines; heatmaps of histograms."""
+"""Charts over time: series with limits, annotations and a legend; state timelines."""
 
-import math
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
@@ -10,7 +9,6 @@ from heapwatch_viewer.fields import Field
 from heapwatch_viewer.panels.base import CALCULATIONS, Answers, Chart, Mark, painted, reduced
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.timerange import Window
-from heapwatch_viewer.units import unit_of, write
 
 LEGEND_ROWS = 40  # a legend longer than this is cut, and says so
 BAR = 4  # pixels
@@ -188,33 +186,3 @@ def _stretches(series: Series, last: float) -> list[tuple[float, float, float]]:
         else:
             runs.append((moment, moment + series.step, value))
     return [(start, min(end, last), value) for start, end, value in runs]
-
-
-def heatmap(answers: Answers) -> Chart:
-    """One lane a bucket, darker where more fell; cells are [time ms, bucket, count], not cumulative."""
-    buckets = sorted(answers.series, key=_bound)
-    axis_unit = unit_of(answers.panel.options.get("yAxis", {}).get("unit", ""))
-    below: dict[float, float] = {}
-    cells: list[list[float]] = []
-    for lane, series in enumerate(buckets):
-        counts = dict(series.points)
-        for moment, count in counts.items():
-            inside = count - below.get(moment, 0.0)
-            if inside > 0:
-                cells.append([moment * 1000, lane, inside])
-        below = counts
-    bounds = map(_bound, buckets)
-    names = ["+Inf" if math.isinf(bound) else f"≤ {write(bound, axis_unit)}" for bound in bounds]
-    step = answers.window.step * 1000
-    return Chart(
-        {
-            "xAxis": _time_axis(answers.window),
-            "yAxis": [{"type": "category", "data": names}],
-            "series": [{"type": "heatmap", "name": "observations", "data": cells, "step": step}],
-            "visualMap": {"min": 0, "max": max((cell[2] for cell in cells), default=1.0)},
-        }
-    )
-
-
-def _bound(series: Series) -> float:
-    return float(series.labels["le"])

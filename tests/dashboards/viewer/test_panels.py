@@ -95,12 +95,6 @@ def test_states_are_joined_into_blocks_and_broken_by_gaps():
     ]
 
 
-def test_cumulative_buckets_are_taken_apart():
-    series = [Series({"le": "1"}, [(0, 2.0)]), Series({"le": "+Inf"}, [(0, 5.0)])]
-    cells = rendered("heatmap", series).options["series"][0]["data"]
-    assert cells == [[0, 0, 2.0], [0, 1, 3.0]]
-
-
 def test_a_path_in_a_cell_that_wraps_is_escaped_and_breaks_between_its_parts():
     series = Series({"what": "trainer.replay<x>.items"}, [(0, 1.0)])
     cell = override("what", custom__cellOptions={"type": "auto", "wrapText": True})
