@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime.failures import is_trainers, raised
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.plain_text import plain
