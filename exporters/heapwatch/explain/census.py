@@ -17,12 +17,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import CO_GENERATOR
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
+from heapwatch.explain.schedule import PauseLimit, allowed_seconds
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
@@ -82,8 +82,8 @@ class GrowingType:
         name: the name of the class.
         counts: the number of its instances.
         each_bytes: typical deep size of an instance; None where it was not measured.
-        holders: what refers to the newest, the nearest first; of instances that refer to each other, what
-            refers to the end of a chain. Empty if no Python object does; None if that was not found out.
+        holders: what refers to the newest, the nearest first; empty if no Python object does, None if that
+            was not found out.
         is_linked: whether instances refer to each other.
 
     """
@@ -94,7 +94,6 @@ class GrowingType:
     holders: tuple[str, ...] | None = None
     is_linked: bool = False
     is_weighed: bool = False
-    searched: int = 0  # instances from which the search for holders has begun
 
 
 class LongContainer(NamedTuple):
@@ -131,7 +130,6 @@ class Census:
         pause_limit: how long lists of objects take and may take.
         refused_seconds: for how long a count of all objects would stop the program; None if they were
             counted lately.
-        frozen: number of objects that `gc.freeze()` has moved where no list of objects shows them, over time.
 
     """
 
@@ -145,8 +143,6 @@ class Census:
         self.types: dict[int, GrowingType] = {}
         self.pause_limit = PauseLimit(float("inf") if unlimited else allowed_seconds())
         self.refused_seconds: float | None = None
-        self.frozen = LevelSeries()
-        self._freeze_seconds = 0.0  # that the last count of what is frozen took
         self._clock = clock
         self._fewest = fewest
         self._before: dict[int, int] = {}
@@ -159,7 +155,6 @@ class Census:
 
     def count(self) -> bool:
         """Count the tracked objects by type; False if that would stop the program for too long."""
-        self._count_frozen()
         now = self._clock()
         step = self._step()
         if step is None:
@@ -221,13 +216,6 @@ class Census:
         """Seconds from the first count to the last one."""
         return 0.0 if self._first_at is None else self._counted_at - self._first_at
 
-    def _count_frozen(self) -> None:
-        """Count what `gc.freeze()` hides. The collector goes through all of it: only where that is short."""
-        if self._freeze_seconds <= PAUSE_SECONDS:
-            began = own_time()
-            self.frozen.add(self._clock(), gc.get_freeze_count())
-            self._freeze_seconds = own_time() - began
-
     def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
         found = [(known, known.counts.growth(start)) for known in list(self.types.values())]
@@ -259,12 +247,9 @@ class Census:
                 if self.pause_limit.allows_young(generation)
             ]
         newest = _newest(listed, types)
-        again = [key for key, known in types.items() if known.searched]
-        ends = {key: _ends(listed, key) for key in again}
-        paths = {key: _paths(listed, key, anchors) for key in again}
         for objects in listed:
             objects.clear()
-        hidden = set(map(id, chain(newest.values(), ends.values())))
+        hidden = set(map(id, newest.values()))
 
         has_time = True
         for key, known in types.items():
@@ -275,9 +260,11 @@ class Census:
         followed = self._left(growing, most) if searches else []
         for key, known in types.items():
             if has_time and newest[key] and known in followed:
-                self._follow(known, ends.get(key, newest[key]), paths.get(key), hidden, until)
+                known.is_linked = _are_linked(newest[key])
+                path = next((anchors[id(one)] for one in newest[key] if id(one) in anchors), None)
+                known.holders = (path,) if path else tuple(self._holders(newest[key][0], hidden, until))
                 has_time = own_time() <= until
-        for instances in chain(newest.values(), ends.values()):
+        for instances in newest.values():
             instances.clear()
 
     def is_inspected(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> bool:
@@ -355,34 +342,6 @@ class Census:
         nbytes = _weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere)
         return LongContainer(_type_of(obj), len(obj), nbytes, 0.0, holders, sites[0] if sites else None)
 
-    def _follow(
-        self, known: GrowingType, starts: list[Any], paths: list[str] | None, hidden: set[int], until: float
-    ) -> None:
-        """Find what refers to an instance, other than those next to it in a chain.
-
-        In the first step `starts` are the newest instances, of which the first is looked at. In later steps
-        they are the ends of chains, and `paths` are those of instances that local variables refer to.
-        """
-        if paths is None:
-            self._look_at(known, starts[0], hidden, until)
-            return
-        for at in range(min(known.searched, len(starts)) - 1, len(starts)):
-            holders = self._look_at(known, starts[at], hidden, until)
-            if known.holders is None and at + 1 == len(starts):
-                known.holders = tuple(sorted(paths, key=len)[:1]) or holders
-            if known.holders is not None or own_time() > until:
-                return
-
-    def _look_at(self, known: GrowingType, obj: Any, hidden: set[int], until: float) -> tuple[str, ...]:
-        """What refers to an instance; it is kept unless that is nothing, or other instances alone."""
-        holders = tuple(self._holders(obj, hidden, until))
-        is_linked = bool(holders) and _are_links(holders, known.name)
-        known.is_linked |= is_linked
-        known.searched += 1
-        if holders and not is_linked:
-            known.holders = holders
-        return holders
-
     def _holders(
         self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
     ) -> Iterator[str]:
@@ -425,12 +384,14 @@ def _full_collections() -> int:
     return int(gc.get_stats()[-1]["collections"])
 
 
-def _are_links(holders: tuple[str, ...], name: str) -> bool:
-    """Whether these are only instances of one class and, until Python 3.10, the dicts of their attributes."""
-    return all(
-        one in (name, "dict") or (one.startswith("dict under ") and after == name)
-        for one, after in zip(holders, (*holders[1:], name), strict=False)
-    )
+def _are_linked(instances: list[Any]) -> bool:
+    """Whether one of these refers to another object of its class."""
+    for obj in instances:
+        parts = gc.get_referents(obj)
+        parts += gc.get_referents(*(part for part in parts if type(part) is dict))
+        if any(type(part) is type(obj) for part in parts):
+            return True
+    return False
 
 
 def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:
@@ -445,21 +406,6 @@ def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, lis
             if not lacking:
                 break
     return found
-
-
-def _ends(listed: list[list[Any]], type_id: int) -> list[Any]:
-    """The newest and the oldest object of a type in each of these lists."""
-    found: list[Any] = []
-    for objects in reversed(listed):
-        for ordered in (reversed(objects), iter(objects)):
-            found += islice((obj for obj in ordered if id(type(obj)) == type_id), 1)
-    return found
-
-
-def _paths(listed: list[list[Any]], type_id: int, anchors: Mapping[int, str]) -> list[str]:
-    """The paths of those objects of a type that have one."""
-    objects = (compress(one, map(type_id.__eq__, map(id, map(type, one)))) for one in listed)
-    return [anchors[key] for key in filter(anchors.__contains__, map(id, chain.from_iterable(objects)))]
 
 
 def _type_of(container: Any) -> str:

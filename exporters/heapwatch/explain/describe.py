@@ -17,7 +17,7 @@ from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
-from heapwatch.explain.series import FloorGrowth, LevelSeries
+from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.sites import (
     Site,
     Use,
@@ -163,25 +163,6 @@ class Describer:
             holders=(OUTSIDE,) if holders == () else holders or (),
             remedy=remedy_for_type(holders, known.name, is_linked=known.is_linked),
         )
-
-    def describe_frozen(self, frozen: LevelSeries, levels: Levels) -> list[Finding]:
-        """Make a finding of what `gc.freeze()` hides, if that becomes more: all growth may be its."""
-        growth = frozen.growth(levels.start)
-        if not growth.rising:
-            return []
-        return [
-            Finding(
-                kind="type",
-                path=None,
-                type="objects that `gc.freeze()` moved out of the collector's sight",
-                items=round(frozen.last or 0.0),
-                items_per_minute=60 * growth.per_second,
-                bytes_per_minute=levels.per_minute,
-                site=self._only_line("loaded", "freeze"),
-                remedy="call `gc.freeze()` once, before the workers are forked",
-                inferred=True,
-            )
-        ]
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""

@@ -248,52 +248,6 @@ def test_instances_that_refer_to_each_other_are_weighed_one_by_one(census, clock
         newest = newest.before
 
 
-class Chain:
-    """Keeps the first of many links, each of which refers to the one after it, and some to the one before."""
-
-    def __init__(self, *, both_ways: bool) -> None:
-        self.first = self._last = Link()
-        self._both_ways = both_ways
-
-    def extend(self, many: int) -> None:
-        last = self._last
-        for _ in range(many):
-            last.after = Link()
-            last.after.before = last if self._both_ways else None
-            last = last.after
-        self._last = last
-
-
-class Link:
-    def __init__(self) -> None:
-        self.before: Link | None = None
-        self.after: Link | None = None
-
-
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="the collector reorders objects whose attributes are in dicts"
-)
-@pytest.mark.parametrize("collected", [False, True])
-@pytest.mark.parametrize("both_ways", [False, True])
-@pytest.mark.parametrize("keeps_last", [False, True])
-def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
-    census, clock, both_ways, keeps_last, collected
-):
-    gc.disable()  # a collection while a link in the middle is referred to would change the order
-    owner: list[Chain] = [Chain(both_ways=both_ways)]
-    for _ in range(6):
-        owner[0].extend(200)
-        if collected:
-            gc.collect(1)
-        clock[0] += 10
-        assert census.count()
-    if not keeps_last:
-        del owner[0]._last
-    holders = inspected(census, f"{__name__}.Link")[f"{__name__}.Link"]
-    gc.enable()
-    assert f"{__name__}.Chain" in holders
-
-
 class Pairs:
     def __init__(self) -> None:
         self.history: list[tuple[int, Leaked]] = []

@@ -328,15 +328,3 @@ def test_memory_is_read_for_the_last_explanation_however_rarely_it_is_due():
 
 def test_without_an_evaluation_it_is_too_early_at_the_end():
     assert Explainer().conclude().verdict == "too early"
-
-
-@pytest.mark.parametrize("per_second", [50, 0])
-def test_objects_that_are_frozen_again_and_again_are_a_finding(explainer, time, monkeypatch, per_second):
-    monkeypatch.setattr(explainer.census.pause_limit, "allowed", 0.0)
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000 + per_second * int(time.now))
-    for time.now in range(0, 200, 10):
-        explainer.census.count()
-        explainer.memory.private.add(time.now, 1e9 + 1e6 * time.now)
-    found = explainer._types(Levels(explainer.memory, 0.0, time.now))
-    told = [("gc.freeze()" in one.type, one.items_per_minute, one.inferred) for one in found]
-    assert told == ([(True, pytest.approx(3000, rel=0.1), True)] if per_second else [])
