@@ -350,8 +350,8 @@ def test_freed_memory_that_stays_is_of_the_allocator_after_minutes():
     assert judged(600, returned).verdict != "leak"
 
 
-@pytest.mark.parametrize("start", [33 * MB, 200 * MB, 2e9, 40e9])
-@pytest.mark.parametrize("minutes", [1, 3, 10])
+@pytest.mark.parametrize("start", [33 * MB, 2e9])
+@pytest.mark.parametrize("minutes", [1, 10])
 @pytest.mark.parametrize("retained", [0.0, 0.9])
 def test_memory_that_levels_off_is_never_a_leak(start, minutes, retained):
     """A tenth of the process is loaded, and slower and slower: 63 % of it in so many minutes."""

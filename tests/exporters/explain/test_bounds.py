@@ -43,15 +43,6 @@ class Ring(Buffer):
         self.position = (self.position + 1) % self.room
 
 
-class RingOfBaselines(Buffer):
-    def add(self, item: Any) -> None:
-        if self.position >= len(self.items):
-            self.items.append(item)
-        else:
-            self.items[self.position] = item
-        self.position = (self.position + 1) % self.room
-
-
 class RingWithFloat(Buffer):
     def __init__(self) -> None:
         super().__init__()
@@ -81,13 +72,6 @@ class OldestOut(Buffer):
             self.items.pop(0)
 
 
-class OldestOutOfNumber(Buffer):
-    def add(self, item: Any) -> None:
-        self.items.append(item)
-        if len(self.items) > 1_000:
-            del self.items[0]
-
-
 class OldestOutOfGlobal(Buffer):
     def add(self, item: Any) -> None:
         size = len(self.items)
@@ -101,13 +85,6 @@ class ByKey(Buffer):
 
     def add(self, item: Any) -> None:
         self.items[self.total % self.room] = item
-        self.total += 1
-
-
-class ByKeyOfAnotherLine(ByKey):
-    def add(self, item: Any) -> None:
-        key = self.total % self.room
-        self.items[key] = item
         self.total += 1
 
 
@@ -286,9 +263,9 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("kind", "bound"),
     [
-        (Ring, 1_000), (RingOfBaselines, 1_000), (RingWithFloat, 1_000), (FifthAtOnce, 1_000),
-        (OldestOut, 1_000), (OldestOutOfNumber, 1_000), (OldestOutOfGlobal, LIMIT), (ByKey, 1_000),
-        (ByKeyOfAnotherLine, 1_000), (Recent, 1_000), (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
+        (Ring, 1_000), (RingWithFloat, 1_000), (FifthAtOnce, 1_000),
+        (OldestOut, 1_000), (OldestOutOfGlobal, LIMIT), (ByKey, 1_000),
+        (Recent, 1_000), (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
         (SideBySide, 1_000), (Asked, 1_000), (Excess, 1_000), (FromSettings, 1_000),
     ],
 )  # fmt: skip
