@@ -22,7 +22,6 @@ from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.schedule import PAUSE_VARIABLE
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
-from heapwatch.explain.weigh import shared_share
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -110,11 +109,8 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
 
 def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) -> Finding:
     known, growth, bounded = candidate.known, candidate.growth, candidate.bounded
-    shared, owner = max(
-        ((_shared(candidate, one), one.known.path) for one in seen),
-        default=(0.0, None),
-        key=lambda both: both[0],
-    )
+    ids = candidate.traits.ids
+    owner = next((one.known.path for one in seen if ids & one.traits.ids), None)
     kind: FindingKind = "buffer" if bounded else "container"
     long_enough = growth.span >= _span_wanted(candidate, levels)
     rate = candidate.bytes_per_minute
@@ -128,8 +124,7 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
-        # What two containers share counts once.
-        bytes_per_minute=(1 - shared) * candidate.bytes_per_minute,
+        bytes_per_minute=0.0 if owner else rate,  # items that two containers have count once
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
         site=candidate.site,
         holders=candidate.holders,
@@ -137,15 +132,8 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
         is_leak=continues and not bounded,
         steady=_is_steady(known, levels),
         fits=not continues if bounded else None,  # a sure growth is compared with the memory by `_with_fits`
-        shared_with=owner if shared else None,
+        shared_with=owner,
     )
-
-
-def _shared(candidate: Candidate, other: Candidate) -> float:
-    """Share of the bytes of a candidate that another one has, too: 0 to 1."""
-    if candidate.traits.ids & other.traits.ids:
-        return 1.0
-    return shared_share(list(candidate.parts), list(other.parts))
 
 
 def _is_steady(known: KnownContainer, levels: Levels) -> bool:

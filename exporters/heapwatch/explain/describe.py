@@ -31,7 +31,7 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.statements import Deed, Scope
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
+from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
@@ -40,7 +40,6 @@ from heapwatch.measure.introspection.roots import calling_line, is_user_file, is
 from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6
-_MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
@@ -88,11 +87,7 @@ class Describer:
         delays the verdict.
         """
         self._until = own_time() + _SEARCHING_SECONDS
-        described = [self.describe(known, growth, always=False) for known, growth in growing]
-        return [
-            replace(one, parts=newest_parts(one.known, self._inventory)) if at < _MOST_COMPARED else one
-            for at, one in enumerate(described)
-        ]
+        return [self.describe(known, growth, always=False) for known, growth in growing]
 
     def describe(self, known: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
         """Describe one growing container; unless `always`, without its code if its growth may not matter.

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch.explain import ended_workers as subject
 from heapwatch.explain.ended_workers import WorkerEnds
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import EndedWorkers
@@ -117,23 +116,6 @@ def test_a_worker_for_which_its_parent_waits_is_told_too(ends: WorkerEnds, start
     worker.wait(30)
     assert ends.step()
     assert ends.so_far() == (EndedWorkers("SIGKILL", 1),)
-
-
-@pytest.mark.parametrize("refusal", [("_MOST_DESCRIPTORS", 0), ("_SELECTABLE", 2)])
-def test_workers_without_a_descriptor_are_told_while_they_are_zombies(
-    refusal: tuple[str, int], ends: WorkerEnds, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subject, *refusal)
-    workers = start(3)
-    pids = saw(ends, workers)
-    assert of_processes() == 0
-    end(workers[0], "SIGSEGV")
-    workers[1].kill()
-    workers[1].wait(30)
-    ends.saw({pids[0]: None})  # the third runs, and is not among the first that are listed
-    assert ends.step()
-    assert not ends.step()
-    assert ends.so_far() == (EndedWorkers("SIGSEGV", 1), EndedWorkers("unknown", 1))
 
 
 def test_a_descriptor_that_the_program_has_closed_is_left(

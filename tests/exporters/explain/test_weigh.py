@@ -11,7 +11,7 @@ import torch
 
 from heapwatch.explain import weigh as weighing
 from heapwatch.explain.remedies import remedy_for
-from heapwatch.explain.weigh import newest_parts, shared_share, traits_of, weigh
+from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.sizing import tensor_storage, traversal
 from heapwatch.measure.sizing.foreign import MemoryBlock
 from heapwatch.measure.sizing.traversal import OutOfTime
@@ -181,17 +181,3 @@ def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
     finalizer.detach()
     assert traits.item_type == "finalizers with the method `Loader.clean`"
     assert "does not refer to the object" in remedy_for(registry, traits, None)
-
-
-def test_tensors_that_two_containers_have_are_found_in_their_newest_items():
-    agent = Agent()
-    agent.replay = collections.deque(maxlen=30)
-    for at in range(100):
-        state = torch.zeros(1000)
-        agent.replay.append((state, at))
-        if at < 90:
-            agent.losses.append({"state": state, "more": torch.zeros(1000)})
-    replay, losses = (newest_parts(*reversed(found(agent, path))) for path in ("replay", "losses"))
-    assert shared_share(replay, losses) == 1.0
-    assert shared_share(losses, replay) == 0.5
-    assert shared_share(losses, []) == 0.0
