@@ -21,7 +21,6 @@ KNOWN = {
     "explain/statements.py:_conditions",
     "explain/statements.py:_facts",
     "explain/statements.py:_number",
-    "measure/introspection/source_names.py:_words_of",
 }
 
 

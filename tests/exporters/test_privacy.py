@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.attribution import _finding
+from heapwatch.explain.census import _described
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding, message, narrative
@@ -24,10 +24,8 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.runtime.cleanup import described
 from heapwatch.watch import Watch
 
-# Composed when the tests run: what stands in a program's source is no secret.
-WORD = "".join(reversed("nietsneknarf"))
+WORD = "frankenstein"
 SECRETS = {
-    "identifier": WORD,
     "address": f"{WORD}@example.com",
     "url": f"postgres://user:{WORD}@db/{WORD}",
     "line": f"{WORD}\n\x1b[2J{WORD}",
@@ -47,15 +45,11 @@ class Account:
 
 
 def planted(secret: str) -> tuple[Any, dict[str, list[Any]]]:
-    """A program's object with a secret as key, attribute, value and class name; and the lists that grow."""
+    """A program's object with a secret as key, attribute and value; and the lists that grow."""
     held = Account()
-    lists: dict[str, list[Any]] = {name: [] for name in ("key", "attribute", "class", "nested", "slot")}
+    lists: dict[str, list[Any]] = {name: [] for name in ("key", "attribute", "nested")}
     held.users = {secret: lists["key"], "known": {"deeper": {secret: lists["nested"]}}}  # type: ignore[attr-defined]
     setattr(held, secret, lists["attribute"])
-    made = type(secret, (), {"__slots__": (WORD,)})()
-    setattr(made, WORD, lists["slot"])
-    held.made = made  # type: ignore[attr-defined]
-    held.items.append(type(secret, (Account,), {secret: lists["class"]})())
     return held, lists
 
 
@@ -76,7 +70,7 @@ def grown(secret: str, levels: Levels) -> list[Finding]:
     inventory = inventory_of(held, now)
     for now[0] in range(0, 400, 10):
         for filled in (*lists.values(), held.items):
-            filled += [type(secret, (Account,), {})(), *(f"{secret}{at}" for at in range(2))]
+            filled += [Account(), *(f"{secret}{at}" for at in range(2))]
         inventory.lengths.read(10)
     mine = [known for known in inventory.known.values() if known.path.startswith("it")]
     for known in mine:
@@ -97,8 +91,7 @@ def levels() -> Levels:
 def test_no_explanation_shows_a_secret(secret: str, levels: Levels) -> None:
     findings = grown(secret, levels)
     paths = {finding.path for finding in findings}
-    assert {"it.users[*]", 'it.users["known"]["deeper"][*]', "it.items"} <= paths
-    assert "it.made.*" in paths
+    assert {"it.users[*]", 'it.users["known"]["deeper"][*]', "it.items", "it.*"} <= paths
     explanation = Explanation("leak", 400.0, 1e9, 1.0, tuple(findings), "")
     said = [json.dumps(explanation.as_json()), narrative(explanation), message(explanation)]
     collector = ExplanationCollector(lambda: explanation, dict)
@@ -132,13 +125,13 @@ def watch() -> Iterator[Watch]:
     watch.stop()
 
 
-def test_what_sources_and_cleanups_raise_shows_up_nowhere(
+def test_what_sources_and_cleanups_raise_is_in_the_log_alone(
     watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "heapwatch")
 
     def fail(*_: object) -> Any:
-        raise type(WORD, (Refused,), {})(f"no user {SECRETS['address']}")
+        raise Refused(f"no user {SECRETS['address']}")
 
     def convert(*_: object) -> Any:
         return int(SECRETS["url"])
@@ -154,7 +147,6 @@ def test_what_sources_and_cleanups_raise_shows_up_nowhere(
     watch.on_cleanup(lambda: {SECRETS["address"]: 1})
     watch.on_cleanup(lambda: {"food": Account()})
     watch.on_cleanup(lambda: SECRETS["url"])
-    fail.__qualname__ = fail.__name__ = WORD
     watch.step()
     result = watch._exporter.cleanup_queue.run("regular", "", "trainer")
     server = watch._exporter.server
@@ -162,41 +154,20 @@ def test_what_sources_and_cleanups_raise_shows_up_nowhere(
     paths = ("metrics", "performance_status", "explain", "")
     said = [
         *(httpx.get(f"{server.url}{path}").text for path in paths),
-        caplog.text,
         described(result),
         json.dumps(result.as_dict()),
     ]
     assert len(result.errors) == 5
-    assert "Refused, raised at test_privacy.py" in caplog.text
+    assert f"Refused: no user {SECRETS['address']}, raised at test_privacy.py" in caplog.text
+    assert "expected a number or a sized container, got Account" in caplog.text
     for text in said:
         assert WORD not in text
         assert "example.com" not in text
 
 
-def test_an_error_that_this_package_raises_keeps_its_text(
-    watch: Watch, caplog: pytest.LogCaptureFixture
-) -> None:
-    watch.entities("odd", lambda: None)
-    watch.step()
-    httpx.get(f"{watch._exporter.server.url}/metrics")  # type: ignore[union-attr]
-    assert "expected a number or a sized container, got NoneType" in caplog.text
-
-
-def test_names_of_modules_threads_and_functions_show_up_nowhere() -> None:
-    from heapwatch.explain.census import _described
-    from heapwatch.measure.introspection.roots import module_label
-
-    module = types.ModuleType(WORD)
-
-    def function() -> None:
-        pass
-
-    function.__name__ = function.__qualname__ = SECRETS["address"]
+def test_a_holder_is_described_without_what_it_holds() -> None:
+    held: list[Any] = []
     generator = (one for one in ())
     generator.__name__ = generator.__qualname__ = SECRETS["address"]
-    method = types.MethodType(function, type(WORD, (Account,), {})())
-    held: list[Any] = []
-    namespace = {SECRETS["address"]: held}
-    for referrer in (module, function, generator, method, namespace, {WORD: held}):
+    for referrer in (generator, {SECRETS["address"]: held}, {SECRETS["url"]: held}):
         assert WORD not in _described(referrer, held)
-    assert WORD not in module_label(SECRETS["address"])

@@ -27,8 +27,8 @@ from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.roots import is_user_file, module_label
-from heapwatch.measure.introspection.source_names import is_written, qualified_type_name, type_of
+from heapwatch.measure.introspection.roots import is_user_file
+from heapwatch.measure.introspection.source_names import is_shown, qualified_type_name, type_of
 from heapwatch.measure.objects.tracked import (
     may_have_audit_hooks,
     referrers,
@@ -519,7 +519,7 @@ def _described(obj: Any, held: Any) -> str:
     kind = type(obj)
     if kind is dict:
         name = next((key for key, value in list(dict.items(obj)) if value is held and type(key) is str), None)
-        return f"dict under {name!r}" if is_written(name) else "dict"
+        return f"dict under {name!r}" if is_shown(name) else "dict"
     if kind is FrameType:
         # Before Python 3.11 a generator refers to its frame, and that to what it holds.
         what = "generator" if obj.f_code.co_flags & CO_GENERATOR else "frame of"
@@ -534,7 +534,8 @@ def _described(obj: Any, held: Any) -> str:
     if kind is MethodType:
         return f"method of {qualified_type_name(layout_of(type(obj.__self__)))}"
     if kind is ModuleType:
-        return f"module {module_label(obj.__dict__.get('__name__'))}"
+        name = obj.__dict__.get("__name__")
+        return f"module {name}" if type(name) is str else "module"
     return qualified_type_name(layout_of(kind))
 
 

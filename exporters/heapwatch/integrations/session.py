@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
 from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.source_names import is_attribute_in_code
 from heapwatch.measure.sizing.replay_buffers import contents_of
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.runtime.sources import Source
@@ -260,8 +258,8 @@ def buffers_of(owner: Any) -> list[str]:
     for name, value in list((attributes_of(owner) or {}).items()):
         if name.startswith("__") or name in _TORCH_OWN:
             continue
-        if not is_attribute_in_code(name, layout_of(type(owner))):
-            continue  # the name may be what the program works on
+        if not name.isidentifier():
+            continue  # what the program works on
         if any(word in name.lower() for word in _BUFFER_WORDS):
             try:
                 contents_of(value)

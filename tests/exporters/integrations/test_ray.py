@@ -93,7 +93,7 @@ def test_an_actor_continues_where_the_watch_cannot_start(monkeypatch, caplog):
     monkeypatch.setattr(actors, "_actor_class", fail)
     before = threading.active_count()
     actors.watch_actors()
-    wait_for(lambda: "not fully watched: ImportError, raised at test_ray.py" in caplog.text)
+    wait_for(lambda: "not fully watched: ImportError: another Ray, raised at test_ray.py" in caplog.text)
     wait_for(lambda: threading.active_count() <= before)
 
 

@@ -122,25 +122,7 @@ def module_root(name: str) -> Root:
             raise Gone(name)
         return namespace
 
-    return Root("" if name == "__main__" else module_label(name), f"module {name}", read, namespace=True)
-
-
-def module_label(name: object) -> str:
-    """The name of a module; of one of the user's, which may be loaded under any text, that of its file."""
-    namespace = module_namespace(name) if type(name) is str else None
-    if type(name) is not str or namespace is None:
-        return "module"
-    file = namespace.get("__file__")
-    if name == "__main__":
-        return name
-    if type(file) is not str and namespace.get("__spec__") is None:
-        return "module"  # the program made it
-    if type(file) is str and is_user_file(file):
-        folder, _, last = file.replace("\\", "/").rpartition("/")
-        stem = folder.rpartition("/")[2] if last.startswith("__init__.") else last.partition(".")[0]
-        if name.rpartition(".")[2] != stem:
-            name = stem
-    return name if name.replace(".", "_").isidentifier() else "module"
+    return Root("" if name == "__main__" else name, f"module {name}", read, namespace=True)
 
 
 def registry_roots() -> list[Root]:

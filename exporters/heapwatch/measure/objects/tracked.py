@@ -28,7 +28,7 @@ from weakref import ref
 
 from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.layout import identity, layout_of
-from heapwatch.measure.introspection.source_names import type_name
+from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.measure.sizing.tensor_storage import array_data
 
 _MOST_OWN = 100  # more objects than a chain consists of
@@ -252,7 +252,7 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
                 continue
             key, size = own(obj)
             if size >= nbytes and (key not in found or size > found[key].nbytes):
-                found[key] = Large(type_name(layout_of(cls)), size)
+                found[key] = Large(type_of(obj), size)
     finally:
         tracked.clear()  # it has frames that hold this function's, until Python 3.10
         if in_tuples:
