@@ -229,7 +229,7 @@ def test_a_file_that_prometheus_could_not_read_either_is_named(tmp_path):
     assert discovery.unusable(tmp_path) == []
     os.mkfifo(tmp_path / "pipe.json")
     assert discovery.unusable(tmp_path) == [
-        f"{tmp_path}/pipe.json is a named pipe: a regular file is allowed"
+        f"{tmp_path}/pipe.json is no regular file: a regular file is allowed"
     ]
 
 
