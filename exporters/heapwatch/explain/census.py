@@ -27,8 +27,8 @@ from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.names import is_shown, qualified_type_name, type_of
 from heapwatch.measure.introspection.roots import is_user_file
-from heapwatch.measure.introspection.source_names import is_shown, qualified_type_name, type_of
 from heapwatch.measure.objects.tracked import (
     may_have_audit_hooks,
     referrers,
@@ -534,8 +534,7 @@ def _described(obj: Any, held: Any) -> str:
     if kind is MethodType:
         return f"method of {qualified_type_name(layout_of(type(obj.__self__)))}"
     if kind is ModuleType:
-        name = obj.__dict__.get("__name__")
-        return f"module {name}" if type(name) is str else "module"
+        return f"module {obj.__dict__.get('__name__')}"
     return qualified_type_name(layout_of(kind))
 
 

@@ -35,8 +35,8 @@ from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
-from heapwatch.measure.introspection.source_names import qualified_type_name
 from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6

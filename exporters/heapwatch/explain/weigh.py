@@ -22,8 +22,8 @@ from heapwatch.measure.introspection.containers import (
 )
 from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Layout, layout_of
+from heapwatch.measure.introspection.names import qualified_type_name, type_of
 from heapwatch.measure.introspection.reading import parts
-from heapwatch.measure.introspection.source_names import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples

@@ -258,8 +258,6 @@ def buffers_of(owner: Any) -> list[str]:
     for name, value in list((attributes_of(owner) or {}).items()):
         if name.startswith("__") or name in _TORCH_OWN:
             continue
-        if not name.isidentifier():
-            continue  # what the program works on
         if any(word in name.lower() for word in _BUFFER_WORDS):
             try:
                 contents_of(value)

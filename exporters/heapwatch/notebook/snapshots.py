@@ -23,8 +23,8 @@ from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
-from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.traversal import OutOfTime, Walk

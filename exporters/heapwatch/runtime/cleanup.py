@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from types import MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime.failures import is_trainers, raised, raised_without_text
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.plain_text import plain

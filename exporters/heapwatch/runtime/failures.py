@@ -11,8 +11,8 @@ from collections import Counter
 from traceback import walk_tb
 from types import CodeType
 
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.introspection.roots import is_user_file
-from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")

@@ -1,6 +1,7 @@
 """A served trainer whose sources raise, hang, die and change while they are read, in real threads."""
 
 import asyncio
+import json
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
+from heapwatch.runtime.cleanup import described
 from tests.exporters.exposed import get, value, values
 
 
@@ -198,6 +200,24 @@ def test_no_source_ends_training(watch, kind):
         until(lambda: training.steps() > before)
         counts = watch._exporter.failures.counts
         until(lambda: all(counts[name] for name in ("entities", "events", "buffers", "sizes")))
+
+
+def test_what_sources_and_cleanups_raise_is_in_the_log_alone(watch, caplog):
+    def fail(*_):
+        raise ValueError("no user alice@example.com")
+
+    watch.entities("food", fail)
+    watch.entities("odd", lambda: "alice@example.com")
+    watch.size("policy", fail)
+    watch.on_cleanup(fail)
+    watch.on_cleanup(lambda: {"alice@example.com": 1})
+    watch.step()
+    result = watch._exporter.cleanup_queue.run("regular", "", "trainer")
+    assert len(result.errors) == 2
+    assert "ValueError: no user alice@example.com, raised at test_faulted_sources.py" in caplog.text
+    said = [get(watch, path) for path in ("/metrics", "/performance_status", "/explain")]
+    for text in (*said, described(result), json.dumps(result.as_dict())):
+        assert "example.com" not in text
 
 
 def test_a_signal_that_arrives_inside_a_source_still_ends_the_program(watch):

@@ -131,17 +131,16 @@ def registry_roots() -> list[Root]:
     return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
 
 
-def context_roots(ask: Ask, is_shown: Callable[[str], bool]) -> list[Root]:
-    """One root for each context variable with a name that is shown and that the answering thread has set.
+def context_roots(ask: Ask) -> list[Root]:
+    """One root for each context variable that the answering thread has set.
 
     A value is asked for at each reading, in the thread whose context it is: a copy of the context would keep
     it alive.
     """
     variables: list[ContextVar[Any]] = ask(lambda: list(copy_context())) or []
-    names = dict.fromkeys(variable.name for variable in variables)
-    shown = [name for name in names if is_shown(name)][:_MOST_CONTEXT_VARIABLES]
+    names = list(dict.fromkeys(variable.name for variable in variables))[:_MOST_CONTEXT_VARIABLES]
     return [
-        Root(name + CONTEXT_SUFFIX, f"context {name}", partial(_context_value, name, ask)) for name in shown
+        Root(name + CONTEXT_SUFFIX, f"context {name}", partial(_context_value, name, ask)) for name in names
     ]
 
 

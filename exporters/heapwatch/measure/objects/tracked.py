@@ -28,7 +28,7 @@ from weakref import ref
 
 from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.layout import identity, layout_of
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.sizing.tensor_storage import array_data
 
 _MOST_OWN = 100  # more objects than a chain consists of
