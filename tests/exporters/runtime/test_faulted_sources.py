@@ -215,7 +215,7 @@ def test_what_sources_and_cleanups_raise_is_in_the_log_alone(watch, caplog):
     result = watch._exporter.cleanup_queue.run("regular", "", "trainer")
     assert len(result.errors) == 2
     assert "ValueError: no user alice@example.com, raised at test_faulted_sources.py" in caplog.text
-    said = [get(watch, path) for path in ("/metrics", "/performance_status", "/explain")]
+    said = [get(watch, path) for path in ("metrics", "performance_status", "explain")]
     for text in (*said, described(result), json.dumps(result.as_dict())):
         assert "example.com" not in text
 
