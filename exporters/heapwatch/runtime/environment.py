@@ -16,15 +16,15 @@ log = logging.getLogger("heapwatch")
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-EXPLAIN, TRACE, NATIVE, SERVE, WORKERS, OTLP = (
-    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS", "OTLP")
+EXPLAIN, TRACE, NATIVE, SERVE, WORKERS = (
+    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS")
 )
 RUN = f"{PREFIX}RUN"  # what `heapwatch run` was asked for, as JSON
 TRAINER_PORT = f"{PREFIX}TRAINER_PORT"
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 _NAMES = """
     ALERTMANAGER_PORT ALERTMANAGER_TOKEN_FILE ALERTMANAGER_URL ALLOWED_HOSTS BIND CACHE CHECKOUT
-    DASHBOARDS_DIR DASHBOARDS_PORT DASHBOARDS_URL DOWNLOADS EMAIL_FROM EMAIL_TO EXPLAIN NATIVE OTLP
+    DASHBOARDS_DIR DASHBOARDS_PORT DASHBOARDS_URL DOWNLOADS EMAIL_FROM EMAIL_TO EXPLAIN NATIVE
     PROFILE PROMETHEUS_PORT PROMETHEUS_URL RECEIVER_CONFIG RECEIVER_PORT RECEIVER_URL RECORD REGISTER
     REVISION RUN RUNBOOKS_URL SECRETS SERVE SLACK_CHANNEL SLACK_URL SLACK_URL_FILE SMTP_HOST
     SMTP_PASSWORD_FILE SMTP_TLS SMTP_USER STACK STALL_MS STATE TARGETS_DIR TOKEN TOKEN_FILE TORCH_INDEX
@@ -90,19 +90,6 @@ def trainer_port() -> int | None:
 def _number(text: str, most: int) -> int | None:
     known = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and int(text) <= most
     return int(text) if known else None
-
-
-def address(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The web address that a variable holds; empty where it is only switched on, None where it is off."""
-    text = environ.get(name, "").strip()
-    if text.lower() in ("", *_OFF):
-        return None
-    if text.lower() in _ON:
-        return ""
-    if re.fullmatch(r"https?://[^/\s]+(/\S*)?", text):
-        return text
-    _say_wrong(name, text, "off, on or an address such as http://127.0.0.1:4318", "it stays off")
-    return None
 
 
 def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str, str] = os.environ) -> str:
