@@ -15,8 +15,7 @@ from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
 from heapwatch.runtime import environment
-from heapwatch.runtime.failures import raised
-from heapwatch.runtime.plain_text import plain, show_notices
+from heapwatch.runtime.plain_text import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.termination import Termination
 from heapwatch.watch import Watch

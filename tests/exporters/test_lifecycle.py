@@ -310,8 +310,6 @@ def lines(caplog):
         ("TARGETS_DIR", "~nobody-here/targets", "no stack will find this trainer"),
         ("TARGETS_DIR", "/dev/null", "no stack will find this trainer"),
         ("STATE", "~nobody-here/state", "no stack will find this trainer"),
-        ("STALL_MS", "much", "0 to 60000; 20 is used"),
-        ("STALL_MS", "9" * 5000, "0 to 60000; 20 is used"),
         ("TRACE", "sometimes", "allowed is off, on or a percentage"),
         ("EXPLAIN", "200%", "allowed is off, on or a percentage"),
         ("SERVE", "maybe", "allowed is on or off"),

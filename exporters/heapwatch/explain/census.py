@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
+from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
@@ -143,7 +143,7 @@ class Census:
         fewest: int = _FEWEST,
     ) -> None:
         self.types: dict[int, GrowingType] = {}
-        self.pause_limit = PauseLimit(float("inf") if unlimited else allowed_seconds())
+        self.pause_limit = PauseLimit(float("inf") if unlimited else PAUSE_SECONDS)
         self.refused_seconds: float | None = None
         self.frozen = LevelSeries()
         self._freeze_seconds = 0.0  # that the last count of what is frozen took

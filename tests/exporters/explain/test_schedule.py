@@ -19,14 +19,11 @@ from heapwatch.explain.schedule import (
     ADVANCE_SECONDS,
     CALM,
     HURRIED,
-    PAUSE_SECONDS,
-    PAUSE_VARIABLE,
     SHARE,
     START_SECONDS,
     Budget,
     LogLimit,
     PauseLimit,
-    allowed_seconds,
     schedule_for,
 )
 
@@ -122,21 +119,6 @@ def test_what_took_longer_than_planned_is_waited_for():
     assert not budget.allows()
     now[0] = 600.0
     assert budget.allows()
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("", PAUSE_SECONDS), ("0", 0.0), ("150", 0.15)])
-def test_the_time_allowed_is_a_setting(monkeypatch, text, seconds):
-    monkeypatch.setenv(PAUSE_VARIABLE, text)
-    assert allowed_seconds() == seconds
-
-
-@pytest.mark.parametrize("text", ["much", "-5", "1.5", "\u0661", "60001", "1" * 5000])
-def test_a_wrong_setting_is_named_with_what_is_allowed(monkeypatch, caplog, text):
-    monkeypatch.setenv(PAUSE_VARIABLE, text)
-    assert allowed_seconds() == PAUSE_SECONDS
-    assert f"{PAUSE_VARIABLE} is '{text[:40]}" in caplog.text
-    assert "allowed is a whole number of milliseconds, 0 to 60000; 20 is used" in caplog.text
-    assert len(caplog.text) < 300
 
 
 def test_each_list_predicts_the_next_of_its_sort(monkeypatch):
