@@ -105,7 +105,6 @@ def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_pat
     [
         ({"started": 1.0}, None, lost.UNKNOWN),
         ({"started": 1.0}, "out of memory", lost.OUT_OF_MEMORY),
-        ({"started": 1.0}, "segmentation fault", lost.CRASHED),
         ({"boot": "earlier"}, None, lost.REBOOTED),
     ],
 )

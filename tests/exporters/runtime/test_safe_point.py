@@ -102,9 +102,7 @@ def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point
     assert cheap.samples > 150
 
 
-@pytest.mark.parametrize(
-    "seconds", [[0.05, 0.05], [0.001, 0.002, 0.3], [0.0, 0.0, 1.0]]
-)
+@pytest.mark.parametrize("seconds", [[0.05, 0.05], [0.001, 0.002, 0.3], [0.0, 0.0, 1.0]])
 def test_the_budget_is_kept_and_divided_fairly(safe_point, clock, seconds):
     for number, cost in enumerate(seconds):
         scheduled(safe_point, clock, f"sampler {number}", seconds=cost)
