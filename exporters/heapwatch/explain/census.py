@@ -391,7 +391,7 @@ class Census:
         """
         seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
-        for depth in range(_DEEPEST):
+        for _ in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             ended = own_time()

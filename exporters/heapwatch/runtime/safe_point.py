@@ -24,8 +24,8 @@ DEFAULT_BUDGET = 0.002
 # not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
 _SPREAD = 16
 _FIRST = 4
-# What a second without the processor costs, such as for a disk, in CPU seconds: training stands still, but the
-# machine may have held it up.
+# What a second without the processor costs, in CPU seconds: training waits for a disk or a lock, but it may be
+# the machine that is busy.
 _WAITING_COST = 0.1
 # Seconds after which a visit leaves the remaining samples to the next one.
 VISIT_SECONDS = 0.005
@@ -112,8 +112,8 @@ class SafePoint:
     so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
     nothing while the owner lives. The samplers divide `budget`, a share of the time in CPU seconds of that
     thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. The
-    cheapest is sampled first. A sampler that does not return cannot be interrupted: the training loop waits for
-    it, a log line reports it, and `running_since` has the time.
+    cheapest is sampled first. A sampler that does not return cannot be interrupted: the training loop waits
+    for it, a log line reports it, and `running_since` has the time.
 
     `blocked` returns whether sampling is unsafe now, such as inside a physics step.
 
