@@ -211,7 +211,6 @@ class Exporter:
         self.safe_point.blocked = bodies.locked
         self._counting.append(bodies)
         self.register(bodies, anywhere=False)
-        self.register(bodies.total, anywhere=False)
 
     def _count_world(self, name: str, count: Callable[[], float]) -> None:
         """Count the bodies of a world that the explainer found, if the trainer has declared none."""

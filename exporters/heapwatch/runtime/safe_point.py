@@ -24,7 +24,7 @@ DEFAULT_BUDGET = 0.002
 # not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
 _SPREAD = 16
 _FIRST = 4
-# What a second without the processor costs, in CPU seconds: training waits for a disk or a lock, but it may be
+# What a second without the processor costs, in CPU seconds: training waits for a disk or a lock, unless it is
 # the machine that is busy.
 _WAITING_COST = 0.1
 # Seconds after which a visit leaves the remaining samples to the next one.

@@ -24,6 +24,7 @@ def local_ray(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("targets of actors")
     ray.init(
+        address="local",  # a cluster of this machine, or what one has left behind, is not asked
         num_cpus=1,
         include_dashboard=False,
         configure_logging=False,
