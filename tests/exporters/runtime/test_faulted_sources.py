@@ -167,15 +167,6 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
         until(lambda: values(scrape(watch), "trainer_bodies", "type"))
 
 
-@pytest.mark.slow
-def test_many_scrapes_at_once_do_not_stop_training(watch):
-    watch.entities("food_sources", lambda: 1)
-    with Training(watch) as training, ThreadPoolExecutor(32) as scrapers:
-        began = training.steps()
-        assert all(scrapers.map(lambda _: scrape(watch), range(200)))
-        assert training.steps() > began
-
-
 @pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit])
 def test_no_source_ends_training(watch, kind):
     def source(*_):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -203,9 +201,3 @@ def test_one_question_waits_for_the_other() -> None:
     while any(thread.is_alive() for thread in threads) and time.monotonic() < end:
         pass
     assert sorted(results) == [0, 1, 2, 3, 4]
-
-
-def test_what_the_interpreter_may_still_come_to_is_never_freed() -> None:
-    reference = weakref.ref(owned_reads._Question())
-    gc.collect()
-    assert reference() is not None

@@ -2,7 +2,7 @@ import gc
 import sys
 
 from heapwatch.runtime import release
-from heapwatch.runtime.release import empty_cuda_cache, trim_allocator
+from heapwatch.runtime.release import empty_cuda_cache
 
 
 class Node:
@@ -29,14 +29,6 @@ def test_what_malloc_keeps_comes_back():
     assert released.allocator_bytes is not None
     assert released.allocator_bytes > 50_000_000
     assert len(pins) == 2000
-
-
-def test_without_glibc_there_is_nothing_to_trim(monkeypatch):
-    release._malloc_trim.cache_clear()
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert trim_allocator() is None
-    assert release.release().allocator_bytes is None
-    release._malloc_trim.cache_clear()
 
 
 class Cuda:
