@@ -11,9 +11,8 @@ import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
-from heapwatch.measure.gpu import NvmlSession, Pool, visible_devices
+from heapwatch.measure.gpu import NvmlSession, visible_devices
 from heapwatch.measure.process.process_tree import ProcessTree
-from tests.exporters import cupy_double
 
 GB = 1e9
 RESERVED = 600_000_000
@@ -353,17 +352,6 @@ def test_the_parts_of_each_device_add_up(read):
         "other_processes": 200_000,
         "unattributed": 2 * GB - 770_000,
     }
-
-
-@pytest.mark.usefixtures("cuda")
-def test_the_pools_of_cupy_are_parts_of_their_own(read, monkeypatch):
-    cupy_double.install(monkeypatch, cupy_double.by_device(Pool(30_000, 50_000)))
-    found = read(Nvml(*(Gpu(index, processes={os.getpid(): 500_000}) for index in range(2))))()
-    parts = found.parts()
-    assert (parts["cupy_in_use"], parts["cupy_cached"]) == (30_000, 20_000)
-    assert (parts["context"], parts["other_pools"]) == (446_000, 0)
-    assert sum(parts.values()) == 80 * GB
-    assert "cupy_in_use" not in found.parts("1")
 
 
 @pytest.mark.usefixtures("cuda")

@@ -20,11 +20,9 @@ from heapwatch.measure.gpu import (
     Pool,
     Processes,
     allow_capture,
-    cupy_pools,
     free_bytes,
     jax_pools,
 )
-from tests.exporters import cupy_double
 from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
 
 
@@ -59,44 +57,6 @@ def test_the_pools_of_jax_by_device_and_no_backend_is_made(monkeypatch):
     assert jax_pools() == {}
     monkeypatch.delitem(sys.modules, "jax._src.xla_bridge", raising=False)
     assert jax_pools() == {}
-
-
-@pytest.mark.parametrize("version", [cupy_double.by_device, cupy_double.in_order])
-def test_the_pools_of_cupy_by_device_and_one_that_the_program_set_beside(monkeypatch, version):
-    cupy = cupy_double.install(monkeypatch, version(Pool(70, 512), Pool(9, 10)))
-    assert cupy_pools() == {0: Pool(70, 512), 1: Pool(9, 10)}
-    other = cupy.cuda.memory.MemoryPool(version(Pool(5, 100), Pool(1, 2)))
-    cupy.cuda.get_allocator = lambda: other.malloc
-    assert cupy_pools() == {0: Pool(75, 612), 1: Pool(10, 12)}
-    assert not cupy.asked_driver
-
-
-def test_managed_memory_and_allocators_of_others_are_no_pools_of_the_device(monkeypatch):
-    cupy = cupy_double.install(monkeypatch, {0: cupy_double.DevicePool(Pool(7, 8))})
-    managed = cupy_double.DevicePool(Pool(70, 512), cupy.cuda.malloc_managed)
-    other = cupy.cuda.memory.MemoryPool({0: managed})
-    cupy.cuda.get_allocator = lambda: other.malloc
-    assert cupy_pools() == {0: Pool(7, 8)}
-    cupy.cuda.get_allocator = lambda: cupy_double.DevicePool.total_bytes  # a plain function, as RMM's
-    assert cupy_pools() == {0: Pool(7, 8)}
-
-
-@pytest.mark.parametrize("made", [None, {}], ids=["as in CuPy 14", "as in CuPy 13"])
-def test_a_pool_that_nobody_used_yet_makes_no_context(monkeypatch, made):
-    cupy = cupy_double.install(monkeypatch, made)
-
-    assert cupy_pools() == {}
-    assert not cupy.asked_driver
-
-
-def test_cupy_that_is_absent_or_being_imported(monkeypatch):
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    assert cupy_pools() == {}
-    cupy = cupy_double.install(monkeypatch, {})
-    del cupy.get_default_memory_pool
-    assert cupy_pools() == {}
-    monkeypatch.delitem(sys.modules, "cupy.cuda.memory")
-    assert cupy_pools() == {}
 
 
 TOTAL, USED, FREE = 80_000, 30_000, 50_000
