@@ -132,15 +132,6 @@ def test_the_bound_of_an_event_list(failures, first, then, declared, items, capa
     assert events(collector) == ({"death": items}, capacity)
 
 
-def test_a_list_that_died_takes_its_bound_with_it(failures):
-    deaths = deque([1], maxlen=5)
-    collector = EventCollector(failures, 1.0)
-    collector.count("death", Source.of(deaths))
-    assert events(collector) == ({"death": 1}, {"death": 5})
-    del deaths
-    assert events(collector) == ({}, {})
-
-
 @pytest.fixture
 def sizes(failures):
     return SizeCollector(failures, interval=5.0)

@@ -136,19 +136,6 @@ def reads(monkeypatch, clock):
     return made
 
 
-def test_what_is_shared_is_counted_seldom_and_within_its_share(monkeypatch, clock, reads):
-    resident = iter(range(100, 200))
-    monkeypatch.setattr(psutil.Process, "memory_info", lambda self: SimpleNamespace(rss=next(resident)))
-    collector = UniqueMemoryCollector(ProcessTree(), clock)
-    began = clock.now
-    sizes = []
-    while clock.now < began + 1000:
-        sizes.append(unique(collector)["trainer"])
-        clock.now += 15
-    assert len(reads.at) == 5
-    assert sizes == list(range(60, 60 + len(sizes)))
-
-
 def test_forked_workers_do_not_count_the_pages_that_they_share():
     """The trainer's pages are resident in each of them; what one takes itself is its own."""
     held = bytearray(os.urandom(1000)) * 60_000

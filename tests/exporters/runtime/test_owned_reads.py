@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from heapwatch.runtime import owned_reads
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import MainThread, OwnedReads
 from heapwatch.runtime.safe_point import Request, SafePoint
@@ -115,24 +114,6 @@ def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questi
     assert asked_by_another(ask_late, lambda thread: time.sleep(1)) == [None]
     assert asked_by_another(lambda: main.ask(lambda: 5, 30), compute) == [5]
     assert run == []
-
-
-def test_an_answer_that_comes_before_the_question_has_been_noted_stops_no_later_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    queue = owned_reads._queue
-
-    def queue_and_be_answered(question: Any) -> bool:
-        taken = queue(question)
-        end = time.monotonic() + 30
-        while question.queued and time.monotonic() < end:
-            time.sleep(0.001)
-        return taken
-
-    monkeypatch.setattr(owned_reads, "_queue", queue_and_be_answered)
-    main = MainThread()
-    for at in range(2):
-        assert asked_by_another(lambda at=at: main.ask(lambda: at, 30), compute) == [at]  # type: ignore[misc]
 
 
 def test_the_exception_of_a_signal_handler_reaches_the_program() -> None:

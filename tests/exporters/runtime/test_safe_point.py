@@ -212,14 +212,6 @@ def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_po
     assert sampler.thread is stepping
 
 
-def test_a_dead_owner_is_replaced(safe_point, clock):
-    sampler = scheduled(safe_point, clock)
-    in_thread(lambda: safe_point.visit(stepping=True))
-    clock.now += 10
-    safe_point.visit(stepping=True)
-    assert sampler.samples == 2
-
-
 def test_the_owning_thread_is_not_kept(safe_point):
     thread = in_thread(lambda: safe_point.visit(stepping=True))
     reference = weakref.ref(thread)

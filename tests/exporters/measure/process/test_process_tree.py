@@ -56,16 +56,6 @@ def test_no_worker_outlives_its_end_and_a_trainer_that_ended_has_none(worker):
     assert pids(of_worker) == []
 
 
-def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
-    tree = ProcessTree(clock=clock)
-    tree.workers()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
-        assert worker.pid not in pids(tree)
-        clock.now += 600
-        assert worker.pid in pids(tree)
-        worker.communicate(b"\n")
-
-
 def nothing(go_on):
     go_on.wait(30)
 
@@ -175,11 +165,6 @@ def test_the_machine_counts_where_the_control_group_ended_with_its_process(
     assert kills.reason(PID) is None
     counters[1].write_text("oom_kill 8\n")
     assert kills.reason(PID) == "out of memory"
-
-
-def test_the_files_of_this_process_can_be_found() -> None:
-    assert process_tree._files_of(PID)[-1] == Path("/proc/vmstat")
-    assert process_tree._files_of(2**22 + 1) == []
 
 
 @pytest.mark.parametrize(
