@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
@@ -297,25 +298,12 @@ def _leave(member: object) -> None:
                     one.watch.stop()
 
 
-class _Place:
-    """A declared name, whose object is replaced when a later session declares it."""
-
-    def __init__(self, member: object, read: Read) -> None:
-        self.take(member, read)
-
-    def take(self, member: object, read: Read) -> None:
-        self.member = weakref.ref(member)
-        self._source = Source.of(read)
-
-    def read(self) -> Any:
-        return self._source.read()
-
-
 class _Declarations:
     """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, str], _Place] = {}
+        self._members: dict[tuple[str, str], weakref.ref[Any]] = {}  # who declared a name last
+        self._sources: dict[tuple[str, str], Source] = {}
         self._worlds: weakref.WeakKeyDictionary[Any, Read] = weakref.WeakKeyDictionary()
         self._bodies_declared = False
 
@@ -332,17 +320,18 @@ class _Declarations:
         """
         for number in range(1, _MOST_OF_A_NAME + 1):
             label = name if number == 1 else f"{name}_{number}"
-            place = self._places.get((kind, label))
-            if place is None:
-                place = _Place(member, read)
-                declare(label, lambda place=place: place.read())  # type: ignore[misc]
-                self._places[kind, label] = place
-                return
-            holder: Any = place.member()
-            if holder is None or holder is member or holder.watch is None:
-                place.take(member, read)
-                return
+            key = kind, label
+            holder: Any = self._members[key]() if key in self._members else None
+            if holder is not None and holder is not member and holder.watch is not None:
+                continue
+            if key not in self._members:
+                declare(label, partial(self._read, key))
+            self._members[key], self._sources[key] = weakref.ref(member), Source.of(read)
+            return
         raise ValueError(f"only the first {_MOST_OF_A_NAME} of {kind} {name!r} are measured")
+
+    def _read(self, key: tuple[str, str]) -> Any:
+        return self._sources[key].read()
 
     def add_worlds(self, watch: Watch, member: object, read: Read) -> None:
         """Count the bodies of the world, or the worlds, that `read` returns, with those of other sessions.

@@ -82,9 +82,7 @@ def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
         assert inside.wait(20)
         stuck_at = training.steps()
         first = scrape(watch)
-        until(
-            lambda: value(scrape(watch), "trainer_exporter_sample_running_seconds", collector="events") > 0.2
-        )
+        until(lambda: value(scrape(watch), "trainer_exporter_sample_age_seconds", collector="events") > 0.2)
         second = scrape(watch)
         ages = [
             value(families, "trainer_exporter_sample_age_seconds", collector="events")
