@@ -20,7 +20,6 @@ from heapwatch.explain.findings import (
 )
 from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.schedule import PAUSE_VARIABLE
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
 
 TOO_EARLY_SECONDS = 40.0
@@ -378,13 +377,6 @@ def _unnamed(
     elif _rate(memory.shared.growth(levels.startup_end)) > EXPLAINED * residual:
         what, level = "shared memory that no Python object accounts for", "shared"
         remedy = "close and unlink shared memory blocks and queues that are done"
-    elif refused_seconds is not None:
-        # Twice that of a count: a list of the instances, and of what refers to them, takes longer.
-        allowed = 50 * math.ceil(2 * 1000 * refused_seconds / 50)
-        remedy = (
-            f"let objects be counted by type, too: start it with {PAUSE_VARIABLE}={allowed}, since a count "
-            f"stops the program for about {1000 * refused_seconds:.0f} ms"
-        )
     return [
         Finding(
             kind=kind,

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.schedule import PauseLimit, allowed_seconds
+from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
@@ -30,7 +30,6 @@ from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import is_shown, qualified_type_name, type_of
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.measure.objects.tracked import (
-    may_have_audit_hooks,
     referrers,
     referrers_of_tuples,
     tracked_objects,
@@ -58,7 +57,6 @@ _WEIGHING_SECONDS = 0.005
 # PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
 _MADE_TO_MEASURE = "torch.storage.UntypedStorage"
 _OWN = "module heapwatch"
-_UNREAD = "perhaps tuples, which are not read under an audit hook"
 _PACKAGE = str(Path(__file__).parents[1])
 _LONG = 50
 _MOST_LONG = 4
@@ -141,7 +139,7 @@ class Census:
         fewest: int = _FEWEST,
     ) -> None:
         self.types: dict[int, GrowingType] = {}
-        self.pause_limit = PauseLimit(float("inf") if unlimited else allowed_seconds())
+        self.pause_limit = PauseLimit(float("inf") if unlimited else PAUSE_SECONDS)
         self.refused_seconds: float | None = None
         self._clock = clock
         self._fewest = fewest
@@ -352,14 +350,12 @@ class Census:
         """
         seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
-        for depth in range(_DEEPEST):
+        for _ in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             ended = own_time()
             self.pause_limit.longest = max(self.pause_limit.longest, ended - began)
             if not usable:
-                if not depth and may_have_audit_hooks():
-                    yield _UNREAD
                 return
             # A link of the same chain leads to the next link, not to the owner.
             held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))

@@ -305,16 +305,12 @@ def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing():
         assert found.explained_share == 0.0
 
 
-def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refused():
+def test_growth_without_a_name_is_said_of_what_was_counted():
     found = judged(600, memory(48 * MB, 600), refused_seconds=0.031)
     assert found.findings[0].kind == "native"
     assert "no container accounts for" in message(found)
-    assert "HEAPWATCH_STALL_MS=100, since a count stops the program for about 31 ms" in message(found)
     counted = judged(600, memory(48 * MB, 600), counted_seconds=120.0)
     assert "no Python object accounts for" in message(counted)
-    early = judged(200, memory(48 * MB, 200), refused_seconds=0.031)
-    assert early.verdict == "too early"
-    assert "HEAPWATCH_STALL_MS=100" in message(early)
     alone = message(judged(200, memory(48 * MB, 200)))
     assert "So far, 100% of it is memory that no container accounts for." in alone
 

@@ -18,14 +18,11 @@ from heapwatch.explain.schedule import (
     ADVANCE_SECONDS,
     CALM,
     HURRIED,
-    PAUSE_SECONDS,
-    PAUSE_VARIABLE,
     SHARE,
     START_SECONDS,
     Budget,
     LogLimit,
     PauseLimit,
-    allowed_seconds,
     schedule_for,
 )
 
@@ -121,12 +118,6 @@ def test_what_took_longer_than_planned_is_waited_for():
     assert not budget.allows()
     now[0] = 600.0
     assert budget.allows()
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("", PAUSE_SECONDS), ("0", 0.0), ("150", 0.15)])
-def test_the_time_allowed_is_a_setting(monkeypatch, text, seconds):
-    monkeypatch.setenv(PAUSE_VARIABLE, text)
-    assert allowed_seconds() == seconds
 
 
 def test_each_list_predicts_the_next_of_its_sort(monkeypatch):

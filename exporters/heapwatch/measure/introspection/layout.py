@@ -32,7 +32,7 @@ _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
 _INLINE_VALUES = 1 << 2  # Py_TPFLAGS_INLINE_VALUES, CPython 3.13 and later
 _MOST_INLINE = 29
-# A key for a class: its own hash and comparison may be code of the program, and `id` calls audit hooks.
+# A key for a class: its own hash and comparison may be code of the program.
 identity: Callable[[type], int] = object.__hash__
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
 _VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)

@@ -6,7 +6,6 @@ import functools
 import gc
 import logging
 import sys
-import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -203,17 +202,6 @@ def test_slots_are_no_attributes_and_fields_of_a_data_class_and_many_names_are()
     assert attributes_of(many) == {"attribute_399": [399], "attribute_3": [3]}
 
 
-def test_without_attributes() -> None:
-    class Empty:
-        pass
-
-    assert attributes_of(Empty()) == {}
-    assert attributes_of(object()) is None
-    for nothing in (object(), Empty()):
-        with pytest.raises(LookupError):
-            attribute_of(nothing, "anything")
-
-
 def test_nothing_is_kept_alive() -> None:
     agent = Agent(3)
     agent.other = Agent(4)
@@ -221,25 +209,6 @@ def test_nothing_is_kept_alive() -> None:
     attributes_of(agent)
     agent.other = None
     assert gone() is None
-
-
-def test_the_program_may_continue_meanwhile() -> None:
-    agent, stopped = Agent(3), threading.Event()
-
-    def train() -> None:
-        while not stopped.is_set():
-            agent.memory = [*agent.memory[-9:], 1]
-            agent.collect()
-            del agent.collected
-
-    thread = threading.Thread(target=train)
-    thread.start()
-    try:
-        for _ in range(2000):
-            assert attributes_of(agent)["size"] == 3
-    finally:
-        stopped.set()
-        thread.join()
 
 
 @pytest.fixture
