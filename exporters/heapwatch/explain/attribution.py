@@ -47,7 +47,6 @@ def explain(
     candidates: Sequence[Candidate],
     types: Sequence[Finding] = (),
     rounds: int = 1,
-    refused_seconds: float | None = None,
     counted_seconds: float = 0.0,
     walked: tuple[int, int] = (0, 0),
 ) -> Explanation:
@@ -58,8 +57,6 @@ def explain(
         candidates: growing containers.
         types: growing types, for the growth that no container explains.
         rounds: complete walks through the program's objects so far.
-        refused_seconds: how long a count of all objects by type would have stopped the program, if it was
-            refused for that.
         counted_seconds: for how long objects have been counted by type.
         walked: number of objects that the first walk has visited, and of those that are waiting.
 
@@ -75,7 +72,7 @@ def explain(
     findings += _workers(levels)
     findings = _inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += _unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
+    findings += _unnamed(findings, levels, counted_seconds)
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
     reported = [found for found in findings if _is_reported(found, levels)]
@@ -348,24 +345,16 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
     return findings
 
 
-def _unnamed(
-    findings: Sequence[Finding],
-    levels: Levels,
-    refused_seconds: float | None = None,
-    counted_seconds: float = 0.0,
-) -> list[Finding]:
+def _unnamed(findings: Sequence[Finding], levels: Levels, counted_seconds: float) -> list[Finding]:
     """A finding for growth that no Python object explains, named by the sort of memory that grows.
 
     Until objects have been counted by type for two minutes, only containers are known not to be the cause.
-    Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
-    says how to allow it.
     """
     residual, memory = _residual(findings, levels), levels.memory
     if not (residual and _continues(levels)):
         return []
     kind: FindingKind = "native"
-    counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
-    searched = "Python object" if counted else "container"
+    searched = "Python object" if counted_seconds >= _COUNTED_SPAN else "container"
     what, remedy, level = f"memory that no {searched} accounts for", None, OWN
     kept = _rate(memory.retained.growth(levels.startup_end))
     # `retained` is an upper bound: freed memory that was returned may be among it.

@@ -48,7 +48,7 @@ _SAMPLED = 50_000  # objects of a heap that is too large to count all
 # Primes: objects of several types often follow each other in turn.
 _STEPS = (11, 23, 47, 97, 199, 397, 797)
 _BLOCKS_PER_OBJECT = 3  # memory blocks of Python, in processes that have imported torch
-_RECENT_SECONDS = 300.0  # for which a count tells what there is
+_RECENT_SECONDS = 300.0
 _SURE = 4.0  # standard deviations by which a count by sampling has to differ
 # There the collector works in small steps, and a full collection stops nothing.
 _COLLECTS_AT_ONCE = sys.version_info[:2] != (3, 14)
@@ -126,8 +126,6 @@ class Census:
     Attributes:
         types: growing types, by the id of the class.
         pause_limit: how long lists of objects take and may take.
-        refused_seconds: for how long a count of all objects would stop the program; None if they were
-            counted lately.
 
     """
 
@@ -140,7 +138,6 @@ class Census:
     ) -> None:
         self.types: dict[int, GrowingType] = {}
         self.pause_limit = PauseLimit(float("inf") if unlimited else PAUSE_SECONDS)
-        self.refused_seconds: float | None = None
         self._clock = clock
         self._fewest = fewest
         self._before: dict[int, int] = {}
@@ -156,10 +153,7 @@ class Census:
         now = self._clock()
         step = self._step()
         if step is None:
-            if self._first_at is None or now - self._counted_at > _RECENT_SECONDS:
-                self.refused_seconds = self.pause_limit.predicted("types")
             return False
-        self.refused_seconds = None
         listed = self.pause_limit.timed(partial(tracked_types, step), "types" if step == 1 else None)
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
@@ -211,8 +205,9 @@ class Census:
 
     @property
     def seconds(self) -> float:
-        """Seconds from the first count to the last one."""
-        return 0.0 if self._first_at is None else self._counted_at - self._first_at
+        """Seconds from the first count to the last one; 0 if that was too long ago to tell what there is."""
+        is_recent = self._clock() - self._counted_at <= _RECENT_SECONDS
+        return 0.0 if self._first_at is None or not is_recent else self._counted_at - self._first_at
 
     def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""

@@ -395,7 +395,6 @@ class Explainer:
                 candidates,
                 self._types(levels),
                 rounds,
-                self.census.refused_seconds,
                 self.census.seconds,
                 walked,
             )

@@ -306,7 +306,7 @@ def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing():
 
 
 def test_growth_without_a_name_is_said_of_what_was_counted():
-    found = judged(600, memory(48 * MB, 600), refused_seconds=0.031)
+    found = judged(600, memory(48 * MB, 600), counted_seconds=119.0)
     assert found.findings[0].kind == "native"
     assert "no container accounts for" in message(found)
     counted = judged(600, memory(48 * MB, 600), counted_seconds=120.0)
