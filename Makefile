@@ -80,9 +80,6 @@ test-attacks: tools ## Attack real processes; writes docs/attacks.md (ARGS=word)
 	$(WITH_TOOLS) "$(BIN)/python" -m tests.attacks $(ARGS)
 test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)
 	$(RUN) tests.containers
-test-collector: dev ## Send series to a real OpenTelemetry collector, Rotel
-	$(RUN) pip install --quiet --disable-pip-version-check rotel==0.0.1a15
-	$(RUN) pytest -q tests/exporters/test_otlp.py -k real_collector
 
 # The old names of targets, for one version.
 rivals: compared-tools

@@ -294,23 +294,6 @@ def jax_arrays(check: Check, collector: GpuCollector) -> None:
     )
 
 
-def cupy_arrays(check: Check, collector: GpuCollector) -> None:
-    if check.lacks("CuPy", "cupy"):
-        return
-    import cupy
-
-    array = cupy.zeros(100_000_000, dtype="uint8")
-    check.row("deep_size of a CuPy array, on the GPU", deep_size(array).gpu_bytes, array.data.mem.size)
-    pool = cupy.get_default_memory_pool()
-    found = Readings(collector.collect())
-    for part, size in (
-        ("cupy_in_use", pool.used_bytes()),
-        ("cupy_cached", pool.total_bytes() - pool.used_bytes()),
-    ):
-        read = found.value("trainer_gpu_memory_part_bytes", device="0", part=part)
-        check.row(f"part {part}", read, size)
-
-
 def adapters(check: Check) -> None:
     """The tests of the adapters, whose frameworks take the GPU where there is one."""
     for framework in ADAPTERS:
@@ -361,7 +344,6 @@ def main() -> int:
     trainers(check)
     training(check)
     jax_arrays(check, collector)
-    cupy_arrays(check, collector)
     check.row("failures counted", sum(failures.counts.values()), 0)
     device = (
         f"{torch.cuda.get_device_name(0)}, driver {nvidia_smi('driver_version')}, torch {torch.__version__}, "

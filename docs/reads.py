@@ -208,17 +208,10 @@ READS = (
         "alone",
     ),
     Read(
-        "JAX and CuPy pools",
-        ("platform", "memory_stats", "live_executables", "used_bytes", "total_bytes"),
+        "JAX pools",
+        ("platform", "memory_stats", "live_executables"),
         ("measure.gpu",),
         "The allocators have their own locks.",
-        "any",
-    ),
-    Read(
-        "CuPy arrays",
-        ("data", "mem", "ptr", "size"),
-        ("measure.sizing.foreign",),
-        "Changed only with the lock held.",
         "any",
     ),
     Read(

@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[1]
 JUDGED_BY = {
     "alerting/heapwatch_receiver/decide.py": ["tests/alerting/receiver/test_decide.py"],
     "exporters/heapwatch/analysis/leak.py": [
-        "tests/exporters/analysis/test_leak_conditions.py",
         "tests/exporters/analysis/test_leak.py",
     ],
     "exporters/heapwatch/explain/attribution.py": [

@@ -1,18 +1,16 @@
-"""Deep size of what trainers keep, beside the tools that measure it."""
+"""Deep size of what trainers keep, beside pympler."""
 
 from __future__ import annotations
 
 import gc
 import random
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.cost.snapshots import metta_size
 from benchmarks.measure import Claim, Peers, Report, Table, at_least, at_most, interleaved, milliseconds, once
 from heapwatch.measure.sizing.deep_size import deep_size
 
@@ -40,20 +38,9 @@ def transitions(length: int) -> list[tuple[Any, ...]]:
     return [(states[at], at + 1000, at / 7, states[at + 1]) for at in range(length)]
 
 
-def _settle(obj: Any) -> None:
-    """Let an object have the attribute dict that one of the tools will give it by asking for it."""
-    getattr(obj, "__dict__", None)
-
-
 def run() -> Report:
     peers = Peers()
     asizeof = peers.load("pympler.asizeof")
-    objsize = peers.load("objsize")
-    tools: dict[str, Callable[[Any], int] | None] = {
-        "pympler.asizeof": (lambda obj: int(asizeof.asizeof(obj))) if asizeof else None,
-        "getsizeof recursion (Metta)": metta_size,
-        "objsize": (lambda obj: int(objsize.get_deep_size(obj))) if objsize else None,
-    }
     objects: dict[str, tuple[Any, bool]] = {
         "tensor of 4 MB": (torch.zeros(1_000_000), False),
         "array of 8 MB": (np.zeros(1_000_000), False),
@@ -64,32 +51,25 @@ def run() -> Report:
         "deque of 1e6 transitions": (deque(transitions(1_000_000)), True),
         "dict of 1e5 events": (dict(enumerate(event_dicts(100_000))), True),
     }
-    header = " | ".join(["object", *tools, "heapwatch", "standard error", "pympler / heapwatch"])
+    header = "object | pympler.asizeof | heapwatch | standard error | pympler / heapwatch"
     table = Table("Deep size: milliseconds (error)", header)
     claims: list[Claim] = []
     gc.disable()
     for name, (obj, long) in objects.items():
-        _settle(obj)
+        getattr(obj, "__dict__", None)  # pympler asks for it, which makes one where there is none yet
         exact = deep_size(obj, samples=10**9, budget_seconds=_FOREVER).bytes
-        cells, pympler = [], 0.0
-        for tool, measure in tools.items():
-            if measure is None or (name.startswith("deque of 1e6") and tool != "pympler.asizeof"):
-                cells.append("")
-                continue
-            spent, size = once(partial(measure, obj))
-            cells.append(f"{milliseconds(spent)} ({size / exact - 1:+.1%})")
-            pympler = spent if tool == "pympler.asizeof" else pympler
+        compared, pympler = "", 0.0
+        if asizeof:
+            pympler, size = once(partial(asizeof.asizeof, obj))
+            compared = f"{milliseconds(pympler)} ({size / exact - 1:+.1%})"
         errors = [deep_size(obj).bytes / exact - 1 for _ in range(20)]
         worst = max(errors, key=abs)
         spent = interleaved({"": partial(deep_size, obj)}, 100, collect=False)[""]
         bound = deep_size(obj).error_bytes / exact
-        ratio = pympler / spent if pympler else 0.0
-        cells += [f"{milliseconds(spent)} (worst of 20: {worst:+.2%})", f"{bound:.2%}", f"{ratio:,.0f}"]
-        table.rows.append([name, *cells])
-        if not long:
-            claims.append(at_most(f"{name}: error", 100 * abs(worst), 0))
-            continue
-        claims.append(at_most(f"{name}: error", 100 * abs(worst), 5))
+        ratio = pympler / spent
+        ours = f"{milliseconds(spent)} (worst of 20: {worst:+.2%})"
+        table.rows.append([name, compared, ours, f"{bound:.2%}", f"{ratio:,.0f}"])
+        claims.append(at_most(f"{name}: error", 100 * abs(worst), 5 if long else 0))
         if name.startswith(("list", "dict")):  # pympler does not look into a deque
             # It was 690 to 2,800 times on the machines so far.
             claims.append(at_least(f"{name}: faster than pympler.asizeof", ratio, 200))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
 import signal
@@ -39,9 +38,6 @@ DOCUMENT = ROOT / "docs" / "fleet.md"
 SIZES = (1, 10, 100, 1000)
 SCRAPE_SECONDS = 15
 PATIENCE = 600
-BEYOND = (10_000, 1_000_000)
-SERVER_MEMORY = 64e9
-BYTES_A_SAMPLE = 1.5  # on disk, compressed: Prometheus's own documentation says one to two
 
 
 @dataclass(frozen=True)
@@ -168,16 +164,10 @@ def _query(url: str, expression: str) -> float:
     return float(found[0]["value"][1])
 
 
-def exponent(small: Measured, large: Measured, what: str) -> float:
-    """How a cost grows with the number of trainers: 1 is in proportion."""
-    ratio = getattr(large, what) / getattr(small, what)
-    return math.log(ratio) / math.log(large.trainers / small.trainers)
-
-
 def claims(found: list[Measured]) -> list[Claim]:
     """What must hold at the largest fleet."""
     last = found[-1]
-    made = [
+    return [
         Claim(f"{last.trainers} trainers: scrapes in time", f"{last.scraped:.2%}", last.scraped >= 0.999),
         Claim(
             f"{last.trainers} trainers: rules within half their interval",
@@ -191,20 +181,6 @@ def claims(found: list[Measured]) -> list[Claim]:
             all(m.cleaned_after is not None for m in found) and not any(m.others for m in found),
         ),
     ]
-    if len(found) > 1:
-        before = found[-2]
-        grown = {what: exponent(before, last, what) for what in ("rules", "cores", "series", "memory")}
-        # Series are found and joined by sorted labels.
-        logarithms = math.log(last.trainers) / math.log(before.trainers)
-        most = 1 + math.log(logarithms) / math.log(last.trainers / before.trainers)
-        made.append(
-            Claim(
-                f"cost grows as n log n at most (exponent {most:.2f} from {before.trainers} trainers on)",
-                ", ".join(f"{what} {value:.2f}" for what, value in grown.items()),
-                max(grown.values()) <= most,
-            )
-        )
-    return made
 
 
 def table(found: list[Measured]) -> Table:
@@ -232,31 +208,6 @@ def table(found: list[Measured]) -> Table:
     return Table("The stack under many trainers", header, rows)
 
 
-def beyond(last: Measured) -> Table:
-    """What larger fleets take, in proportion to the largest that was measured.
-
-    A server is full when it uses half a core, as most rules are one group, evaluated one after the other, or
-    when it needs SERVER_MEMORY bytes.
-    """
-    header = "trainers | series | samples a second | disk a day | Prometheus's memory | its CPU | servers"
-    rows = []
-    for count in BEYOND:
-        more = count / last.trainers
-        servers = more * max(2 * last.cores, last.memory / SERVER_MEMORY)
-        rows.append(
-            [
-                f"{count:,}",
-                f"{last.series * more / 1e6:,.1f} million",
-                f"{last.samples * more:,.0f}",
-                f"{last.samples * more * 86400 * BYTES_A_SAMPLE / 1e9:,.0f} GB",
-                f"{last.memory * more / 1e9:,.0f} GB",
-                f"{last.cores * more:,.0f} cores",
-                f"{math.ceil(servers):,}",
-            ]
-        )
-    return Table("Larger fleets, in proportion", header, rows)
-
-
 def _end(number: int, _: object) -> NoReturn:
     """Leave through every `finally`, so that no stack stays behind; once, as stopping it takes a while."""
     signal.signal(number, signal.SIG_IGN)
@@ -279,13 +230,7 @@ def main() -> int:
         loads.append(os.getloadavg()[0])
         print(found[-1], flush=True)
     outcome = claims(found)
-    text = "\n\n".join(
-        [
-            table(found).markdown(),
-            "\n".join(f"- {claim.line()}" for claim in outcome),
-            beyond(found[-1]).markdown(),
-        ]
-    )
+    text = table(found).markdown() + "\n\n" + "\n".join(f"- {claim.line()}" for claim in outcome)
     print(text)
     if arguments.write:
         about = (

@@ -17,15 +17,44 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.leaks.fleet import EVERYTHING
-
 RESIDENT_BYTES = 4e9
 LIMIT_BYTES = 64e9
 LEAK_BYTES_PER_SECOND = 1e9  # over the critical limit, 93 % of what it could hold, within a minute
 NOISE = 0.01
 STEPS_PER_SECOND = 200.0
 CLEANS = ("trainer_cleanup_functions", "trainer_cleanup_ready")
-NOT_EXPOSED = ("up", "scrape_")  # Prometheus's own
+
+_COLLECTORS = ("process", "gpu", "bodies", "entities", "events", "buffers", "objects", "sizes")
+
+# A trainer with a world, a replay buffer, a population, workers, a GPU, and what its exporter says of itself.
+EVERYTHING: list[tuple[str, dict[str, str]]] = [  # metric and labels
+    (metric, {label: value} if label else {})
+    for metric, label, values in [
+        ("trainer_process_resident_memory_bytes", "role", ("trainer", "worker")),
+        ("trainer_gpu_memory_allocated_bytes", "device", ("0",)),
+        ("trainer_gpu_memory_reserved_bytes", "device", ("0",)),
+        ("trainer_bodies", "type", ("static", "dynamic", "terrain", "agent", "unknown")),
+        ("trainer_entities", "type", ("food_sources",)),
+        ("trainer_event_list_items", "list", ("consumption", "death", "predation")),
+        ("trainer_event_list_capacity_items", "list", ("death",)),
+        ("trainer_buffer_items", "buffer", ("replay",)),
+        ("trainer_buffer_bytes", "buffer", ("replay",)),
+        ("trainer_buffer_capacity_items", "buffer", ("replay",)),
+        ("trainer_buffer_capacity_bytes", "buffer", ("replay",)),
+        ("trainer_objects", "type", ("DDPGAgent", "TradingEnvironment", "Tensor")),
+        ("trainer_object_size_bytes", "object", ("policy.state_dict", "optimizer.state_dict")),
+        ("trainer_phase_end_resident_memory_bytes", "phase", ("train", "evaluate")),
+        ("trainer_phase_memory_delta_bytes", "phase", ("train", "evaluate")),
+        ("trainer_progress_total", "unit", ("step", "generation")),
+        ("trainer_memory_limit_bytes", "", ("",)),
+        ("trainer_last_progress_timestamp_seconds", "", ("",)),
+        ("trainer_exporter_sample_age_seconds", "collector", _COLLECTORS),
+        ("trainer_exporter_sample_interval_seconds", "collector", _COLLECTORS),
+        ("trainer_exporter_collect_errors_total", "collector", _COLLECTORS),
+        ("process_start_time_seconds", "", ("",)),
+    ]
+    for value in values
+]
 
 
 class Trainer:
@@ -46,9 +75,7 @@ class Trainer:
             ("trainer_info", {"trainer": f"fleet-{rank}"}),
             *((name, {}) for name in CLEANS),
         ]
-        self._lines = [
-            self._line(metric, labels) for metric, labels in shape if not metric.startswith(NOT_EXPOSED)
-        ]
+        self._lines = [self._line(metric, labels) for metric, labels in shape]
 
     def leak(self) -> None:
         """Begin to leak."""

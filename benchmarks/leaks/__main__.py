@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import mean
 
-from benchmarks.leaks.cost import RULES, measure, prometheus_version
-from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
 from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
 from benchmarks.leaks.replay import Firing, firing_in_python, merged, replay
-from benchmarks.leaks.scenario import Scenario, generate, load, save
+from benchmarks.leaks.scenario import Scenario, generate, load
 from benchmarks.measure import write_part
 from benchmarks.running import ROOT
 
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
 BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
-LEAK_RULES = [RULES / name for name in ("leak.yml", "leak_alerts.yml")]
+RULES = ROOT / "prometheus" / "rules"
 
 
 def main() -> None:
@@ -32,8 +30,6 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=1, help="scenarios a family")
     parser.add_argument("--scenarios", type=Path, help="a folder of *.json.gz to use instead")
     parser.add_argument("--only", default="", help="only scenarios whose id contains this")
-    parser.add_argument("--write", type=Path, help="write the generated scenarios to this folder and stop")
-    parser.add_argument("--skip-cost", action="store_true", help="do not measure what an evaluation costs")
     parser.add_argument("--quick", action="store_true", help="the definition in Python alone, no Prometheus")
     parser.add_argument("-v", action="store_true", help="say what these rules missed or called wrongly")
     chosen = parser.parse_args()
@@ -46,11 +42,6 @@ def main() -> None:
     scenarios = [scenario for scenario in scenarios if chosen.only in scenario.id]
     if not scenarios:
         parser.error("no scenario to replay")
-    if chosen.write:
-        chosen.write.mkdir(parents=True, exist_ok=True)
-        for scenario in scenarios:
-            save(scenario, chosen.write)
-        return
 
     print(f"replaying {len(scenarios)} scenarios through the rules", file=sys.stderr, flush=True)
     scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *COMPARED.values()))}
@@ -66,21 +57,15 @@ def main() -> None:
     print(*table, sep="\n")
     if chosen.v:
         print("", *next(iter(scores.values())).notes, sep="\n")
-    if not (chosen.skip_cost or chosen.quick):
-        table += ["", "One evaluation of all rules, per trainer of 50:", ""]
-        for name, fleet in (("as in the scenarios", shapes(scenarios)), ("with everything", [EVERYTHING])):
-            print(f"timing the rules on trainers {name}", file=sys.stderr, flush=True)
-            cost = measure(sorted(RULES.glob("*.yml")), fleet)
-            ours = sum(cost[group] for group in ("trainer-leak", "leak_alerts"))
-            table.append(
-                f"- {name} ({mean(map(levels, fleet)):.1f} levels): {1e3 * sum(cost.values()):.2f} ms, "
-                f"of that {1e3 * ours:.2f} ms for the leak rules"
-            )
-            print(table[-1])
-    if not (chosen.skip_cost or chosen.quick or chosen.only or chosen.scenarios):
+    if not (chosen.quick or chosen.only or chosen.scenarios):
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
-        table[0] = f"`{command}`, {prometheus_version()}, {table[0]}"
+        table[0] = f"`{command}`, {_prometheus_version()}, {table[0]}"
         write_part(DOCUMENT, BEGIN, END, "\n".join(table))
+
+
+def _prometheus_version() -> str:
+    said = subprocess.run(["promtool", "--version"], capture_output=True, text=True, check=True).stdout
+    return f"Prometheus {said.split()[2].partition('+')[0]}"
 
 
 if __name__ == "__main__":

@@ -224,8 +224,7 @@ def _cause(owner: Owner, kills: KernelKills | None) -> str:
         from heapwatch.measure.process.process_tree import KernelKills  # few starts find a dead trainer
 
         kills = KernelKills()
-    reasons = {"out of memory": lost.OUT_OF_MEMORY, "segmentation fault": lost.CRASHED, None: lost.UNKNOWN}
-    return reasons[kills.reason(owner.pid)]
+    return lost.UNKNOWN if kills.reason(owner.pid) is None else lost.OUT_OF_MEMORY
 
 
 def _keep(left: _Left, cause: str) -> None:

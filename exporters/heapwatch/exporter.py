@@ -52,7 +52,6 @@ from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
     from heapwatch.measure.objects.tracked import Large
-    from heapwatch.otlp import Sender
     from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")
@@ -78,7 +77,6 @@ class Exporter:
         self.is_running = False
         self.server: Server | None = None
         self.registration: Registration | NetworkRegistration | None = None
-        self.sender: Sender | None = None
 
         self.failures = Failures()
         self.memory = ResidentMemory()
@@ -213,7 +211,6 @@ class Exporter:
         self.safe_point.blocked = bodies.locked
         self._counting.append(bodies)
         self.register(bodies, anywhere=False)
-        self.register(bodies.total, anywhere=False)
 
     def _count_world(self, name: str, count: Callable[[], float]) -> None:
         """Count the bodies of a world that the explainer found, if the trainer has declared none."""
@@ -299,9 +296,6 @@ class Exporter:
             self._journal.stop()
         if registration is not None:
             registration.remove(failure or (uncaught() if at_exit else ""), at_exit=at_exit)
-        if self.sender is not None:
-            self.sender.stop()
-            self.sender = None
         if self.server is not None:
             self.server.stop()
             self.server = None
@@ -348,7 +342,7 @@ class Exporter:
         self.memory.reopen()
         if self._journal is not None:
             self._journal.abandon()
-        self.server = self.registration = self.sender = None
+        self.server = self.registration = None
         self.is_running = False
 
     def _levels(self) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
 from heapwatch.runtime import environment
-from heapwatch.runtime.failures import raised
-from heapwatch.runtime.plain_text import plain, show_notices
+from heapwatch.runtime.plain_text import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.termination import Termination
 from heapwatch.watch import Watch
@@ -45,7 +44,6 @@ def start(
     budget: float = DEFAULT_BUDGET,
     record: str | Path | None = None,
     register: str | None = None,
-    otlp: str | None = None,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
@@ -80,8 +78,6 @@ def start(
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
         register: the address of the receiver of a stack on another machine, such as `http://stack:9095`, to
             register there instead of joining a stack of this machine; by default HEAPWATCH_REGISTER.
-        otlp: the address of an OpenTelemetry collector, such as `http://otel:4318`, to send all series to;
-            `on` for the one that OTEL_EXPORTER_OTLP_ENDPOINT names; by default HEAPWATCH_OTLP.
 
     Raises:
         ValueError: for an argument that is not allowed.
@@ -116,7 +112,6 @@ def start(
             raise
         environment.say_once(f"{name} is not served: {reason(error)}")
     _begin(watch)
-    _send(watch, otlp)
     _running[name] = watch
     _record(watch, record)
     _log_address(watch, asked)
@@ -184,24 +179,6 @@ def _begin(watch: Watch) -> None:
         termination.install()
     except RuntimeError as error:  # no further thread is allowed
         environment.say_once(f"{watch.name} is watched in part: {error}")
-
-
-def _send(watch: Watch, otlp: str | None) -> None:
-    """Send series by OTLP if requested. An error is logged, and training continues."""
-    address = environment.address(environment.OTLP, os.environ if otlp is None else {environment.OTLP: otlp})
-    if address is None:
-        return
-    try:
-        from heapwatch.otlp import Sender  # which takes a second, and packages of its own
-
-        exporter = watch._exporter
-        exporter.sender = Sender(watch.name, exporter.exposition.collect, exporter.failures, address)
-    except ImportError as error:
-        environment.say_once(
-            f"{watch.name} sends nothing by OTLP: {plain(str(error), 100)}; pip install 'heapwatch[otlp]'"
-        )
-    except Exception as error:
-        environment.say_once(f"{watch.name} sends nothing by OTLP: {raised(error)}")
 
 
 def _record(watch: Watch, record: str | Path | None) -> None:

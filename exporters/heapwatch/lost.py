@@ -23,7 +23,6 @@ FOLDER = "lost"  # in the folder of the targets, where Prometheus does not look
 KEPT_SECONDS = 86400.0
 
 OUT_OF_MEMORY = "killed by the kernel, out of memory"
-CRASHED = "crashed with a segmentation fault"
 REBOOTED = "its machine was restarted"
 SILENT = "silent, its registration was not renewed"
 UNKNOWN = "killed or crashed, nothing recorded why"

@@ -19,7 +19,7 @@ LAYERS = (
     ("collectors",),
     ("recording",),
     ("explain",),
-    ("http", "otlp"),
+    ("http",),
     ("lost",),
     ("discovery", "housekeeping", "stacks"),
     ("registration",),
@@ -51,7 +51,7 @@ BESIDE = {
     },
 }
 # What `import heapwatch; heapwatch.start(...)` must not load.
-HEAVY = ("report", "trackers", "integrations", "testing", "notebook", "cli", "otlp", *BESIDE)
+HEAVY = ("report", "trackers", "integrations", "testing", "notebook", "cli", *BESIDE)
 
 
 def imports(module: str, *, lazy: bool) -> Iterator[str]:

@@ -49,7 +49,7 @@ TESTED_BY = {
     "tests/exporters/recording/test_file.py": f"{LIBRARY}/recording: points",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/test_attach.py": f"{LIBRARY}: cli/attach",
-    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}/testing: rounds",
+    "tests/exporters/testing/test_plugin.py": f"{LIBRARY}: testing/rounds explain/comparison",
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",

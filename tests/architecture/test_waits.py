@@ -64,9 +64,6 @@ ALLOWED: dict[tuple[str, str, int], str] = {
     ("exporters/heapwatch/integrations/ray.py", "fcntl.lockf", 1): (
         "a daemon thread of an actor waits until no other actor measures the machine"
     ),
-    ("exporters/heapwatch/testing/rounds.py", "pool.submit(work).result", 1): (
-        "in a test, between its rounds: the time of the test is its own to limit"
-    ),
     ("stack/heapwatch_stack/loop.py", "self._process.wait", 1): "after a kill",
     ("stack/heapwatch_stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
 }

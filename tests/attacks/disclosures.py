@@ -27,20 +27,18 @@ HOLDING = """
             return WORD
 
     def fail(*_):
-        raise type(WORD, (ValueError,), {})(f"no such user: {WORD}@example.com")
+        raise ValueError(f"no such user: {WORD}@example.com")
 
     import threading
     held = Held()
     held.users = {f"{WORD}@example.com": [], f"postgres://user:{WORD}@db": []}
-    setattr(held, WORD, [])
-    made = type(WORD, (Held,), {})
     threading.Thread(target=time.sleep, args=(3600,), name=WORD, daemon=True).start()
     watch.entities("food", fail)
     watch.on_cleanup(fail)
     print(watch.port, flush=True)
     while True:
-        for kept in (*held.users.values(), getattr(held, WORD)):
-            kept.append((made(), WORD + str(len(kept)), bytearray(20_000)))
+        for kept in held.users.values():
+            kept.append((Held(), WORD + str(len(kept)), bytearray(20_000)))
         watch.step()
         time.sleep(0.01)
 """
@@ -48,11 +46,11 @@ WORD = "".join(reversed("nietsneknarf"))
 PAGES = ("/explain", "/metrics", "/performance_status", "/healthz", "/")
 
 
-@attack("secrets of a program as keys, attributes, values, class names, errors and reprs", quick=False)
+@attack("secrets of a program as keys, values, errors and reprs", quick=False)
 def held_secrets(stage: Stage, exchange: Exchange) -> None:
     folder = stage.folder("trainer")
     with real_trainer(folder, HOLDING) as trainer:
-        exchange.sent("secrets of the program that grow as keys, attributes, values and types")
+        exchange.sent("secrets of the program that grow under keys and as values")
         until = time.monotonic() + 120
         found: list[dict[str, object]] = []
         while time.monotonic() < until and not found:

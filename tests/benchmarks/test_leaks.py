@@ -6,10 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.leaks import cost as cost_module
-from benchmarks.leaks.__main__ import LEAK_RULES
-from benchmarks.leaks.cost import FLOOR, measure, text
-from benchmarks.leaks.fleet import EVERYTHING, levels, shapes
+from benchmarks.leaks.__main__ import RULES
 from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load, save
@@ -105,74 +102,13 @@ def test_the_rule_engine_finds_a_leak_and_leaves_its_neighbour_alone():
         'trainer_buffer_bytes{buffer="replay",instance="fills"}': rising + [1.5e9] * 160,
         'trainer_buffer_capacity_bytes{buffer="replay",instance="fills"}': [1.5e9] * 260,
     }
-    firing = replay(Scenario("two", series), LEAK_RULES)
+    firing = replay(Scenario("two", series), [RULES / "leak.yml", RULES / "leak_alerts.yml"])
     assert {a["instance"] for alerts in firing.values() for a in alerts} == {"leaks"}
     assert 40 < min(firing) <= 55
 
 
-@pytest.fixture
-def broken(tmp_path):
-    path = tmp_path / "broken.yml"
-    path.write_text("groups: [{name: g, rules: [{record: r, expr: 'sum('}]}]")
-    return path
-
-
-def test_a_rule_file_that_does_not_load_is_an_error(broken):
+def test_a_rule_file_that_does_not_load_is_an_error(tmp_path):
+    broken = tmp_path / "broken.yml"
+    broken.write_text("groups: [{name: g, rules: [{record: r, expr: 'sum('}]}]")
     with pytest.raises(ValueError, match="could not replay"):
         replay(scenario([]), [broken])
-
-
-def test_the_cost_is_of_trainers_like_those_of_the_scenarios():
-    fleet = Scenario(
-        "f",
-        {
-            'trainer_bodies{type="static",instance="a"}': [1.0],
-            'trainer_progress_total{unit="step",instance="a"}': [1.0],
-            'trainer_process_resident_memory_bytes{role="trainer",instance="b"}': [1.0],
-        },
-    )
-    alone = scenario([])
-    found = shapes([fleet, alone])
-    memory = ("trainer_process_resident_memory_bytes", {"role": "trainer"})
-    assert found == [
-        [("trainer_bodies", {"type": "static"}), ("trainer_progress_total", {"unit": "step"})],
-        [memory],
-        [memory],
-    ]
-    assert [levels(shape) for shape in found] == [1, 1, 1]
-    assert levels(EVERYTHING) == 18
-
-
-@pytest.mark.slow
-def test_what_each_rule_group_costs_is_reported(monkeypatch):
-    monkeypatch.setattr(cost_module, "MEASURED_SECONDS", 1)
-    monkeypatch.setattr(cost_module, "HISTORY_SECONDS", 600)
-    cost = measure(LEAK_RULES, [EVERYTHING], trainers=1, evaluations=1)
-    assert set(cost) == {"trainer-leak", "leak_alerts"}
-    assert all(0 < seconds < 10 for seconds in cost.values())
-
-
-@pytest.mark.slow
-def test_rules_that_prometheus_does_not_load_are_not_waited_for(monkeypatch, broken):
-    monkeypatch.setattr(cost_module, "PATIENCE", 2.0)
-    monkeypatch.setattr(cost_module, "HISTORY_SECONDS", 600)
-    with pytest.raises(TimeoutError, match=r"no evaluation in 2 s: .*broken\.yml"):
-        measure([broken], [], trainers=0)
-
-
-def test_the_floor_is_reported_in_reads_that_a_millisecond_leaves() -> None:
-    count = levels(EVERYTHING)
-    found = dict.fromkeys(FLOOR, count * 5e-6) | {list(FLOOR)[-1]: 0.4e-3}
-    rules = {
-        ("trainer-leak", "job:trainer_resource:level", "a"): 1e-3,
-        ("trainer-leak", "job:trainer_leak:straightness", "b"): 2e-3,
-        ("limits", "job:trainer:present", "c"): 1e-3,
-    }
-    reported = text(found, rules)
-    assert (
-        f"take 0.40 ms, and nothing is judged yet. A millisecond leaves {0.6e-3 / count / 5e-6:.0f} "
-        in reported
-    )
-    assert "| read, as it is now | 0.09 | 5.0 |" in reported
-    assert "| windows, straight lines and verdicts | 2.00 | 50% |" in reported
-    assert "of the 4.0 ms of all 3 rules" in reported

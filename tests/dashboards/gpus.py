@@ -42,7 +42,7 @@ def gpu(
     parts["free"] = [None if value is None else TOTAL - DRIVER - value for value in everybody]
     for part, values in parts.items():
         trainer.add("trainer_gpu_memory_part_bytes", values, device=device, part=part)
-    judged = {"jax_in_use", "cupy_in_use", "other_pools", "workers", "other_processes", "unattributed"}
+    judged = {"jax_in_use", "other_pools", "workers", "other_processes", "unattributed"}
     for part in judged & parts.keys():
         trainer.level("gpu_memory", f"{device} {part}", parts[part])
     if library == "torch":

@@ -179,7 +179,7 @@ def young_walker(clock: Clock) -> list[Series]:
     began = clock.minutes - 8
     walker = Trainer(clock, "walker-young:7777", "walker", "box2d", began, lives=(began, float("inf")))
     walker.memory(lambda m: 380e6 + filling(90e6, 20, began)(m), 16e9)
-    gpu(walker, "0", filling(2.1e9, 20, began), cached=0.4e9, library="cupy")
+    gpu(walker, "0", filling(2.1e9, 20, began), cached=0.4e9, library="jax")
     walker.limits()
     walker.progress(step=3600)
     walker.verdicts((0, 0))

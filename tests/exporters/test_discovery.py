@@ -105,7 +105,6 @@ def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_pat
     [
         ({"started": 1.0}, None, lost.UNKNOWN),
         ({"started": 1.0}, "out of memory", lost.OUT_OF_MEMORY),
-        ({"started": 1.0}, "segmentation fault", lost.CRASHED),
         ({"boot": "earlier"}, None, lost.REBOOTED),
     ],
 )
@@ -229,7 +228,7 @@ def test_a_file_that_prometheus_could_not_read_either_is_named(tmp_path):
     assert discovery.unusable(tmp_path) == []
     os.mkfifo(tmp_path / "pipe.json")
     assert discovery.unusable(tmp_path) == [
-        f"{tmp_path}/pipe.json is a named pipe: a regular file is allowed"
+        f"{tmp_path}/pipe.json is no regular file: a regular file is allowed"
     ]
 
 

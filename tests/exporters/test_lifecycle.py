@@ -302,7 +302,7 @@ def lines(caplog):
         ("BIND", "a" * 300, "127.0.0.1 is used"),
         ("PROFILE", "fast", "allowed is default"),
         ("RECORD", "/nowhere/run.jsonl", "nothing is recorded"),
-        ("RECORD", "/dev/null", "nothing is recorded: /dev/null is a device"),
+        ("RECORD", "/dev/null", "nothing is recorded: /dev/null is no regular file"),
         ("REGISTER", "ftp://", "not registered with the stack"),
         ("REGISTER", "http://[", "not registered with the stack"),
         ("TOKEN", "a b", "cannot be used"),
@@ -310,8 +310,6 @@ def lines(caplog):
         ("TARGETS_DIR", "~nobody-here/targets", "no stack will find this trainer"),
         ("TARGETS_DIR", "/dev/null", "no stack will find this trainer"),
         ("STATE", "~nobody-here/state", "no stack will find this trainer"),
-        ("STALL_MS", "much", "0 to 60000; 20 is used"),
-        ("STALL_MS", "9" * 5000, "0 to 60000; 20 is used"),
         ("TRACE", "sometimes", "allowed is off, on or a percentage"),
         ("EXPLAIN", "200%", "allowed is off, on or a percentage"),
         ("SERVE", "maybe", "allowed is on or off"),
@@ -401,7 +399,7 @@ def test_what_the_caller_asks_for_still_raises(tmp_path, taken):
     os.mkfifo(tmp_path / "pipe")
     for options, error, text in (
         ({"host": "192.0.2.1"}, OSError, r"cannot listen on 192\.0\.2\.1"),
-        ({"record": tmp_path / "pipe"}, OSError, "pipe is a named pipe"),
+        ({"record": tmp_path / "pipe"}, OSError, "pipe is no regular file"),
         ({"port": taken, "port_search": False}, OSError, "is taken by pid"),
         ({"profile": "fast"}, ValueError, "profile 'fast' is not known; allowed: .*default"),
     ):

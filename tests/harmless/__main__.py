@@ -36,7 +36,6 @@ _FILES = {
         ("gradients", "graphs", "storages", "several_threads", "training_thread", "loading", "compiling"),
     ),
     "cuda": (GPU, ("cuda_training", "cuda_streams", "cuda_graphs", "cuda_loading")),
-    "cupy_arrays": ("cupy", ("cupy_arrays",)),
     "tensor_dicts": ("tensordict", ("tensor_dicts",)),
     "arrays": ("numpy", ("arrays",)),
     "tables": ("pandas", ("tables",)),
@@ -123,9 +122,8 @@ def wanted(pythons: list[str], only: list[str], *, windows: bool) -> Iterator[tu
 def has(python: str, need: str) -> bool:
     """Whether a Python has a module installed, or torch that sees a GPU."""
     found = f"import sys, importlib.util; sys.exit(importlib.util.find_spec({need!r}) is None)"
-    if need in (GPU, "cupy"):
-        library = "torch" if need == GPU else need
-        found = f"import sys, {library}; sys.exit(not {library}.cuda.is_available())"
+    if need == GPU:
+        found = "import sys, torch; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([python, "-c", found], capture_output=True, check=False).returncode == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import threading
 import time
@@ -51,7 +50,6 @@ class Readers:
         self._held = held
         self._stopped = threading.Event()
         self._reads = OwnedReads(watch._exporter.safe_point)
-        os.environ["HEAPWATCH_STALL_MS"] = "60000"
         began = time.monotonic()
         self._explainer = Explainer(
             clock=lambda: (time.monotonic() - began) * _SPEED,
@@ -59,6 +57,7 @@ class Readers:
             extra_roots=lambda: [Root("held", "held", lambda: held)],
             reads=self._reads,
         )
+        self._explainer.census.pause_limit.allowed = 60.0
         self._failures = Failures()
         self._gpus = GpuCollector(self._failures, ProcessTree())
         self._threads: list[threading.Thread] = []

@@ -15,7 +15,6 @@ from tests.support.repository import REPOSITORY
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {
     "stack.txt": {
-        "otlp",
         "arrays",
         "gpu",
         "native",
@@ -27,7 +26,7 @@ LEFT_OUT = {
         "bench",
         "third-party",
     },
-    "run.txt": {"otlp", "arrays", "native", "frameworks", "test", "lint", "bench", "third-party"},
+    "run.txt": {"arrays", "native", "frameworks", "test", "lint", "bench", "third-party"},
     "dev.txt": {"bench", "third-party"},
     "bench.txt": {"third-party"},
     "third-party.txt": {"arrays", "native", "test", "lint", "bench"},

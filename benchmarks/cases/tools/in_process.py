@@ -17,14 +17,12 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.cases.score import ToolFinding
 from benchmarks.cases.tools.growth import SNAPSHOTS, least_bytes, steady
 
 _FRAMES = 16
-_UNIT_SECONDS = 2.0
 Reported = list[tuple[str | None, str | None]]  # a type, a place as `file:line`, or both
 
 
@@ -97,19 +95,6 @@ def _pympler(seconds: float, _script: str) -> Reported:
     return [(name, None) for name in _grown(by_bytes, seconds, least_bytes(seconds))]
 
 
-def _leak_hunter(seconds: float, _script: str) -> Reported:
-    from leak_hunter import measure_growth
-
-    report = measure_growth(
-        lambda: time.sleep(_UNIT_SECONDS),
-        iterations=max(1, round((SNAPSHOTS[-1] - SNAPSHOTS[0]) / 2 * seconds / _UNIT_SECONDS)),
-        warmup=round(SNAPSHOTS[0] * seconds / _UNIT_SECONDS),
-        trace_allocations=True,
-    )
-    types, places = [one.type_name for one in report.growing], [one.location for one in report.allocations]
-    return [(name, place) for name, place in zip_longest(types, places) if name]
-
-
 IN_PROCESS = {
     tool.title: tool
     for tool in (
@@ -126,13 +111,6 @@ IN_PROCESS = {
             _objgraph,
         ),
         InProcessTool("Pympler", "types whose instances grew in bytes", _pympler),
-        InProcessTool(
-            "python-leak-hunter",
-            "its own rule, with two seconds of training as the unit of work, since a script has no function "
-            "to call, and with --trace; the first type goes with the first site, the second with the second, "
-            "and so on",
-            _leak_hunter,
-        ),
     )
 }
 

@@ -76,7 +76,7 @@ _OF_GPU = f'resource="gpu_memory", {_NOT_RESERVED}'
 _LEAKS = select("ALERTS", _OF_GPU, kind="leak", alertstate="firing")
 _GROWS = select("ALERTS", _OF_GPU, 'kind=~"leak|growth"')
 _FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation")
-_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|(jax|cupy)_cached"')
+_JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|jax_cached"')
 _WARM = f"on (job, instance) {select('job:trainer_verdict:state')} > 0"
 PART_VERDICT = current(
     max_by(
@@ -148,8 +148,6 @@ EXPLAINED = [
             Query(total(CACHED), "torch: reserved, not in use"),
             Query(part("jax_in_use"), "JAX: in use"),
             Query(part("jax_cached"), "JAX: reserved, not in use"),
-            Query(part("cupy_in_use"), "CuPy: in use"),
-            Query(part("cupy_cached"), "CuPy: reserved, not in use"),
             Query(part("context"), "CUDA context"),
             Query(part("other_pools"), "other pools"),
             Query(part("workers"), "worker processes"),
@@ -159,7 +157,7 @@ EXPLAINED = [
         ],
         BYTES,
         "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
-        "torch, JAX and CuPy use and keep, the CUDA context, other pools of these processes, their workers, "
+        "torch and JAX use and keep, the CUDA context, other pools of these processes, their workers, "
         "and all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens "
         "with every step. Dashed: the devices' memory.",
         empty=NO_GPU,
@@ -215,7 +213,7 @@ PARTS = [
         "Parts other than torch",
         Query(NOT_OF_TORCH, "{{part}}, GPU {{device}} {{trainer_name}}"),
         BYTES,
-        "What JAX, CuPy, other pools of the process, workers and other processes hold. Good: flat. Bad: one "
+        "What JAX, other pools of the process, workers and other processes hold. Good: flat. Bad: one "
         "rises: torch does not know of it.",
         height=10,
         marked=True,

@@ -33,7 +33,7 @@ LEVELS = {
     "trainer_gpu_memory_part_bytes": ("gpu_memory", ("device", "part")),
 }
 # Parts of a GPU's memory that are in use, apart from torch's, which its allocator reports.
-_PARTS_IN_USE = ("jax_in_use", "cupy_in_use", "other_pools", "workers", "other_processes", "unattributed")
+_PARTS_IN_USE = ("jax_in_use", "other_pools", "workers", "other_processes", "unattributed")
 WORKERS = Component("memory", "worker")
 _CAPACITIES = ("trainer_buffer_capacity_items", "trainer_buffer_capacity_bytes")
 _COLLECTORS = {"buffers": "buffer", "sizes": "object_size"}

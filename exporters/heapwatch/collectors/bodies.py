@@ -61,7 +61,6 @@ class BodyCollector:
         self._owners = owners
         self._failures = failures
         self._clock = clock
-        self.total = BodyTotalCollector(source, interval)
         self._walked: tuple[float, int] = (float("-inf"), -1)
         self._latest: dict[str, float] = {}
 
@@ -93,12 +92,11 @@ class BodyCollector:
         """Whether any world is inside its own step, where its bodies must not be touched."""
         try:
             found = self._source.read()
-            worlds = [] if isinstance(found, Mapping) else _worlds(found)
+            return not isinstance(found, Mapping) and any(map(_is_locked, _worlds(found)))
         except BaseException as error:
             if is_trainers(error):
                 raise
             return False  # the next sample counts the failure
-        return any(_is_locked(world) for world in worlds)
 
     def _walk(self, worlds: Iterable[Any]) -> Counter[str]:
         counts: Counter[str] = Counter(dict.fromkeys(TYPES, 0))
@@ -133,37 +131,6 @@ class BodyCollector:
             for position, body in enumerate(group):
                 owned[body] = "dynamic" if position else "agent"
         return owned
-
-
-class BodyTotalCollector:
-    """Reads the number of bodies, which is cheap compared with their types."""
-
-    name = "body_total"
-
-    def __init__(self, source: Source, interval: float) -> None:
-        self.interval = interval
-        self._source = source
-        self._counted_by_trainer = False
-        self._latest: float | None = None
-
-    def sample(self) -> None:
-        """Read the number. A function of the trainer is not called a second time."""
-        if self._counted_by_trainer:
-            return
-        self._latest = None
-        found = self._source.read()
-        if isinstance(found, Mapping):
-            self._counted_by_trainer = True
-        else:
-            self._latest = sum(int(world.bodyCount) for world in _worlds(found))
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the count of the last sample."""
-        yield GaugeMetricFamily(
-            "trainer_world_bodies",
-            "Bodies in the physics worlds, read more often than trainer_bodies where their types are costly.",
-            self._latest,
-        )
 
 
 def _worlds(found: Any) -> list[Any]:

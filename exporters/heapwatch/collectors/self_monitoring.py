@@ -57,9 +57,6 @@ class CleanupCollector:
             duration.add_metric([action], *queue.durations.get(action, (0, 0.0)))
         yield duration
         yield GaugeMetricFamily(
-            "trainer_cleanups_pending", "Cleanups that wait for a safe point.", queue.pending()
-        )
-        yield GaugeMetricFamily(
             "trainer_cleanup_functions", "Functions of the trainer that a cleanup calls.", queue.functions()
         )
         yield GaugeMetricFamily(
@@ -146,11 +143,6 @@ class ExporterCollector:
                 "trainer_exporter_sample_interval_seconds",
                 "Seconds between samples; longer than configured if a sample costs more than its share.",
                 lambda task: task.interval,
-            ),
-            (
-                "trainer_exporter_sample_running_seconds",
-                "Seconds that a sample which is running now has taken; the training loop waits for it.",
-                lambda task: None if (at := task.running_since) is None else now - at,
             ),
         )
         yield counter(

@@ -20,9 +20,7 @@ from heapwatch.explain.findings import (
 )
 from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.schedule import PAUSE_VARIABLE
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
-from heapwatch.explain.weigh import shared_share
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -49,7 +47,6 @@ def explain(
     candidates: Sequence[Candidate],
     types: Sequence[Finding] = (),
     rounds: int = 1,
-    refused_seconds: float | None = None,
     counted_seconds: float = 0.0,
     walked: tuple[int, int] = (0, 0),
 ) -> Explanation:
@@ -60,8 +57,6 @@ def explain(
         candidates: growing containers.
         types: growing types, for the growth that no container explains.
         rounds: complete walks through the program's objects so far.
-        refused_seconds: how long a count of all objects by type would have stopped the program, if it was
-            refused for that.
         counted_seconds: for how long objects have been counted by type.
         walked: number of objects that the first walk has visited, and of those that are waiting.
 
@@ -77,7 +72,7 @@ def explain(
     findings += _workers(levels)
     findings = _inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += _unnamed(findings, levels, refused_seconds if rounds else None, counted_seconds)
+    findings += _unnamed(findings, levels, counted_seconds)
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
     reported = [found for found in findings if _is_reported(found, levels)]
@@ -110,11 +105,8 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
 
 def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) -> Finding:
     known, growth, bounded = candidate.known, candidate.growth, candidate.bounded
-    shared, owner = max(
-        ((_shared(candidate, one), one.known.path) for one in seen),
-        default=(0.0, None),
-        key=lambda both: both[0],
-    )
+    ids = candidate.traits.ids
+    owner = next((one.known.path for one in seen if ids & one.traits.ids), None)
     kind: FindingKind = "buffer" if bounded else "container"
     long_enough = growth.span >= _span_wanted(candidate, levels)
     rate = candidate.bytes_per_minute
@@ -128,8 +120,7 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
-        # What two containers share counts once.
-        bytes_per_minute=(1 - shared) * candidate.bytes_per_minute,
+        bytes_per_minute=0.0 if owner else rate,  # items that two containers have count once
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
         site=candidate.site,
         holders=candidate.holders,
@@ -137,15 +128,8 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
         is_leak=continues and not bounded,
         steady=_is_steady(known, levels),
         fits=not continues if bounded else None,  # a sure growth is compared with the memory by `_with_fits`
-        shared_with=owner if shared else None,
+        shared_with=owner,
     )
-
-
-def _shared(candidate: Candidate, other: Candidate) -> float:
-    """Share of the bytes of a candidate that another one has, too: 0 to 1."""
-    if candidate.traits.ids & other.traits.ids:
-        return 1.0
-    return shared_share(list(candidate.parts), list(other.parts))
 
 
 def _is_steady(known: KnownContainer, levels: Levels) -> bool:
@@ -361,24 +345,16 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
     return findings
 
 
-def _unnamed(
-    findings: Sequence[Finding],
-    levels: Levels,
-    refused_seconds: float | None = None,
-    counted_seconds: float = 0.0,
-) -> list[Finding]:
+def _unnamed(findings: Sequence[Finding], levels: Levels, counted_seconds: float) -> list[Finding]:
     """A finding for growth that no Python object explains, named by the sort of memory that grows.
 
     Until objects have been counted by type for two minutes, only containers are known not to be the cause.
-    Where objects were not counted by type, as that would have stopped the program for `refused_seconds`, it
-    says how to allow it.
     """
     residual, memory = _residual(findings, levels), levels.memory
     if not (residual and _continues(levels)):
         return []
     kind: FindingKind = "native"
-    counted = refused_seconds is None and counted_seconds >= _COUNTED_SPAN
-    searched = "Python object" if counted else "container"
+    searched = "Python object" if counted_seconds >= _COUNTED_SPAN else "container"
     what, remedy, level = f"memory that no {searched} accounts for", None, OWN
     kept = _rate(memory.retained.growth(levels.startup_end))
     # `retained` is an upper bound: freed memory that was returned may be among it.
@@ -390,13 +366,6 @@ def _unnamed(
     elif _rate(memory.shared.growth(levels.startup_end)) > EXPLAINED * residual:
         what, level = "shared memory that no Python object accounts for", "shared"
         remedy = "close and unlink shared memory blocks and queues that are done"
-    elif refused_seconds is not None:
-        # Twice that of a count: a list of the instances, and of what refers to them, takes longer.
-        allowed = 50 * math.ceil(2 * 1000 * refused_seconds / 50)
-        remedy = (
-            f"let objects be counted by type, too: start it with {PAUSE_VARIABLE}={allowed}, since a count "
-            f"stops the program for about {1000 * refused_seconds:.0f} ms"
-        )
     return [
         Finding(
             kind=kind,

@@ -17,20 +17,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import CO_GENERATOR
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit, allowed_seconds
+from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
 from heapwatch.explain.series import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.roots import is_user_file, module_label
-from heapwatch.measure.introspection.source_names import is_written, qualified_type_name, type_of
+from heapwatch.measure.introspection.names import is_shown, qualified_type_name, type_of
+from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.measure.objects.tracked import (
-    may_have_audit_hooks,
     referrers,
     referrers_of_tuples,
     tracked_objects,
@@ -49,7 +48,7 @@ _SAMPLED = 50_000  # objects of a heap that is too large to count all
 # Primes: objects of several types often follow each other in turn.
 _STEPS = (11, 23, 47, 97, 199, 397, 797)
 _BLOCKS_PER_OBJECT = 3  # memory blocks of Python, in processes that have imported torch
-_RECENT_SECONDS = 300.0  # for which a count tells what there is
+_RECENT_SECONDS = 300.0
 _SURE = 4.0  # standard deviations by which a count by sampling has to differ
 # There the collector works in small steps, and a full collection stops nothing.
 _COLLECTS_AT_ONCE = sys.version_info[:2] != (3, 14)
@@ -58,7 +57,6 @@ _WEIGHING_SECONDS = 0.005
 # PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
 _MADE_TO_MEASURE = "torch.storage.UntypedStorage"
 _OWN = "module heapwatch"
-_UNREAD = "perhaps tuples, which are not read under an audit hook"
 _PACKAGE = str(Path(__file__).parents[1])
 _LONG = 50
 _MOST_LONG = 4
@@ -82,8 +80,8 @@ class GrowingType:
         name: the name of the class.
         counts: the number of its instances.
         each_bytes: typical deep size of an instance; None where it was not measured.
-        holders: what refers to the newest, the nearest first; of instances that refer to each other, what
-            refers to the end of a chain. Empty if no Python object does; None if that was not found out.
+        holders: what refers to the newest, the nearest first; empty if no Python object does, None if that
+            was not found out.
         is_linked: whether instances refer to each other.
 
     """
@@ -94,7 +92,6 @@ class GrowingType:
     holders: tuple[str, ...] | None = None
     is_linked: bool = False
     is_weighed: bool = False
-    searched: int = 0  # instances from which the search for holders has begun
 
 
 class LongContainer(NamedTuple):
@@ -129,9 +126,6 @@ class Census:
     Attributes:
         types: growing types, by the id of the class.
         pause_limit: how long lists of objects take and may take.
-        refused_seconds: for how long a count of all objects would stop the program; None if they were
-            counted lately.
-        frozen: number of objects that `gc.freeze()` has moved where no list of objects shows them, over time.
 
     """
 
@@ -143,10 +137,7 @@ class Census:
         fewest: int = _FEWEST,
     ) -> None:
         self.types: dict[int, GrowingType] = {}
-        self.pause_limit = PauseLimit(float("inf") if unlimited else allowed_seconds())
-        self.refused_seconds: float | None = None
-        self.frozen = LevelSeries()
-        self._freeze_seconds = 0.0  # that the last count of what is frozen took
+        self.pause_limit = PauseLimit(float("inf") if unlimited else PAUSE_SECONDS)
         self._clock = clock
         self._fewest = fewest
         self._before: dict[int, int] = {}
@@ -159,14 +150,10 @@ class Census:
 
     def count(self) -> bool:
         """Count the tracked objects by type; False if that would stop the program for too long."""
-        self._count_frozen()
         now = self._clock()
         step = self._step()
         if step is None:
-            if self._first_at is None or now - self._counted_at > _RECENT_SECONDS:
-                self.refused_seconds = self.pause_limit.predicted("types")
             return False
-        self.refused_seconds = None
         listed = self.pause_limit.timed(partial(tracked_types, step), "types" if step == 1 else None)
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
@@ -218,15 +205,9 @@ class Census:
 
     @property
     def seconds(self) -> float:
-        """Seconds from the first count to the last one."""
-        return 0.0 if self._first_at is None else self._counted_at - self._first_at
-
-    def _count_frozen(self) -> None:
-        """Count what `gc.freeze()` hides. The collector goes through all of it: only where that is short."""
-        if self._freeze_seconds <= PAUSE_SECONDS:
-            began = own_time()
-            self.frozen.add(self._clock(), gc.get_freeze_count())
-            self._freeze_seconds = own_time() - began
+        """Seconds from the first count to the last one; 0 if that was too long ago to tell what there is."""
+        is_recent = self._clock() - self._counted_at <= _RECENT_SECONDS
+        return 0.0 if self._first_at is None or not is_recent else self._counted_at - self._first_at
 
     def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
@@ -259,12 +240,9 @@ class Census:
                 if self.pause_limit.allows_young(generation)
             ]
         newest = _newest(listed, types)
-        again = [key for key, known in types.items() if known.searched]
-        ends = {key: _ends(listed, key) for key in again}
-        paths = {key: _paths(listed, key, anchors) for key in again}
         for objects in listed:
             objects.clear()
-        hidden = set(map(id, chain(newest.values(), ends.values())))
+        hidden = set(map(id, newest.values()))
 
         has_time = True
         for key, known in types.items():
@@ -275,9 +253,11 @@ class Census:
         followed = self._left(growing, most) if searches else []
         for key, known in types.items():
             if has_time and newest[key] and known in followed:
-                self._follow(known, ends.get(key, newest[key]), paths.get(key), hidden, until)
+                known.is_linked = _are_linked(newest[key])
+                path = next((anchors[id(one)] for one in newest[key] if id(one) in anchors), None)
+                known.holders = (path,) if path else tuple(self._holders(newest[key][0], hidden, until))
                 has_time = own_time() <= until
-        for instances in chain(newest.values(), ends.values()):
+        for instances in newest.values():
             instances.clear()
 
     def is_inspected(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> bool:
@@ -355,34 +335,6 @@ class Census:
         nbytes = _weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere)
         return LongContainer(_type_of(obj), len(obj), nbytes, 0.0, holders, sites[0] if sites else None)
 
-    def _follow(
-        self, known: GrowingType, starts: list[Any], paths: list[str] | None, hidden: set[int], until: float
-    ) -> None:
-        """Find what refers to an instance, other than those next to it in a chain.
-
-        In the first step `starts` are the newest instances, of which the first is looked at. In later steps
-        they are the ends of chains, and `paths` are those of instances that local variables refer to.
-        """
-        if paths is None:
-            self._look_at(known, starts[0], hidden, until)
-            return
-        for at in range(min(known.searched, len(starts)) - 1, len(starts)):
-            holders = self._look_at(known, starts[at], hidden, until)
-            if known.holders is None and at + 1 == len(starts):
-                known.holders = tuple(sorted(paths, key=len)[:1]) or holders
-            if known.holders is not None or own_time() > until:
-                return
-
-    def _look_at(self, known: GrowingType, obj: Any, hidden: set[int], until: float) -> tuple[str, ...]:
-        """What refers to an instance; it is kept unless that is nothing, or other instances alone."""
-        holders = tuple(self._holders(obj, hidden, until))
-        is_linked = bool(holders) and _are_links(holders, known.name)
-        known.is_linked |= is_linked
-        known.searched += 1
-        if holders and not is_linked:
-            known.holders = holders
-        return holders
-
     def _holders(
         self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
     ) -> Iterator[str]:
@@ -393,14 +345,12 @@ class Census:
         """
         seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
-        for depth in range(_DEEPEST):
+        for _ in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             ended = own_time()
             self.pause_limit.longest = max(self.pause_limit.longest, ended - began)
             if not usable:
-                if not depth and may_have_audit_hooks():
-                    yield _UNREAD
                 return
             # A link of the same chain leads to the next link, not to the owner.
             held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))
@@ -425,12 +375,14 @@ def _full_collections() -> int:
     return int(gc.get_stats()[-1]["collections"])
 
 
-def _are_links(holders: tuple[str, ...], name: str) -> bool:
-    """Whether these are only instances of one class and, until Python 3.10, the dicts of their attributes."""
-    return all(
-        one in (name, "dict") or (one.startswith("dict under ") and after == name)
-        for one, after in zip(holders, (*holders[1:], name), strict=False)
-    )
+def _are_linked(instances: list[Any]) -> bool:
+    """Whether one of these refers to another object of its class."""
+    for obj in instances:
+        parts = gc.get_referents(obj)
+        parts += gc.get_referents(*(part for part in parts if type(part) is dict))
+        if any(type(part) is type(obj) for part in parts):
+            return True
+    return False
 
 
 def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:
@@ -445,21 +397,6 @@ def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, lis
             if not lacking:
                 break
     return found
-
-
-def _ends(listed: list[list[Any]], type_id: int) -> list[Any]:
-    """The newest and the oldest object of a type in each of these lists."""
-    found: list[Any] = []
-    for objects in reversed(listed):
-        for ordered in (reversed(objects), iter(objects)):
-            found += islice((obj for obj in ordered if id(type(obj)) == type_id), 1)
-    return found
-
-
-def _paths(listed: list[list[Any]], type_id: int, anchors: Mapping[int, str]) -> list[str]:
-    """The paths of those objects of a type that have one."""
-    objects = (compress(one, map(type_id.__eq__, map(id, map(type, one)))) for one in listed)
-    return [anchors[key] for key in filter(anchors.__contains__, map(id, chain.from_iterable(objects)))]
 
 
 def _type_of(container: Any) -> str:
@@ -519,7 +456,7 @@ def _described(obj: Any, held: Any) -> str:
     kind = type(obj)
     if kind is dict:
         name = next((key for key, value in list(dict.items(obj)) if value is held and type(key) is str), None)
-        return f"dict under {name!r}" if is_written(name) else "dict"
+        return f"dict under {name!r}" if is_shown(name) else "dict"
     if kind is FrameType:
         # Before Python 3.11 a generator refers to its frame, and that to what it holds.
         what = "generator" if obj.f_code.co_flags & CO_GENERATOR else "frame of"
@@ -534,7 +471,7 @@ def _described(obj: Any, held: Any) -> str:
     if kind is MethodType:
         return f"method of {qualified_type_name(layout_of(type(obj.__self__)))}"
     if kind is ModuleType:
-        return f"module {module_label(obj.__dict__.get('__name__'))}"
+        return f"module {obj.__dict__.get('__name__')}"
     return qualified_type_name(layout_of(kind))
 
 

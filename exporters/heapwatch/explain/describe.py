@@ -9,7 +9,7 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
+from heapwatch.explain.bounds import Limit, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import OUTSIDE, Finding
@@ -17,7 +17,7 @@ from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
-from heapwatch.explain.series import FloorGrowth, LevelSeries
+from heapwatch.explain.series import FloorGrowth
 from heapwatch.explain.sites import (
     Site,
     Use,
@@ -31,19 +31,17 @@ from heapwatch.explain.sites import (
 )
 from heapwatch.explain.statements import Deed, Scope
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, newest_of, newest_parts, traits_of
+from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
-from heapwatch.measure.introspection.source_names import qualified_type_name
 from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6
-_MOST_COMPARED = 4  # candidates that are searched for items that two of them share
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
-_BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
@@ -60,8 +58,6 @@ class _Searched:
     traced: Site | None = None  # where its items were seen to be made
     library: set[int] | None = None  # ids of the library code that may fill it
     callers: set[Site] = field(default_factory=set)  # of that code
-    bound: int | None = None
-    bound_due: float = 0.0
 
 
 class Describer:
@@ -91,11 +87,7 @@ class Describer:
         delays the verdict.
         """
         self._until = own_time() + _SEARCHING_SECONDS
-        described = [self.describe(known, growth, always=False) for known, growth in growing]
-        return [
-            replace(one, parts=newest_parts(one.known, self._inventory)) if at < _MOST_COMPARED else one
-            for at, one in enumerate(described)
-        ]
+        return [self.describe(known, growth, always=False) for known, growth in growing]
 
     def describe(self, known: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
         """Describe one growing container; unless `always`, without its code if its growth may not matter.
@@ -125,8 +117,6 @@ class Describer:
                 and not is_cut_shorter(uses, limits, owner, items)
             ):
                 emptied = "some"
-        if capacity is None:
-            capacity = self._bound_by_keys(known)
         found = Candidate(
             known,
             growth,
@@ -138,13 +128,6 @@ class Describer:
         )
         remedy = remedy_for(known, traits, capacity, _library_of(place), is_kept=found.bounded)
         return replace(found, remedy=remedy)
-
-    def _bound_by_keys(self, known: KnownContainer) -> int | None:
-        """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
-        now, found = known.items.read_at, self._searched_of(known.path)
-        if now >= found.bound_due or (found.bound is not None and (known.items.last or 0.0) > found.bound):
-            found.bound, found.bound_due = bound_by_keys(known, self._inventory), now + _BOUND_SECONDS
-        return found.bound
 
     def describe_type(self, known: GrowingType, growth: FloorGrowth) -> Finding:
         """Make a finding of a growing type."""
@@ -163,25 +146,6 @@ class Describer:
             holders=(OUTSIDE,) if holders == () else holders or (),
             remedy=remedy_for_type(holders, known.name, is_linked=known.is_linked),
         )
-
-    def describe_frozen(self, frozen: LevelSeries, levels: Levels) -> list[Finding]:
-        """Make a finding of what `gc.freeze()` hides, if that becomes more: all growth may be its."""
-        growth = frozen.growth(levels.start)
-        if not growth.rising:
-            return []
-        return [
-            Finding(
-                kind="type",
-                path=None,
-                type="objects that `gc.freeze()` moved out of the collector's sight",
-                items=round(frozen.last or 0.0),
-                items_per_minute=60 * growth.per_second,
-                bytes_per_minute=levels.per_minute,
-                site=self._only_line("loaded", "freeze"),
-                remedy="call `gc.freeze()` once, before the workers are forked",
-                inferred=True,
-            )
-        ]
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import resource
 import threading
 import time
@@ -25,7 +24,7 @@ from heapwatch.measure.process.ended import (
 
 log = logging.getLogger("heapwatch")
 
-_MOST_DESCRIPTORS = 64
+_MOST_DESCRIPTORS = 256
 # No more are opened when so many files are open: the program may need them, and `select()` takes 1024.
 _CROWDED, _SELECTABLE = 0.75, 1024
 _IN_VISIT = "during a visit of Heapwatch or right after it"
@@ -36,11 +35,10 @@ _WAIT_SECONDS = 0.5
 
 
 class WorkerEnds:
-    """Follows the workers that were seen alive, each by a file descriptor, of which there are few.
+    """Follows the workers that were seen alive, each by a file descriptor, as long as few files are open.
 
-    Others are told only while they are zombies, as their parent has not waited for them. No thread waits for
-    the end of one: where the kernel forgets the status with the zombie (before Linux 6.15), a parent that
-    waits is nearly always faster.
+    No thread waits for the end of one: where the kernel forgets the status with the zombie (before Linux
+    6.15), a parent that waits is nearly always faster.
 
     Args:
         visits: knows which worker is entered, and enters no other when one died of it.
@@ -52,7 +50,6 @@ class WorkerEnds:
         self._visits = visits
         self._clock = clock
         self._descriptors: dict[int, int] = {}
-        self._others: set[int] = set()
         self._counts: Counter[Ending] = Counter()
         self._unsaid: Counter[Ending] = Counter()
         self._named: defaultdict[Ending, list[int]] = defaultdict(list)
@@ -67,13 +64,9 @@ class WorkerEnds:
         if not self._lock.acquire(timeout=_WAIT_SECONDS):
             return
         try:
-            for pid in [] if self._closed else sizes:
-                if sizes[pid] is not None and pid not in self._descriptors:
+            for pid, size in () if self._closed else sizes.items():
+                if size is not None and pid not in self._descriptors:
                     self._follow(pid)
-            for pid in sorted(self._others - {pid for pid, size in sizes.items() if size is not None}):
-                self._others.discard(pid)
-                if pid in sizes or not os.path.exists(f"/proc/{pid}"):  # it may only be none of the listed
-                    self._note(pid, ending(pid))
         finally:
             self._lock.release()
 
@@ -119,17 +112,12 @@ class WorkerEnds:
         for pid, descriptor in self._descriptors.items():
             close(descriptor, pid)
         self._descriptors = {}
-        self._others = set()
 
     def _follow(self, pid: int) -> None:
         descriptor = opened(pid) if len(self._descriptors) < _MOST_DESCRIPTORS else None
         if descriptor is not None and descriptor >= _CROWDED * min(_SELECTABLE, _most_files()):
             close(descriptor, pid)
-            descriptor = None
-        if descriptor is None:
-            self._others.add(pid)
-        else:
-            self._others.discard(pid)
+        elif descriptor is not None:
             self._descriptors[pid] = descriptor
 
     def _end(self, pid: int, descriptor: int) -> None:

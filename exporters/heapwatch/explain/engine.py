@@ -395,7 +395,6 @@ class Explainer:
                 candidates,
                 self._types(levels),
                 rounds,
-                self.census.refused_seconds,
                 self.census.seconds,
                 walked,
             )
@@ -440,8 +439,7 @@ class Explainer:
             for known, growth in self._growing_types
         ]
         findings.sort(key=lambda found: (found.bytes is None, -found.bytes_per_minute))
-        frozen = self._describer.describe_frozen(self.census.frozen, levels)
-        return [*long, *frozen, *findings[:_TYPES_REPORTED]]
+        return [*long, *findings[:_TYPES_REPORTED]]
 
     def _trace(self) -> bool:
         """Trace allocations for what grows at a line that is not known; whether it was tried.

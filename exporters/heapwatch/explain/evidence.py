@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -48,7 +47,6 @@ class Candidate:
         emptied: how the program removes items, see `Emptying`.
         holders: what refers to it, the nearest first.
         remedy: suggested change.
-        parts: bytes of the arrays, tensors and texts in each of its newest items, by id; see `newest_parts`.
 
     """
 
@@ -60,7 +58,6 @@ class Candidate:
     emptied: Emptying = "never"
     holders: tuple[str, ...] = ()
     remedy: str | None = None
-    parts: Sequence[dict[int, int]] = ()
 
     @property
     def bytes(self) -> float | None:

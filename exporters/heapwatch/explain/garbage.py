@@ -13,7 +13,7 @@ from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
 from heapwatch.measure.introspection.attributes import namespace_among
 from heapwatch.measure.introspection.layout import layout_of, own_bytes
-from heapwatch.measure.introspection.source_names import qualified_type_name
+from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.traversal import OutOfTime

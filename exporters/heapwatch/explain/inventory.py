@@ -31,6 +31,7 @@ from heapwatch.measure.introspection.attributes import (
 from heapwatch.measure.introspection.containers import array_bytes, is_object_array, items_in, length_of
 from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
+from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
     Root,
@@ -41,12 +42,6 @@ from heapwatch.measure.introspection.roots import (
     module_root,
     registry_roots,
     user_modules,
-)
-from heapwatch.measure.introspection.source_names import (
-    attribute_label,
-    is_written,
-    qualified_type_name,
-    type_name,
 )
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.replay_buffers import ring_of
@@ -201,7 +196,7 @@ class Inventory:
         self._round_worlds = {}
         self._round_multiplicity = {}
         lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
-        lasting += [*self._extra_roots(), *context_roots(self._ask, is_written)]
+        lasting += [*self._extra_roots(), *context_roots(self._ask)]
         waiting = chain(self._pending, self._again, self._later, *self._roots)
         left = list(islice(waiting, _MOST_PENDING))
         for queue in (self._pending, self._again, self._later):
@@ -253,10 +248,9 @@ class Inventory:
             return
         if layout.kind == "class":
             if is_user_class(obj):
-                layout = layout_of(obj)
                 for name, value in list(namespace_of(obj).items()):
                     if type(name) is str and name not in _CLASS_BOOKKEEPING:
-                        self._push(value, place, Step("class", name, attribute_label(name, layout)), path)
+                        self._push(value, place, Step("class", name, f".{name}"), path)
             return
         self._note(obj, layout, place, path)
         if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
@@ -301,7 +295,7 @@ class Inventory:
         if dict.__len__(modules):
             within = Place(place, Step("name", MODULES, ""), None, place.weight)
             for step, part in list(parts(modules, layout_of(type(modules)), _samples(place))):
-                named = is_written(step.key) and not str(step.key).isdecimal()
+                named = str(step.key).isidentifier()
                 self._push(part, within, step._replace(label=f".{step.key}" if named else "[*]"), path)
         return [(step, part) for step, part in found if step.key not in books]
 
@@ -371,7 +365,7 @@ class Inventory:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
             now = self._clock()
-            known = self.known[path] = KnownContainer(path, kind, type_name(layout), now)
+            known = self.known[path] = KnownContainer(path, kind, layout.name, now)
             length = length_of(obj, layout) if kind in _LISTED else None
             if length is not None:  # to follow the path to it again would cost far more
                 known.items.add(now, length)

@@ -60,7 +60,7 @@ class ProcessMemory:
         shared: resident pages of shared memory.
         used: memory that the C allocator has handed out, touched or not.
         retained: freed memory that the C allocator keeps resident, at most.
-        gpu: memory that the allocators of torch, JAX and CuPy have handed out on GPUs.
+        gpu: memory that the allocators of torch and JAX have handed out on GPUs.
         devices: the same of each GPU, by its number.
         gpu_left: bytes that they can still hand out on each GPU; without those where that is unknown.
         workers: resident memory of all child processes that belongs to no file.

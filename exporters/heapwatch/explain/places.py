@@ -24,7 +24,6 @@ from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
 from heapwatch.measure.introspection.reading import Step, follow
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.introspection.source_names import type_name
 from heapwatch.measure.sizing.replay_buffers import ring_of
 from heapwatch.measure.sizing.tensor_storage import has_graph, holds_operation, number_of, read_graphs
 from heapwatch.runtime.sources import NoValue
@@ -278,7 +277,7 @@ class Lengths:
             if level is not None:
                 if known.kind != "ring":
                     known.kind = "objects" if is_object_array(obj) else layout.kind
-                    known.type_name = type_name(layout)
+                    known.type_name = layout.name
                 levels.append(level)
         if not levels:
             self._miss(known, now)

@@ -13,7 +13,6 @@ from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, headline, message
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.runtime.environment import whole_number
 
 _HURRIED_SECONDS = 120.0  # after the start
 _RECENT_SECONDS = 120.0
@@ -109,20 +108,12 @@ class Budget:
 T = TypeVar("T")
 What = Literal["types", "objects"]  # what a list of all tracked objects is made for
 
-PAUSE_VARIABLE = "HEAPWATCH_STALL_MS"
-PAUSE_SECONDS = 0.02
-_LONGEST_MS = 60_000
+PAUSE_SECONDS = 0.02  # for which a list of all objects may stop the program
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
 # imported torch a third of the blocks are tracked objects.
 _FIRST_RATE = 25e-9
 _OBJECTS_TO_TYPES = 1.7  # time of a list of objects, as a multiple of one of types
 _YOUNG_RATE = 150e-9  # seconds for each object of the young generations
-
-
-def allowed_seconds() -> float:
-    """Seconds for which a list of all objects may stop the program: HEAPWATCH_STALL_MS, or 20 ms."""
-    usual = 1000 * PAUSE_SECONDS
-    return whole_number(PAUSE_VARIABLE, usual, _LONGEST_MS, "a whole number of milliseconds") / 1000
 
 
 class PauseLimit:
@@ -134,7 +125,7 @@ class PauseLimit:
 
     """
 
-    def __init__(self, allowed: float) -> None:
+    def __init__(self, allowed: float = PAUSE_SECONDS) -> None:
         self.allowed = allowed
         self.longest = 0.0
         self._rate: dict[What, float] = {}

@@ -363,12 +363,10 @@ class NativeTracer:
             self._restore_pool()
 
     def _restore_pool(self) -> None:
-        """Give Arrow its memory pool back; one that the program has set meanwhile stays."""
+        """Give Arrow its memory pool back."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            arrow: Any = sys.modules["pyarrow"]
-            if arrow.default_memory_pool().backend_name == "system":
-                arrow.set_memory_pool(pool)
+            sys.modules["pyarrow"].set_memory_pool(pool)
 
     def _end(self, now: float) -> None:
         self._leave()

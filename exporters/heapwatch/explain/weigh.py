@@ -6,7 +6,6 @@ import gc
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -22,8 +21,8 @@ from heapwatch.measure.introspection.containers import (
 )
 from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Layout, layout_of
+from heapwatch.measure.introspection.names import qualified_type_name, type_of
 from heapwatch.measure.introspection.reading import parts
-from heapwatch.measure.introspection.source_names import qualified_type_name, type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
@@ -40,14 +39,6 @@ _NEWEST = 3
 BOUND = "finalizers with the method"
 _DEEPEST_NAMED = 1  # steps from an item to what a suggestion may speak of
 _FINALIZER: Any = getattr(weakref.finalize, "_Info", None)
-_MOST_REFERENTS = 32
-_LEAST_SHARED = 256  # bytes of a part; smaller ones are not compared
-_MOST_COMPARED = 64  # newest items in which parts are looked for that another container has, too
-_BACKWARDS: dict[str, tuple[Callable[[Any], Iterable[Any]], ...]] = {
-    "list": (list.__reversed__,),
-    "deque": (deque.__reversed__,),
-    "dict": (dict.values, reversed),
-}
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
 
@@ -159,38 +150,6 @@ def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
             if newest:
                 return newest
     return []
-
-
-def newest_parts(known: KnownContainer, inventory: Inventory) -> list[dict[int, int]]:
-    """The bytes of the arrays, tensors and texts in each of the newest items of a container, by id."""
-    for obj, layout in inventory.places_of(known):
-        backwards = _BACKWARDS.get(layout.kind)
-        if backwards is not None:
-            with suppress(RuntimeError):
-                return [_parts_in(item) for item in first_items(obj, _MOST_COMPARED, *backwards)]
-    return []
-
-
-def _parts_in(item: Any) -> dict[int, int]:
-    found = {}
-    for part in (item, *gc.get_referents(item)[:_MOST_REFERENTS]):
-        size = array_bytes(part, layout_of(type(part)))
-        if size is not None and size >= _LEAST_SHARED:
-            found[id(part)] = size
-    return found
-
-
-def shared_share(own: list[dict[int, int]], other: list[dict[int, int]]) -> float:
-    """Share of the bytes in the newest items of one container that another has, too: 0 to 1.
-
-    One of them may lag behind the other, so the items count from the first to the last that share anything.
-    """
-    theirs = {key for parts in other for key in parts}
-    sharing = [at for at, parts in enumerate(own) if not theirs.isdisjoint(parts)]
-    if not sharing:
-        return 0.0
-    sizes = [entry for parts in own[sharing[0] : sharing[-1] + 1] for entry in parts.items()]
-    return sum(size for key, size in sizes if key in theirs) / sum(size for _, size in sizes)
 
 
 def keeps_its_arguments(cache: Any) -> bool:

@@ -25,7 +25,7 @@ from heapwatch.http.guards import Refusal
 from heapwatch.http.signing import Verifier
 from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
 from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
 from heapwatch.runtime.failures import raised

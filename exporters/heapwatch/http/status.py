@@ -179,8 +179,7 @@ class Status:
 
 def _entities(readings: Readings) -> dict[str, float]:
     bodies = readings.by("trainer_bodies", "type")
-    total = readings.value("trainer_world_bodies")
-    world = {"world_bodies": sum(bodies.values()) if total is None else total} if bodies else {}
+    world = {"world_bodies": sum(bodies.values())} if bodies else {}
     world |= {f"{kind}_bodies": bodies[kind] for kind in ("static", "dynamic") if kind in bodies}
     world |= {"total_agents": bodies["agent"]} if "agent" in bodies else {}
     return _numbers(world | readings.by("trainer_entities", "type"))

@@ -6,28 +6,25 @@ All sessions of a framework in a process share one watch; their declarations hav
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
 from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.source_names import is_attribute_in_code
 from heapwatch.measure.sizing.replay_buffers import contents_of
+from heapwatch.runtime.environment import say_once
 from heapwatch.runtime.failures import is_trainers
 from heapwatch.runtime.sources import Source
 from heapwatch.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-log = logging.getLogger("heapwatch")
 
 Read = Callable[[], Any]
 
@@ -79,7 +76,6 @@ class Session:
         self._given = watch
         self._phase: Phase | None = None
         self._counted: dict[str, int] = {}
-        self._logged: set[str] = set()
         self.watch = watch
 
     def begin(self) -> None:
@@ -88,7 +84,7 @@ class Session:
             try:
                 self.watch = _join(self, self._framework, self._options.get("name"), self._start)
             except OSError as error:
-                _log_once(self._logged, error)
+                say_once(f"{error}; training continues")
 
     def _start(self) -> Watch:
         options: dict[str, Any] = {"name": self._name, **self._options}
@@ -164,7 +160,7 @@ class Session:
         try:
             declare(known, self.watch)
         except ValueError as error:
-            _log_once(known.logged, error)
+            say_once(f"{error}; training continues")
 
 
 class Adapter:
@@ -242,12 +238,6 @@ class LightningHooks(Adapter):
         self._session.end()
 
 
-def _log_once(logged: set[str], error: Exception) -> None:
-    if str(error) not in logged:
-        logged.add(str(error))
-        log.warning("%s; training continues", error)
-
-
 def accessor(owner: Any, name: str) -> Callable[[], Any]:
     """A function that reads attribute `name` of `owner`, held weakly; it returns None once that is freed."""
     reference = weakref.ref(owner)
@@ -260,8 +250,6 @@ def buffers_of(owner: Any) -> list[str]:
     for name, value in list((attributes_of(owner) or {}).items()):
         if name.startswith("__") or name in _TORCH_OWN:
             continue
-        if not is_attribute_in_code(name, layout_of(type(owner))):
-            continue  # the name may be what the program works on
         if any(word in name.lower() for word in _BUFFER_WORDS):
             try:
                 contents_of(value)
@@ -276,31 +264,25 @@ def buffers_of(owner: Any) -> list[str]:
 class _Started:
     """A watch that a session started, and the sessions that use it. A session is held weakly."""
 
-    def __init__(self, watch: Watch, named: bool) -> None:
+    def __init__(self, watch: Watch) -> None:
         self.watch = watch
-        self.named = named
         self.members: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 _lock = threading.RLock()
-_started: dict[str, list[_Started]] = {}
+_started: dict[tuple[str, str | None], _Started] = {}  # by framework, and the name that was asked for
 
 
 def _join(member: object, framework: str, name: str | None, start: Callable[[], Watch]) -> Watch:
-    """The watch of this name of the framework's other sessions; `start` makes it for the first of them.
+    """The watch of the framework's other sessions with this name, or without one; `start` makes the first.
 
-    Without a name it is the one that no session named. It is stopped when its last session leaves.
+    It is stopped when its last session leaves.
     """
     with _lock:
-        running = _started.setdefault(framework, [])
-        # One with the same name that was started elsewhere has stopped ours.
-        running[:] = [one for one in running if one.watch._exporter.is_running]
-        for one in running:
-            if one.watch.name == name if name is not None else not one.named:
-                break
-        else:
-            one = _Started(start(), name is not None)
-            running.append(one)
+        one = _started.get((framework, name))
+        # A watch of the same name that was started elsewhere has stopped ours.
+        if one is None or not one.watch._exporter.is_running:
+            one = _started[framework, name] = _Started(start())
         one.members.add(member)
         return one.watch
 
@@ -308,39 +290,20 @@ def _join(member: object, framework: str, name: str | None, start: Callable[[], 
 def _leave(member: object) -> None:
     """The session has ended: its watch is stopped if no other session uses it."""
     with _lock:
-        for running in _started.values():
-            for one in [one for one in running if member in one.members]:
+        for key, one in list(_started.items()):
+            if member in one.members:
                 one.members.discard(member)
                 if not one.members:
-                    running.remove(one)
+                    del _started[key]
                     one.watch.stop()
 
 
-class _Place:
-    """A declared name, whose object is replaced when a later session declares it."""
-
-    def __init__(self, member: object, read: Read) -> None:
-        self.take(member, read)
-
-    def take(self, member: object, read: Read) -> None:
-        self.member = weakref.ref(member)
-        self._source = Source.of(read)
-
-    def read(self) -> Any:
-        return self._source.read()
-
-
 class _Declarations:
-    """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive.
-
-    Attributes:
-        logged: the errors that were logged.
-
-    """
+    """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive."""
 
     def __init__(self) -> None:
-        self.logged: set[str] = set()
-        self._places: dict[tuple[str, str], _Place] = {}
+        self._members: dict[tuple[str, str], weakref.ref[Any]] = {}  # who declared a name last
+        self._sources: dict[tuple[str, str], Source] = {}
         self._worlds: weakref.WeakKeyDictionary[Any, Read] = weakref.WeakKeyDictionary()
         self._bodies_declared = False
 
@@ -357,17 +320,18 @@ class _Declarations:
         """
         for number in range(1, _MOST_OF_A_NAME + 1):
             label = name if number == 1 else f"{name}_{number}"
-            place = self._places.get((kind, label))
-            if place is None:
-                place = _Place(member, read)
-                declare(label, lambda place=place: place.read())  # type: ignore[misc]
-                self._places[kind, label] = place
-                return
-            holder: Any = place.member()
-            if holder is None or holder is member or holder.watch is None:
-                place.take(member, read)
-                return
+            key = kind, label
+            holder: Any = self._members[key]() if key in self._members else None
+            if holder is not None and holder is not member and holder.watch is not None:
+                continue
+            if key not in self._members:
+                declare(label, partial(self._read, key))
+            self._members[key], self._sources[key] = weakref.ref(member), Source.of(read)
+            return
         raise ValueError(f"only the first {_MOST_OF_A_NAME} of {kind} {name!r} are measured")
+
+    def _read(self, key: tuple[str, str]) -> Any:
+        return self._sources[key].read()
 
     def add_worlds(self, watch: Watch, member: object, read: Read) -> None:
         """Count the bodies of the world, or the worlds, that `read` returns, with those of other sessions.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -279,46 +278,9 @@ def jax_pools() -> dict[int, Pool]:
     return pools
 
 
-def cupy_pools() -> dict[int, Pool]:
-    """CuPy's memory pools by device: the default one, and another that the program set as its allocator.
-
-    Pools of managed memory are left out: it need not be on the device.
-    """
-    cupy: Any = sys.modules.get("cupy")
-    kind = getattr(sys.modules.get("cupy.cuda.memory"), "MemoryPool", None)
-    pools: dict[int, Pool] = {}
-    if kind is None or not hasattr(cupy, "get_default_memory_pool"):  # it is being imported
-        return pools
-    allocator = getattr(cupy.cuda.get_allocator(), "__self__", None)
-    distinct = {id(pool): pool for pool in (cupy.get_default_memory_pool(), allocator)}
-    for pool in distinct.values():
-        for index, one in _of_each_device(pool) if isinstance(pool, kind) else ():
-            if not any(part is cupy.cuda.malloc_managed for part in gc.get_referents(one)):
-                in_use, before = one.used_bytes(), pools.get(index, Pool(0, 0))
-                # Between the two readings blocks may be given back.
-                held = max(in_use, one.total_bytes())
-                pools[index] = Pool(before.in_use + in_use, before.held + held)
-    return pools
-
-
-def _of_each_device(pool: Any) -> Iterator[tuple[int, Any]]:
-    """The pools that a `MemoryPool` of CuPy has made, by device.
-
-    Asked through it, the current device alone is counted, a change of device makes a CUDA context where there
-    is none, and where the driver fails CuPy 13 answers zero. What it keeps answers without the driver: a dict
-    by device, or since CuPy 14 a tuple.
-    """
-    for kept in gc.get_referents(pool):
-        if isinstance(kept, dict):
-            yield from list(kept.items())
-        elif isinstance(kept, tuple):
-            yield from enumerate(kept)
-
-
 POOLS: dict[str, Callable[[], dict[int, Pool]]] = {
     "torch": torch_pools,
     "jax": jax_pools,
-    "cupy": cupy_pools,
 }
 
 

@@ -14,11 +14,12 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from heapwatch import lifecycle
+from heapwatch.explain.comparison import Growing
 from heapwatch.explain.findings import headline, size_text
 from heapwatch.explain.statements import statements_in
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
-from heapwatch.notebook.snapshots import LEAST_BYTES, Grown, Holder, Notebook, Snapshot, largest
+from heapwatch.notebook.snapshots import LEAST_BYTES, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
 from heapwatch.runtime.plain_text import paragraph, plain, table
 
@@ -121,7 +122,7 @@ class Extension:
         cell = f"In[{result.execution_count}]" if result.execution_count else "cell"
         rows = [(one, self._function_line(one) or self._cell_line(one, source, cell)) for one in grown]
         change = now.resident - before.resident
-        rest = change - sum(one.bytes for one in grown)
+        rest = change - sum(one.bytes or 0.0 for one in grown)
         notes = list(_unmeasured(now))
         if rest >= _LEAST_REST:
             notes.append(
@@ -131,7 +132,7 @@ class Extension:
         what = "leaves behind:" if grown else f"leaves no path that holds {size_text(LEAST_BYTES)} more."
         return Shown(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
 
-    def _function_line(self, one: Grown) -> str | None:
+    def _function_line(self, one: Growing) -> str | None:
         """The line of a function as a person finds it: of a cell by its number, of a file by its name."""
         if one.site is None:
             return None
@@ -140,9 +141,9 @@ class Extension:
         file = cell[1] if cell else one.site.file.replace("\\", "/").rpartition("/")[2]
         return f"{file}:{one.site.line}"
 
-    def _cell_line(self, one: Grown, source: str, cell: str) -> str | None:
-        variable = self._shell.user_ns.get(one.path.partition(".")[0].partition("[")[0])
-        line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, one.path)
+    def _cell_line(self, one: Growing, source: str, cell: str) -> str | None:
+        variable = self._shell.user_ns.get(one.name.partition(".")[0].partition("[")[0])
+        line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, one.name)
         return None if line is None else f"{cell}:{line}"
 
     def _show(self, found: Shown) -> None:
@@ -174,14 +175,14 @@ class Shown:
     """What a magic has found: what has grown, with its line in words, what holds most, what IPython keeps."""
 
     headline: str
-    grown: Sequence[tuple[Grown, str | None]]
+    grown: Sequence[tuple[Growing, str | None]]
     most: Sequence[Holder] = ()
     kept: Sequence[Holder] = ()
     notes: Sequence[str] = ()
 
     def __str__(self) -> str:
         lines = [self.headline]
-        lines += [f"  +{size_text(one.bytes):<8} {_in_words(one, line)}" for one, line in self.grown]
+        lines += [f"  +{size_text(one.bytes or 0.0):<8} {_in_words(one, line)}" for one, line in self.grown]
         if self.most:
             lines.append("holds most:")
             lines += [f"   {size_text(one.bytes):<8} {one.name} ({one.type})" for one in self.most]
@@ -191,7 +192,7 @@ class Shown:
     def as_html(self) -> str:
         """The same as HTML."""
         grown = [
-            (one.path, one.about, f"+{size_text(one.bytes)}", _items(one), line, one.remedy)
+            (one.name, one.about, f"+{size_text(one.bytes or 0.0)}", _items(one), line, one.remedy)
             for one, line in self.grown
         ]
         held = [(one.name, one.type, size_text(one.bytes)) for one in self.most]
@@ -203,14 +204,14 @@ class Shown:
         )
 
 
-def _in_words(one: Grown, line: str | None) -> str:
+def _in_words(one: Growing, line: str | None) -> str:
     items = _items(one)
     facts = f"{one.about}, {items} items" if items else one.about
-    text = f"{one.path} ({facts})" + (f", filled at {line}" if line else "")
+    text = f"{one.name} ({facts})" + (f", filled at {line}" if line else "")
     return f"{text}. Suggested: {one.remedy}." if one.remedy else text
 
 
-def _items(one: Grown) -> str | None:
+def _items(one: Growing) -> str | None:
     return None if one.items is None else f"{one.items:+,.0f}"
 
 

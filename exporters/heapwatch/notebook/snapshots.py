@@ -6,36 +6,32 @@ the bytes of `Out[12]` are those that are freed when IPython drops it.
 
 from __future__ import annotations
 
-import gc
 import math
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from heapwatch.explain.describe import Describer
-from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.comparison import (
+    MOST_WEIGHED,
+    Comparison,
+    Growing,
+    described,
+    foremost,
+    is_inside,
+    read_apart,
+)
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import DROP_RESULTS
-from heapwatch.explain.sites import Site
-from heapwatch.explain.weigh import weigh
-from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.layout import layout_of
-from heapwatch.measure.introspection.roots import OWN_THREADS, Root, running_code
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
+from heapwatch.measure.introspection.roots import Root, running_code
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.sizing.sampling import ContainerChanged
 from heapwatch.measure.sizing.traversal import OutOfTime, Walk
 
-T = TypeVar("T")
-
 LEAST_BYTES = 50_000  # less is not worth a line
 _ERRORS = 2.0  # a difference between two estimates counts from so many standard errors on
-_SEARCH_SECONDS = 10.0
-_DEADLINE_SECONDS = 60.0
-_MOST_WEIGHED = 20
 _WEIGH_SECONDS = 0.2
 _EXPLAINS = 0.5  # share of the growth of a variable from which paths in it are named in its place
 _NOTED = 0.1
@@ -59,20 +55,6 @@ class Holder(NamedTuple):
     remedy: str | None = None
 
 
-class Grown(NamedTuple):
-    """Something that has grown, with its growth in bytes, and in items if they are counted.
-
-    `path` is as written in a cell, `site` the line of a function that fills it.
-    """
-
-    path: str
-    about: str
-    bytes: float
-    items: float | None = None
-    site: Site | None = None
-    remedy: str | None = None
-
-
 @dataclass(frozen=True)
 class Snapshot:
     """What is held at one time: `resident` bytes by the process, and bytes by name.
@@ -91,60 +73,63 @@ class Notebook:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._taken = 0
         self._memory = ResidentMemory()
-        self._inventory = Inventory(lambda: float(self._taken), lambda: 0.0)
-        self._describer = Describer(self._inventory)
+        self._comparison = Comparison()
 
     def snapshot(self) -> Snapshot:
         """Collect garbage, and read what every name and every container holds."""
-        if gc.isenabled():
-            gc.collect()
-        return _in_a_thread(self._snapshot)
+        return read_apart(self._snapshot)
 
-    def grown(self, before: Snapshot, now: Snapshot) -> list[Grown]:
+    def grown(self, before: Snapshot, now: Snapshot) -> list[Growing]:
         """What holds more now than before, most first; `now` is the newest snapshot."""
-        return _in_a_thread(lambda: self._grown(before, now))
+        return read_apart(lambda: self._grown(before, now))
 
     def _snapshot(self) -> Snapshot:
-        self._taken += 1
-        self._inventory.discover(_SEARCH_SECONDS)
-        for known in list(self._inventory.known.values()):
-            known.due = 0.0
-        self._inventory.lengths.read(_SEARCH_SECONDS)
+        self._comparison.read()
         found, unmeasured = _holders(self._shell)
-        levels = {known.path: _level(known) for known in self._inventory.known.values() if _is_read(known)}
+        levels = {known.path: _level(known) for known in self._known() if _is_read(known)}
         return Snapshot(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))
 
-    def _grown(self, before: Snapshot, now: Snapshot) -> list[Grown]:
+    def _known(self) -> list[KnownContainer]:
+        return list(self._comparison.inventory.known.values())
+
+    def _grown(self, before: Snapshot, now: Snapshot) -> list[Growing]:
         paths = list(self._paths(before))
-        found: list[Grown] = []
+        found: list[Growing] = []
         for holder in now.holders.values():
-            inside = [one for one in paths if _is_inside(one.path, holder.name)]
+            inside = [one for one in paths if is_inside(one.name, holder.name)]
             paths = [one for one in paths if one not in inside]
             if more := _more(before.holders.get(holder.name), holder):
                 found += _named(inside, more) or [_whole(holder, inside, more)]
-        outside = [one for one in paths if one.bytes >= LEAST_BYTES]
-        return sorted(found + outside, key=lambda one: -one.bytes)
+        outside = [one for one in paths if (one.bytes or 0.0) >= LEAST_BYTES]
+        return sorted(found + outside, key=lambda one: -(one.bytes or 0.0))
 
-    def _paths(self, before: Snapshot) -> Iterator[Grown]:
+    def _paths(self, before: Snapshot) -> Iterator[Growing]:
         """The containers that have grown, none inside another one of them."""
         growing = list(self._growing(before))
         # What a container weighs includes all that its items hold.
         parents = tuple(f"{known.path}[*]" for _, known in growing if not known.in_bytes)
         growing = [one for one in growing if not one[1].path.startswith(parents)]
         growing.sort(key=lambda one: (not one[1].in_bytes, -one[0]))
-        weighed = [(self._weighed(known, more), more, known) for more, known in growing[:_MOST_WEIGHED]]
-        taken: list[str] = []
-        for held, more, known in sorted(weighed, key=lambda one: (-one[0], len(one[2].path))):
-            if held and not any(_is_inside(known.path, path) for path in taken):
-                taken.append(known.path)
-                yield self._described(known, held, more, is_new=known.path not in before.levels)
+        more = {known.path: more for more, known in growing[:MOST_WEIGHED]}
+        candidates = [
+            self._comparison.weighed(known, float("-inf"), _WEIGH_SECONDS)
+            for _, known in growing[:MOST_WEIGHED]
+        ]
+        weighed = [(_bytes_of(one.known, more[one.known.path]), one) for one in candidates]
+        for held, one in foremost(weighed):
+            known = one.known
+            if held:
+                # What a cell has just bound to a name is meant to be there.
+                meant = known.path not in before.levels and _root(known).name == "module __main__"
+                found = described(one, held, more[known.path])
+                is_sure = one.traits.graph or one.traits.view
+                yield replace(found, remedy=None) if meant and not is_sure else found
 
     def _growing(self, before: Snapshot) -> Iterator[tuple[float, KnownContainer]]:
         """Containers with more items, or bytes, than before, and how many; another name is not more."""
         running = set(map(id, running_code()))
-        present = [known for known in self._inventory.known.values() if _is_read(known)]
+        present = [known for known in self._known() if _is_read(known)]
         seen = {known.identity for known in present if known.path in before.levels}
         for known in present:
             more = _level(known) - before.levels.get(known.path, 0.0)
@@ -164,38 +149,22 @@ class Notebook:
             return root.frame_code in running
         return not root.namespace or name not in self._shell.user_ns_hidden
 
-    def _weighed(self, known: KnownContainer, more: float) -> float:
-        """The bytes by which a container has grown; 0 where they cannot be measured."""
-        if known.in_bytes:
-            return more
-        weigh(known, self._inventory, float(self._taken), _WEIGH_SECONDS)
-        return (known.held.last or 0.0) * more / _level(known)
 
-    def _described(self, known: KnownContainer, held: float, more: float, *, is_new: bool) -> Grown:
-        growth = known.items.growth(float("-inf"))
-        one = self._describer.describe_all([(known, growth)])[0]
-        about = " of ".join(filter(None, (known.type_name, one.traits.item_type)))
-        items = None if known.in_bytes else more
-        # What a cell has just bound to a name is meant to be there.
-        meant = is_new and _root(known).name == "module __main__"
-        remedy = None if meant and not (one.traits.graph or one.traits.view) else one.remedy
-        return Grown(known.path, about, held, items, one.site, remedy)
+def _bytes_of(known: KnownContainer, more: float) -> float:
+    """The bytes by which a container has grown; 0 where they cannot be measured."""
+    return more if known.in_bytes else (known.held.last or 0.0) * more / _level(known)
 
 
-def _named(inside: Sequence[Grown], more: float) -> list[Grown]:
+def _named(inside: Sequence[Growing], more: float) -> list[Growing]:
     """The paths that explain by how much more a variable holds; empty where they do not."""
-    named = [one for one in inside if one.bytes >= _NOTED * more]
-    return named if sum(one.bytes for one in named) >= _EXPLAINS * more else []
+    named = [one for one in inside if (one.bytes or 0.0) >= _NOTED * more]
+    return named if sum(one.bytes or 0.0 for one in named) >= _EXPLAINS * more else []
 
 
-def _whole(holder: Holder, inside: Sequence[Grown], more: float) -> Grown:
+def _whole(holder: Holder, inside: Sequence[Growing], more: float) -> Growing:
     """A variable as a whole, with what is known of it as a container."""
-    same = next((one for one in inside if one.path == holder.name), None)
-    return (
-        Grown(holder.name, holder.type, more, remedy=holder.remedy)
-        if same is None
-        else same._replace(bytes=more)
-    )
+    whole = Growing(holder.name, holder.type, remedy=holder.remedy)
+    return replace(next((one for one in inside if one.name == holder.name), whole), bytes=more)
 
 
 def _level(known: KnownContainer) -> float:
@@ -219,30 +188,6 @@ def _more(before: Holder | None, now: Holder) -> float:
     was, error = (0.0, now.error) if before is None else (before.bytes, math.hypot(before.error, now.error))
     more = now.bytes - was
     return more if more >= max(LEAST_BYTES, _ERRORS * error) else 0.0
-
-
-def _is_inside(path: str, of: str) -> bool:
-    return path == of or path.startswith((f"{of}.", f"{of}["))
-
-
-def _in_a_thread(work: Callable[[], T]) -> T:
-    """Run `work` in another thread: the explainer leaves the functions of its own threads out.
-
-    Raises:
-        TimeoutError: an object could not be read.
-
-    """
-    done: Future[T] = Future()
-
-    def run() -> None:
-        allow_capture()
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name=f"{OWN_THREADS}snapshot", daemon=True).start()
-    return done.result(timeout=_DEADLINE_SECONDS)
 
 
 def largest(snapshot: Snapshot, count: int) -> Sequence[Holder]:

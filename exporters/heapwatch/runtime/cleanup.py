@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import operator
 import secrets
 import threading
 import time
@@ -13,11 +14,11 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from types import CodeType, MethodType
+from types import MethodType
 from typing import Any, NamedTuple
 
-from heapwatch.measure.introspection.source_names import type_of
-from heapwatch.runtime.failures import is_trainers, raised
+from heapwatch.measure.introspection.names import type_of
+from heapwatch.runtime.failures import is_trainers, raised, raised_without_text
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.plain_text import plain
 from heapwatch.runtime.release import release
@@ -136,7 +137,7 @@ class CleanupQueue:
         adapted = _adapted(function)
         if isinstance(function, MethodType):
             method = weakref.WeakMethod(function)
-            self._functions.append(lambda: None if (alive := method()) is None else _adapted(alive))
+            self._functions.append(lambda: _adapted(alive) if (alive := method()) else None)
         else:
             self._functions.append(lambda: adapted)
 
@@ -210,7 +211,7 @@ class CleanupQueue:
         removed: Counter[str] = Counter()
         for function in [find() for find in self._functions]:
             if function is not None:
-                with _noted(_name_in_code(function), errors):
+                with _noted(getattr(function, "__qualname__", "cleanup function"), errors):
                     _add_removed(removed, function(action, target))
         with _noted("release", errors):
             release()
@@ -276,7 +277,8 @@ def _noted(what: str, errors: list[str]) -> Iterator[None]:
     except BaseException as error:
         if is_trainers(error):
             raise
-        errors.append(f"{what}: {raised(error)}")
+        log.warning("cleanup: %s: %s", what, raised(error))
+        errors.append(f"{what}: {raised_without_text(error)}")
 
 
 def _check_action(action: str) -> None:
@@ -288,33 +290,25 @@ def _adapted(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any
     """Adapt the function to the parameters action and target."""
     if not callable(function):
         raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # some builtins have no signature
-        return functools.wraps(function)(lambda action, _target: function(action))
+    signature = inspect.signature(function)
     targeted = "target" in signature.parameters
-    for arguments in (("action",), ()):
+    for takes_action in (True, False):
+        arguments = ("action",) if takes_action else ()
         try:
             signature.bind(*arguments, **({"target": ANYTHING} if targeted else {}))
         except TypeError:
             continue
 
         @functools.wraps(function)
-        def adapted(action: str, target: CleanupTarget, given: int = len(arguments)) -> Any:
-            return function(*(action,)[:given], **({"target": target} if targeted else {}))
+        def adapted(action: str, target: CleanupTarget, takes_action: bool = takes_action) -> Any:
+            given = (action,) if takes_action else ()
+            return function(*given, **({"target": target} if targeted else {}))
 
         return adapted
     raise ValueError(
         f"{function!r} needs more than one argument; allowed: function(), function(action) or "
         "function(action, target)"
     )
-
-
-def _name_in_code(function: Callable[..., Any]) -> str:
-    """The name of a function as its source has it, whatever it was named since."""
-    written = inspect.unwrap(function)
-    code = getattr(getattr(written, "__func__", written), "__code__", None)
-    return getattr(code, "co_qualname", code.co_name) if isinstance(code, CodeType) else "cleanup function"
 
 
 def _add_removed(removed: Counter[str], answer: object) -> None:
@@ -324,21 +318,7 @@ def _add_removed(removed: Counter[str], answer: object) -> None:
     if not isinstance(answer, Mapping):
         raise TypeError(f"returned {type_of(answer)}; allowed: None or {{resource: how many}}")
     for resource, count in answer.items():
-        removed[_resource(resource)] += _whole(resource, count)
-
-
-def _resource(name: object) -> str:
-    try:
-        return checked_name("resource", name)
-    except ValueError:
-        allowed = "use 1 to 100 letters, digits, inner spaces and _ . : / - [ ]"
-        raise ValueError(f"the name of a resource is not allowed: {allowed}") from None
-
-
-def _whole(resource: str, count: Any) -> int:
-    if isinstance(count, bool) or not hasattr(type(count), "__index__"):
-        raise TypeError(f"{resource!r}: how many must be a whole number, got {type_of(count)}")
-    number = int(count)
-    if not 0 <= number < 2**63:
-        raise ValueError(f"{resource!r}: how many must be at least 0, got {number}")
-    return number
+        number = operator.index(count)
+        if not 0 <= number < 2**63:
+            raise ValueError(f"{resource!r}: how many must be at least 0, got {number}")
+        removed[checked_name("resource", resource)] += number

@@ -16,24 +16,23 @@ log = logging.getLogger("heapwatch")
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-EXPLAIN, TRACE, NATIVE, SERVE, WORKERS, OTLP = (
-    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS", "OTLP")
+EXPLAIN, TRACE, NATIVE, SERVE, WORKERS = (
+    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS")
 )
 RUN = f"{PREFIX}RUN"  # what `heapwatch run` was asked for, as JSON
 TRAINER_PORT = f"{PREFIX}TRAINER_PORT"
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 _NAMES = """
     ALERTMANAGER_PORT ALERTMANAGER_TOKEN_FILE ALERTMANAGER_URL ALLOWED_HOSTS BIND CACHE CHECKOUT
-    DASHBOARDS_DIR DASHBOARDS_PORT DASHBOARDS_URL DOWNLOADS EMAIL_FROM EMAIL_TO EXPLAIN NATIVE OTLP
+    DASHBOARDS_DIR DASHBOARDS_PORT DASHBOARDS_URL DOWNLOADS EMAIL_FROM EMAIL_TO EXPLAIN NATIVE
     PROFILE PROMETHEUS_PORT PROMETHEUS_URL RECEIVER_CONFIG RECEIVER_PORT RECEIVER_URL RECORD REGISTER
     REVISION RUN RUNBOOKS_URL SECRETS SERVE SLACK_CHANNEL SLACK_URL SLACK_URL_FILE SMTP_HOST
-    SMTP_PASSWORD_FILE SMTP_TLS SMTP_USER STACK STALL_MS STATE TARGETS_DIR TOKEN TOKEN_FILE TORCH_INDEX
+    SMTP_PASSWORD_FILE SMTP_TLS SMTP_USER STACK STATE TARGETS_DIR TOKEN TOKEN_FILE TORCH_INDEX
     TRACE TRAINER_PORT WEBHOOK_URL WEBHOOK_URL_FILE WORKERS
 """
 KNOWN = frozenset(PREFIX + name for name in _NAMES.split())
 _OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
-_LONGEST_NUMBER = 9  # digits
 
 _said: set[str] = set()
 
@@ -63,46 +62,14 @@ def share(name: str, usual: float, environ: Mapping[str, str] = os.environ) -> f
     return usual
 
 
-def whole_number(
-    name: str, usual: float, most: int, what: str, environ: Mapping[str, str] = os.environ
-) -> float:
-    """The whole number from 0 to `most` that a variable holds, else `usual`."""
-    text = environ.get(name, "")
-    number = _number(text, most)
-    if number is not None:
-        return number
-    if text:
-        _say_wrong(name, text, f"{what}, 0 to {most}", f"{usual:g} is used")
-    return usual
-
-
 def trainer_port() -> int | None:
     """HEAPWATCH_TRAINER_PORT; None if it is not set. Raises ValueError if it is no port."""
     text = os.environ.get(TRAINER_PORT)
     if not text:
         return None
-    port = _number(text, 65535)
-    if port is None:
+    if not (text.isdecimal() and len(text) <= 5 and int(text) <= 65535):
         raise ValueError(f"{TRAINER_PORT} must be a port, 0 to 65535, got {text[:40]!r}")
-    return port
-
-
-def _number(text: str, most: int) -> int | None:
-    known = text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER and int(text) <= most
-    return int(text) if known else None
-
-
-def address(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The web address that a variable holds; empty where it is only switched on, None where it is off."""
-    text = environ.get(name, "").strip()
-    if text.lower() in ("", *_OFF):
-        return None
-    if text.lower() in _ON:
-        return ""
-    if re.fullmatch(r"https?://[^/\s]+(/\S*)?", text):
-        return text
-    _say_wrong(name, text, "off, on or an address such as http://127.0.0.1:4318", "it stays off")
-    return None
+    return int(text)
 
 
 def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str, str] = os.environ) -> str:

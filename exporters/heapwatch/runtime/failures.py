@@ -8,20 +8,16 @@ import logging
 import os
 import signal
 from collections import Counter
-from opcode import opmap
-from pathlib import Path
 from traceback import walk_tb
 from types import CodeType
 
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.introspection.roots import is_user_file
-from heapwatch.measure.introspection.source_names import type_of
 from heapwatch.runtime.plain_text import plain
 
 log = logging.getLogger("heapwatch")
 
 _REMEMBERED = 256
-_PACKAGE = str(Path(__file__).parents[1])
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 class Failures:
@@ -92,27 +88,22 @@ def describe(error: BaseException) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """One line for an error that code of the program may have raised: its class, and the line that raised it.
+    """The same with the line that raised it, for the log."""
+    return f"{describe(error)}{_place(error)}"
 
-    The text of such an error may hold what the program works on: it is shown only if this package wrote it.
+
+def raised_without_text(error: BaseException) -> str:
+    """The class of an error and the line that raised it, for what leaves the process.
+
+    Its text may hold what the program works on.
     """
+    return plain(f"{type_of(error)}{_place(error)}", 250)
+
+
+def _place(error: BaseException) -> str:
+    """Where an error was raised: the innermost line of the user's code, else the innermost of all."""
     lines = [(frame.f_code.co_filename, number) for frame, number in walk_tb(error.__traceback__)]
-    if not lines or _is_own(error):
-        return describe(error)
-    users = [line for line in lines if is_user_file(line[0])]
-    file, number = (users or lines)[-1]
-    code = error.errno if isinstance(error, OSError) else None
-    meaning = f": {os.strerror(code)}" if type(code) is int else ""
-    name = file.replace("\\", "/").rpartition("/")[2]
-    return plain(f"{type_of(error)}{meaning}, raised at {name}:{number}", 250)
-
-
-def _is_own(error: BaseException) -> bool:
-    """Whether a `raise` statement of this package raised an error, and no function that it called."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None:
-        return False
-    code = traceback.tb_frame.f_code
-    return code.co_filename.startswith(_PACKAGE) and code.co_code[traceback.tb_lasti] == _RAISE
+    if not lines:
+        return ""
+    file, number = ([line for line in lines if is_user_file(line[0])] or lines)[-1]
+    return plain(f", raised at {os.path.basename(file)}:{number}")

@@ -1,11 +1,10 @@
-"""Small files in folders of ours, opened so that none can hold a program, fill its memory or mislead it.
+"""Small files in folders of ours: read without being held up or misled, and written in one step.
 
 Anything may lie under the name of such a file: a pipe, a device, a link, a gigabyte, a file of another user.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -18,19 +17,9 @@ from typing import Any
 from heapwatch.runtime.plain_text import plain
 
 MOST_BYTES = 64 * 1024
-# No file of ours has as many. The parser is recursive, and a program may have raised the limit of recursion
-# beyond what its stack holds.
-MOST_BRACKETS = 200
 _WITHOUT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_ROOT = 0
 _TEMPORARY = re.compile(r"\.heapwatch-[a-z0-9_]{8}\.tmp")
-_KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+_IRREGULAR = "is no regular file: a regular file is allowed"
 
 
 class UnusableFile(OSError):
@@ -41,22 +30,15 @@ class UnusableFile(OSError):
 
 
 def open_own(
-    path: str | Path,
-    flags: int = os.O_RDONLY,
-    *,
-    named: bool = False,
-    private: bool = False,
-    foreign: bool = False,
+    path: str | Path, flags: int = os.O_RDONLY, *, named: bool = False, private: bool = False
 ) -> int:
     """Open a regular file of this user without waiting and without following a link; returns the descriptor.
 
     Args:
         path: the file; a new one gets mode 0600.
         flags: as for `os.open`.
-        named: the user named this very file, such as a mounted secret: links are followed, and the file may
-            also be root's. Root may name a file of anyone.
+        named: the user named this very file, such as a mounted secret: it may be a link, and anyone's.
         private: no other user may have a permission on it.
-        foreign: it may be of any user, such as the source of a program.
 
     Raises:
         FileNotFoundError: there is none.
@@ -67,31 +49,22 @@ def open_own(
         descriptor = os.open(path, flags | _WITHOUT_WAITING | (0 if named else os.O_NOFOLLOW), 0o600)
     except FileNotFoundError:
         raise
-    except (OSError, ValueError) as error:
-        raise UnusableFile(path, _unopened(path, error)) from None
-    try:
-        if problem := _problem(os.fstat(descriptor), named=named, private=private, foreign=foreign):
-            raise UnusableFile(path, problem)
-    except BaseException:
+    except OSError as error:
+        raise UnusableFile(path, f"cannot be opened: {error.strerror}") from None
+    except ValueError as error:
+        raise UnusableFile(path, f"cannot be a file: {error}") from None
+    if problem := _problem(os.fstat(descriptor), named=named, private=private):
         os.close(descriptor)
-        raise
+        raise UnusableFile(path, problem)
     return descriptor
 
 
 def read_bytes(
-    path: str | Path,
-    *,
-    most: int = MOST_BYTES,
-    named: bool = False,
-    private: bool = False,
-    foreign: bool = False,
+    path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False
 ) -> bytes:
     """The content of a file of up to `most` bytes. Arguments and errors: see `open_own`."""
-    with os.fdopen(open_own(path, named=named, private=private, foreign=foreign), "rb") as stream:
-        try:
-            content = stream.read(most + 1)
-        except OSError as error:
-            raise UnusableFile(path, f"cannot be read: {error.strerror}") from None
+    with os.fdopen(open_own(path, named=named, private=private), "rb") as stream:
+        content = stream.read(most + 1)
     if len(content) > most:
         raise UnusableFile(path, f"is too large: up to {most} bytes are allowed")
     return content
@@ -107,11 +80,8 @@ def read_text(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, 
 
 def read_json(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False) -> Any:
     """The JSON document in a file. Arguments and errors: see `open_own`; UnusableFile also for no JSON."""
-    text = read_text(path, most=most, named=named, private=private)
-    if text.count("[") + text.count("{") > MOST_BRACKETS:
-        raise UnusableFile(path, f"holds too much: up to {MOST_BRACKETS} lists and objects are allowed")
     try:
-        return json.loads(text)
+        return json.loads(read_text(path, most=most, named=named, private=private))
     except (ValueError, RecursionError):
         raise UnusableFile(path, "is not valid JSON") from None
 
@@ -138,8 +108,8 @@ def replace(path: str | Path, text: str, mode: int = 0o600) -> None:
 def check_replaceable(path: Path) -> None:
     """Raise UnusableFile if the name is taken by something that a file must not replace, such as a device."""
     with suppress(FileNotFoundError):
-        if problem := _wrong_kind(path.lstat().st_mode):
-            raise UnusableFile(path, problem)
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UnusableFile(path, _IRREGULAR)
 
 
 def is_left_over(path: Path, seconds: float, now: float) -> bool:
@@ -147,7 +117,7 @@ def is_left_over(path: Path, seconds: float, now: float) -> bool:
     if not _TEMPORARY.fullmatch(path.name):
         return False
     found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and _is_mine(found) and now - found.st_mtime > seconds
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and now - found.st_mtime > seconds
 
 
 def make_private(folder: Path) -> None:
@@ -157,46 +127,18 @@ def make_private(folder: Path) -> None:
         OSError: it cannot be made, or is no folder.
 
     """
-    if not folder.parent.exists():
-        make_private(folder.parent)
-    try:
-        folder.mkdir(0o700)
-        folder.chmod(0o700)
-    except FileExistsError:
-        if not folder.is_dir():
-            raise UnusableFile(folder, "is not a folder") from None
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    folder.mkdir(0o700, exist_ok=True)
+    folder.chmod(0o700)
 
 
-def _unopened(path: str | Path, error: OSError | ValueError) -> str:
-    if isinstance(error, ValueError):
-        return f"cannot be a file: {error}"
-    if error.errno == errno.ELOOP:
-        return "is a link: a regular file is allowed"
-    with suppress(OSError):
-        if problem := _wrong_kind(os.lstat(path).st_mode):
-            return problem
-    return f"cannot be opened: {error.strerror}"
-
-
-def _problem(found: os.stat_result, *, named: bool, private: bool, foreign: bool) -> str:
-    if problem := _wrong_kind(found.st_mode):
-        return problem
-    if not (foreign or _is_mine(found) or (named and _may_be_named(found))):
+def _problem(found: os.stat_result, *, named: bool, private: bool) -> str:
+    if not stat.S_ISREG(found.st_mode):
+        return _IRREGULAR
+    if not named and found.st_uid != os.geteuid():
         return f"belongs to another user (uid {found.st_uid}): one of this user is allowed"
     if private and found.st_mode & 0o077:
         return f"may be read or written by others (mode {found.st_mode & 0o777:04o}): chmod 600 it"
     return ""
-
-
-def _wrong_kind(mode: int) -> str:
-    if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
-        return ""
-    return f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}: a regular file is allowed"
-
-
-def _is_mine(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid()
-
-
-def _may_be_named(found: os.stat_result) -> bool:
-    return found.st_uid == _ROOT or os.geteuid() == _ROOT

@@ -69,7 +69,7 @@ class _Question:
 class MainThread:
     """Asks the main thread for one read at a time. A main thread that is inside C code answers late or never.
 
-    `seconds` and `longest` are the CPU time that all answers, and the longest, took in the main thread.
+    `seconds` is the CPU time that the answers took in the main thread.
     """
 
     # One for all: the main thread may come to it when the watch that asked is gone.
@@ -77,7 +77,7 @@ class MainThread:
     _asking = threading.Lock()
 
     def __init__(self) -> None:
-        self.seconds = self.longest = 0.0
+        self.seconds = 0.0
 
     def ask(self, read: Callable[[], Any], seconds: float) -> Any:
         """The result of `read`; None if it failed, or the main thread did not come to it in this time."""
@@ -91,7 +91,6 @@ class MainThread:
             result = request.wait(seconds if queued else 0)
             self._question.request = None
             self.seconds += request.seconds
-            self.longest = max(self.longest, request.seconds)
             return result
         finally:
             self._asking.release()

@@ -9,7 +9,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any, Protocol, runtime_checkable
 
 from heapwatch.measure.gpu import allow_capture
@@ -25,26 +24,13 @@ DEFAULT_BUDGET = 0.002
 # not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
 _SPREAD = 16
 _FIRST = 4
-# Largest share of wall time for which a sampler may delay training beyond its CPU time, for example with a
-# lock or a disk. The shorter of the last two delays counts, since machine load may cause a single one.
-_WAITING_SHARE = 0.02
-# Half of the share suffices as long as samples still come this often, in seconds. A single expensive sample
-# does not count for that.
-_FRUGAL_SECONDS = 60.0
+# What a second without the processor costs, in CPU seconds: training waits for a disk or a lock, unless it is
+# the machine that is busy.
+_WAITING_COST = 0.1
 # Seconds after which a visit leaves the remaining samples to the next one.
 VISIT_SECONDS = 0.005
 # Seconds in one sampler after which the log reports that training waits for it.
 HANGING_SECONDS = 10.0
-# Interval from which a sampler that costs too much is logged as starved, and the pause between two lines (s).
-STARVED_SECONDS = 60.0
-_SAY_STARVED_EVERY = 600.0
-# CPU seconds up to which a sample is taken regardless of others.
-_CHEAP_SECONDS = 0.0005
-# The daemon thread checks after this many ticks even if nothing is due, for changed intervals and hanging
-# samples.
-_TICKS_SLEPT = 10
-# It waits this many seconds after something is due, so that samples with the same interval stay together.
-_TOGETHER_SECONDS = 0.2
 
 
 @runtime_checkable
@@ -62,31 +48,6 @@ class Sampler(Protocol):
     def sample(self) -> None:
         """Take one sample and keep it for `collect`."""
         ...
-
-
-class Costs:
-    """The newest costs of one sampler, in seconds."""
-
-    def __init__(self) -> None:
-        self._cpu: deque[float] = deque(maxlen=_SPREAD)
-        self._waits: deque[float] = deque(maxlen=2)
-
-    def add(self, cpu: float, wall: float) -> None:
-        """Add one sample: CPU seconds of its thread, and seconds for which training stood still."""
-        self._cpu.append(cpu)
-        self._waits.append(max(0.0, wall - cpu))
-
-    @property
-    def mean(self) -> float:
-        """CPU seconds of one sample, averaged over the newest."""
-        return sum(self._cpu) / max(len(self._cpu), _FIRST)
-
-    def interval(self, share: float) -> float:
-        """Seconds between samples with which their CPU time stays within `share` of the time."""
-        waited = min(self._waits) if len(self._waits) == 2 else 0.0
-        typical = median(self._cpu) if len(self._cpu) >= _FIRST else 0.0
-        frugal = min(_FRUGAL_SECONDS, typical / (share / 2))
-        return max(self.mean / share, frugal, waited / _WAITING_SHARE)
 
 
 class Request:
@@ -131,15 +92,17 @@ class Task:
     anywhere: bool
     due_at: float = float("-inf")
     interval: float = 0.0
-    costs: Costs = field(default_factory=Costs)
-    longest: float = 0.0
-    runs: int = 0
+    costs: deque[float] = field(default_factory=lambda: deque(maxlen=_SPREAD))
     total: float = 0.0
     sampled_at: float | None = None
     running_since: float | None = None
     failed: bool = False
     said_hanging: bool = False
-    said_starved_at: float = float("-inf")
+
+    @property
+    def cost(self) -> float:
+        """Seconds that one sample costs, averaged over the newest."""
+        return sum(self.costs) / max(len(self.costs), _FIRST)
 
 
 class SafePoint:
@@ -148,17 +111,16 @@ class SafePoint:
     `due` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
     so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
     nothing while the owner lives. The samplers divide `budget`, a share of the time in CPU seconds of that
-    thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. What is
-    cheap is sampled first. A sampler that does not return cannot be interrupted: the training loop waits for
-    it, a log line reports it, and `running_since` has the time.
+    thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. The
+    cheapest is sampled first. A sampler that does not return cannot be interrupted: the training loop waits
+    for it, a log line reports it, and `running_since` has the time.
 
     `blocked` returns whether sampling is unsafe now, such as inside a physics step.
 
     Args:
         failures: counts what samplers raise.
         budget: share of the time for all samplers together, in CPU seconds a second.
-        tick_seconds: how often the daemon thread checks, at most; it sleeps until something is due, a few of
-            these at the longest, as each time it wakes it takes the interpreter from the training loop.
+        tick_seconds: how often the daemon thread checks.
         clock: monotonic seconds.
         cpu_clock: CPU seconds of the calling thread.
 
@@ -300,15 +262,15 @@ class SafePoint:
         self._stopped = threading.Event()
         self.due, self.tasks, self.on_visit = False, (), []
 
-    def tick(self) -> float:
-        """Check once: raise `due` if it is time, log what hangs; returns seconds until the next check."""
+    def tick(self) -> None:
+        """Check once: raise `due` if it is time, log what hangs."""
         allow_capture()
         now = self._clock()
         for function in self.on_tick:
             function()
-        if any(task.due_at <= now for task in self.tasks):
-            self.due = True
         for task in self.tasks:
+            if task.due_at <= now:
+                self.due = True
             since = task.running_since
             if since is not None and now - since > HANGING_SECONDS and not task.said_hanging:
                 task.said_hanging = True
@@ -317,16 +279,11 @@ class SafePoint:
                     task.sampler.name,
                     now - since,
                 )
-        first = min((task.due_at for task in self.tasks), default=now)
-        return min(
-            max(self._tick_seconds, first - now + _TOGETHER_SECONDS), _TICKS_SLEPT * self._tick_seconds
-        )
 
     def _tick_until_stopped(self) -> None:
-        seconds = self._tick_seconds
-        while not self._stopped.wait(seconds):
+        while not self._stopped.wait(self._tick_seconds):
             try:
-                seconds = self.tick()
+                self.tick()
             except BaseException as error:
                 self._failures.record("safe_point", "tick", error)
 
@@ -343,14 +300,8 @@ class SafePoint:
 
     def _sample_due(self) -> None:
         began = self._clock()
-        waiting = [task for task in self.tasks if task.due_at <= began]
-        costly = []
-        for task in waiting:
-            if task.runs and task.costs.mean <= _CHEAP_SECONDS:
-                self._run(task)
-            else:
-                costly.append(task)
-        for position, task in enumerate(sorted(costly, key=lambda task: task.due_at)):
+        waiting = sorted((task for task in self.tasks if task.due_at <= began), key=lambda task: task.cost)
+        for position, task in enumerate(waiting):
             if position and self._clock() - began >= VISIT_SECONDS:
                 self.due = True
                 return
@@ -372,27 +323,11 @@ class SafePoint:
             task.running_since = None
             task.said_hanging = False
             took, used = self._clock() - began, self._cpu_clock() - used
-            task.runs += 1
             task.total += used
-            task.longest = max(task.longest, took)
-            task.costs.add(used, took)
-            share = fair_share(self.budget, (one.costs.mean / one.sampler.interval for one in self.tasks))
-            task.interval = max(task.sampler.interval, task.costs.interval(share))
+            task.costs.append(used + _WAITING_COST * max(0.0, took - used))
+            share = fair_share(self.budget, (one.cost / one.sampler.interval for one in self.tasks))
+            task.interval = max(task.sampler.interval, task.cost / share)
             task.due_at = began + task.interval
-            self._say_starved(task, began)
-
-    def _say_starved(self, task: Task, now: float) -> None:
-        starved = task.interval > max(STARVED_SECONDS, 2 * task.sampler.interval)
-        if starved and now - task.said_starved_at >= _SAY_STARVED_EVERY:
-            task.said_starved_at = now
-            log.info(
-                "%s: sampled every %.0f s, not every %g s: %.3f s of CPU time a sample, %.3f s at most",
-                task.sampler.name,
-                task.interval,
-                task.sampler.interval,
-                task.costs.mean,
-                task.longest,
-            )
 
 
 def fair_share(budget: float, wanted: Iterable[float]) -> float:

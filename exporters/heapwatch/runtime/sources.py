@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 
 
 class SourceGone(Exception):

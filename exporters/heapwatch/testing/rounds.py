@@ -8,32 +8,23 @@ from __future__ import annotations
 
 import fnmatch
 import gc
-import os
 import tracemalloc
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import TypeVar
 
-from heapwatch.analysis.verdict import Word
 from heapwatch.explain.census import Census, GrowingType, LongContainer
-from heapwatch.explain.describe import Describer
+from heapwatch.explain.comparison import MOST_WEIGHED, Comparison, Growing, described, foremost, read_apart
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import OUTSIDE, size_text
 from heapwatch.explain.garbage import Uncollected
-from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.places import KnownContainer
+from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.series import LevelSeries
-from heapwatch.explain.sites import Site
 from heapwatch.explain.tracing import FRAMES, made_at
-from heapwatch.explain.weigh import newest_of, weigh
-from heapwatch.measure.introspection.roots import OWN_THREADS, Root
-from heapwatch.measure.process.memory import malloc_bytes, memory_limit
-from heapwatch.measure.process.process_tree import descendants, private_bytes
-
-T = TypeVar("T")
+from heapwatch.explain.weigh import newest_of
+from heapwatch.measure.introspection.roots import Root
+from heapwatch.measure.process.memory import memory_limit
 
 ROUNDS = 24
 LEAST_BYTES = 4000  # a round; a log of plain numbers takes less
@@ -43,47 +34,21 @@ _WARM_UP_SHARE = 0.25
 _STILL = 6  # rounds without growth, after the warm-up, that end the check
 _COUNTS = 8  # of all objects, in all rounds
 _TYPES = 4
-_SEARCHES = 2  # for holders: of links of a chain the second finds them
-_READ_SECONDS = 10.0
-_MOST_WEIGHED = 20
 _WEIGH_SECONDS = 1.0  # for each; the test stands still meanwhile
 _EXPLAINS = 0.5  # least share of malloc's growth that a container has to hold to be its cause
 
 
-@dataclass(frozen=True)
-class Growing:
-    """Something that grows with every round.
-
-    Attributes:
-        name: its path, or in words what it is.
-        about: what it holds, in words.
-        bytes: growth in a round; None if it cannot be measured.
-        items: growth in a round; None if items are not counted.
-        site: the line where it grows.
-        holders: what holds it, the nearest first.
-        remedy: what to do.
-        verdict: `leak`, or `will not fit` for a buffer that needs more memory than there is.
-
-    """
-
-    name: str
-    about: str
-    bytes: float | None
-    items: float | None = None
-    site: Site | None = None
-    holders: tuple[str, ...] = ()
-    remedy: str | None = None
-    verdict: Word = "leak"
-
-    def __str__(self) -> str:
-        facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
-        facts += [] if self.items is None else [f"{self.items:+,.3g} items"]
-        text = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} a round"
-        if self.site is not None:
-            text += f", filled at {self.site.file}:{self.site.line} in {self.site.function or '<module>'}"
-        elif self.holders:
-            text += f", held by {' < '.join(self.holders)}"
-        return f"{text}. Suggested: {self.remedy}." if self.remedy else f"{text}."
+def text_of(growing: Growing) -> str:
+    """One line for something that grows, with its growth in a round."""
+    facts = [] if growing.bytes is None else [f"+{size_text(growing.bytes)}"]
+    facts += [] if growing.items is None else [f"{growing.items:+,.3g} items"]
+    text = f"{growing.name} ({growing.about}): {' and '.join(facts) or 'grows'} a round"
+    site = growing.site
+    if site is not None:
+        text += f", filled at {site.file}:{site.line} in {site.function or '<module>'}"
+    elif growing.holders:
+        text += f", held by {' < '.join(growing.holders)}"
+    return f"{text}. Suggested: {growing.remedy}." if growing.remedy else f"{text}."
 
 
 class GrowthCheck:
@@ -110,45 +75,40 @@ class GrowthCheck:
             raise ValueError(f"growth cannot be judged in {rounds} rounds; it takes {FEWEST} at least")
         allowed = [allow] if isinstance(allow, (str, int, float)) else list(allow)
         self.rounds = rounds
-        self.done = 0
         self._patterns = [entry for entry in allowed if isinstance(entry, str)]
         self._least = max([LEAST_BYTES, *(float(entry) for entry in allowed if not isinstance(entry, str))])
-        self._inventory = Inventory(self._clock, lambda: 0.0, roots)
-        self._census = Census(self._clock, unlimited=True, fewest=3)
-        self._describer = Describer(self._inventory)
-        self._levels = ProcessLevels()
-        self._uncollected = Uncollected(self._census, self._clock)
+        self._comparison = Comparison(roots)
+        self._inventory = self._comparison.inventory
+        self._census = Census(self._comparison.now, unlimited=True, fewest=3)
+        self._levels = ProcessLevels(self._comparison.now)
+        self._uncollected = Uncollected(self._census, self._comparison.now)
         self._unreached: list[LongContainer] = []
+
+    @property
+    def done(self) -> int:
+        """Number of rounds so far."""
+        return self._comparison.readings
 
     def run(self, unit: Callable[[], object]) -> list[Growing]:
         """Run the unit until it can be judged; returns what grows, fastest first."""
         while self.done < self.rounds:
             unit()
-            self.done += 1
-            _in_a_thread(self._read)
+            read_apart(self._read)
             if self.done >= FEWEST and not self._moved():
                 return []
-        found = _in_a_thread(self._judge)
+        found = read_apart(self._judge)
         if any(growing.site is None and growing.name in self._inventory.known for growing in found):
             return self._traced(unit, found)
         return found
 
-    def _clock(self) -> float:
-        return float(self.done)
-
     def _read(self) -> None:
         collected = gc.isenabled()
-        if collected:
-            gc.collect()
-        self._inventory.discover(_READ_SECONDS)
-        for known in list(self._inventory.known.values()):
-            known.due = 0.0
-        self._inventory.lengths.read(_READ_SECONDS)
+        self._comparison.read()
         if not collected:
             self._uncollected.count()
         if self.done % max(1, self.rounds // _COUNTS) == 0:
             self._count(collected)  # takes longer than the rest
-        self._levels.read(self.done)
+        self._levels.read()
 
     def _count(self, collected: bool) -> None:
         if not collected:
@@ -171,18 +131,18 @@ class GrowthCheck:
         return any(_ends_higher(level, since) for level in levels) or self._levels.moved(since)
 
     def _judge(self) -> list[Growing]:
-        candidates = [self._candidate(known) for known in self._rising()[:_MOST_WEIGHED]]
+        rising = [one for one in self._inventory.known.values() if one.items.growth(self._start).rising]
+        weighed = [
+            self._comparison.weighed(known, self._start, _WEIGH_SECONDS) for known in rising[:MOST_WEIGHED]
+        ]
         found: list[Growing] = []
         bounded: list[Candidate] = []
-        seen: set[int] = set()
-        for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
-            if not candidate.traits.ids & seen:
-                if candidate.bounded:
-                    bounded.append(candidate)
-                    found += too_large(candidate) if self._matters(candidate) else []
-                elif self._matters(candidate):
-                    found.append(growing_container(candidate))
-            seen |= candidate.traits.ids
+        for _, candidate in foremost((one.bytes_per_minute, one) for one in weighed):
+            if candidate.bounded:
+                bounded.append(candidate)
+                found += too_large(candidate) if self._matters(candidate) else []
+            elif self._matters(candidate):
+                found.append(growing_container(candidate))
         found += self._processes()
         if not found:
             found += self._cycles() or self._types(bounded)
@@ -196,15 +156,6 @@ class GrowthCheck:
             for one in found
             if not any(fnmatch.fnmatchcase(one.name, allowed) for allowed in self._patterns)
         ]
-
-    def _rising(self) -> list[KnownContainer]:
-        known = list(self._inventory.known.values())
-        return [one for one in known if one.items.growth(self._start).rising]
-
-    def _candidate(self, known: KnownContainer) -> Candidate:
-        weigh(known, self._inventory, float(self.done), _WEIGH_SECONDS)
-        # One at a time: of several, the describer puts some off until it is asked again.
-        return self._describer.describe_all([(known, known.items.growth(self._start))])[0]
 
     def _matters(self, candidate: Candidate) -> bool:
         # The memory that a graph keeps alive cannot be measured.
@@ -233,7 +184,7 @@ class GrowthCheck:
         if grown is None:
             return []
         remedy = "end them: `close()` of the environment or pool, `process.join()`"
-        site = self._describer.processes_started()
+        site = self._comparison.describer.processes_started()
         return [Growing("child processes", "workers", grown[1], grown[0], site, remedy=remedy)]
 
     def _cycles(self) -> list[Growing]:
@@ -247,7 +198,7 @@ class GrowthCheck:
         size = None if garbage.bytes is None else rate * garbage.bytes / garbage.objects
         if rate <= 0 or (size is not None and size < self._least):
             return []
-        site = None if garbage.key is None else self._describer.stored_at(garbage.key)
+        site = None if garbage.key is None else self._comparison.describer.stored_at(garbage.key)
         name = f"uncollected cycles of {', '.join(garbage.types)}"
         return [Growing(name, "garbage", size, rate, site, remedy=remedy_for_type(None))]
 
@@ -258,9 +209,7 @@ class GrowthCheck:
             for known, growth in self._census.growing(self._start)
             if growth.per_second >= 0.9 and known.name not in inside
         ][:_TYPES]
-        for _ in range(_SEARCHES):
-            if not self._census.is_inspected(growing, _TYPES):
-                self._census.inspect(growing, self._inventory.anchors, _TYPES)
+        self._census.inspect(growing, self._inventory.anchors, _TYPES)
         found = [self._type(known, growth.per_second) for known, growth in growing]
         return [one for one in found if (one.bytes or 0.0) >= self._least]
 
@@ -292,27 +241,17 @@ class ProcessLevels:
     That is in blocks of malloc, in what it keeps of freed memory, and in child processes.
     """
 
-    def __init__(self) -> None:
-        self._in_use = LevelSeries()
-        self._kept = LevelSeries()
-        self._private = LevelSeries()
-        self._children = LevelSeries()
-        self._of_children = LevelSeries()
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._memory = ProcessMemory(clock)
 
-    def read(self, now: float) -> None:
-        """Add the current levels, without those that this system does not provide."""
-        in_use, kept = malloc_bytes()
-        private = private_bytes(os.getpid())
-        sizes = [size for size in map(private_bytes, descendants(os.getpid())) if size is not None]
-        levels = (in_use, kept, private, len(sizes), sum(sizes))
-        series = (self._in_use, self._kept, self._private, self._children, self._of_children)
-        for one, level in zip(series, levels, strict=True):
-            if level is not None:
-                one.add(now, level)
+    def read(self) -> None:
+        """Read the current levels, as far as this system provides them."""
+        self._memory.make_due()
+        self._memory.read_parts()
 
     def native(self, since: float) -> float | None:
         """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
-        return _rate(self._in_use, since)
+        return _rate(self._memory.used, since)
 
     def kept(self, since: float) -> float | None:
         """Growth of freed memory that stays resident, in bytes a round; None if there is none.
@@ -322,7 +261,7 @@ class ProcessLevels:
         used, so a round adds less; no round may reduce it.
         """
         rates = []
-        for series in (self._kept, self._private):
+        for series in (self._memory.retained, self._memory.private):
             rate = _rate(series, since)
             levels = [bucket.last for bucket in series.since(since)]
             if rate is None or min((after - before for before, after in pairwise(levels)), default=0.0) <= 0:
@@ -332,32 +271,22 @@ class ProcessLevels:
 
     def children(self, since: float) -> tuple[float, float | None] | None:
         """Growth of the number of child processes in a round, and of their memory; None if there is none."""
-        growth = self._children.growth(since)
+        growth = self._memory.processes.growth(since)
         if not growth.rising:
             return None
-        return growth.per_second, self._of_children.growth(since).per_second or None
+        return growth.per_second, self._memory.workers.growth(since).per_second or None
 
     def moved(self, since: float) -> bool:
         """Whether anything has grown in each round since, or processes have been added."""
-        levels = [bucket.last for bucket in self._children.since(since)]
+        levels = [bucket.last for bucket in self._memory.processes.since(since)]
         added = bool(levels) and levels[-1] > min(levels)
         return added or self.native(since) is not None or self.kept(since) is not None
 
 
 def growing_container(candidate: Candidate) -> Growing:
     """A container that grows, with its growth per round: the candidate's seconds are rounds."""
-    known = candidate.known
-    about = " of ".join(filter(None, (known.type_name, candidate.traits.item_type)))
-    size = candidate.bytes_per_minute / 60
-    return Growing(
-        known.path,
-        about,
-        size if size > 0 else None,
-        None if known.in_bytes else candidate.growth.per_second * known.multiplicity,
-        candidate.site,
-        candidate.holders,
-        candidate.remedy,
-    )
+    items = candidate.growth.per_second * candidate.known.multiplicity
+    return described(candidate, candidate.bytes_per_minute / 60, items)
 
 
 def unreached_container(known: LongContainer) -> Growing:
@@ -381,12 +310,6 @@ def too_large(candidate: Candidate) -> list[Growing]:
 def _when_full(candidate: Candidate) -> float | None:
     held, items = candidate.bytes, candidate.known.items.last
     return held / items * candidate.capacity if held and items and candidate.capacity else None
-
-
-def _in_a_thread(work: Callable[[], T]) -> T:
-    """Run `work` in another thread: the explainer leaves the functions of its own threads out."""
-    with ThreadPoolExecutor(1, thread_name_prefix=f"{OWN_THREADS}rounds") as pool:
-        return pool.submit(work).result()
 
 
 def _ends_higher(level: LevelSeries, since: float) -> bool:

@@ -242,9 +242,9 @@ def test_a_quiet_run_says_nothing_of_its_own_and_one_without_an_explainer_says_s
     name = script(tmp_path, "print(1)")
     done = heapwatch("run", "--quiet", name, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
-    monkeypatch.setenv("HEAPWATCH_STALL_MS", "much")
+    monkeypatch.setenv("HEAPWATCH_TRACE", "much")
     warned = heapwatch("run", "--quiet", name, cwd=tmp_path).stderr
-    assert warned.startswith("heapwatch: HEAPWATCH_STALL_MS is 'much'")
+    assert warned.startswith("heapwatch: HEAPWATCH_TRACE is 'much'")
     assert warned.count("\n") == 1
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "off")
     done = heapwatch("run", name, cwd=tmp_path)

@@ -46,17 +46,6 @@ def test_items_bytes_and_both_when_full_and_memory_elsewhere_apart(buffers, tmp_
     assert found.value("trainer_buffer_attached_tensors", buffer="graphs") == 100
 
 
-def test_a_list_that_replaces_a_bounded_deque_is_seen_over_its_bound(buffers):
-    trainer = {"memory": deque(range(10), maxlen=10)}
-    buffers.measure("replay", BufferSources(Source.of(lambda: trainer["memory"])))
-    read(buffers)
-    trainer["memory"] = list(range(25))
-    found = read(buffers)
-
-    assert found.value("trainer_buffer_items") == 25
-    assert found.value("trainer_buffer_capacity_items") == 10
-
-
 def test_what_is_declared_counts_before_what_is_found_and_what_cannot_be_known_has_no_series(buffers):
     buffers.measure("replay", BufferSources(held(list(range(100))), capacity=Source.constant(50)))
     buffers.measure("pool", BufferSources(held(list(range(100))), capacity=held(400)))

@@ -130,27 +130,15 @@ def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     assert "`trainer.history`" in message(found)
 
 
-def test_what_two_containers_share_counts_once_and_shares_add_up_to_one():
-    """A list of dicts has the tensors that a deque of tuples got 40 steps before."""
-    tensors = [{at: 20_000} for at in range(200)]
-    kept = candidate(40 * 60, 20_000, 100, parts=tensors[:64])
-    replay = candidate(
-        40 * 60, 20_000, 100, parts=[{**one, 1000 + at: 20_000} for at, one in enumerate(tensors[40:104])]
-    )
-    replay.known.path = "agent.memory.buffer"
-    found = judged(100, memory(50 * MB, 100), kept, replay)
-    first, second = found.findings
-    assert (first.path, first.shared_with) == ("trainer.history", None)
-    assert (second.path, second.shared_with) == ("agent.memory.buffer", "trainer.history")
-    assert second.bytes_per_minute == pytest.approx(first.bytes_per_minute / 2, rel=0.01)
-    assert sum(one.share for one in found.findings) <= 1.0
-    assert "what `trainer.history` has, too, is counted there" in described(second)
-    alone = judged(100, memory(48 * MB, 100), kept, candidate(40 * 60, 20_000, 100))
-    assert sum(one.share for one in alone.findings) <= 1.0
+def test_items_that_two_containers_have_count_once():
     same = [candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2)]
     same[1].known.path = "trainer.again"
-    found = judged(100, memory(48 * MB, 100), *same)
-    assert sum(one.bytes_per_minute for one in found.findings) == pytest.approx(48 * MB, rel=0.05)
+    first, second = judged(100, memory(48 * MB, 100), *same).findings
+    assert (first.path, first.shared_with) == ("trainer.again", None)
+    assert (second.path, second.shared_with) == ("trainer.history", "trainer.again")
+    assert first.bytes_per_minute == pytest.approx(48 * MB, rel=0.05)
+    assert second.bytes_per_minute == 0.0
+    assert "what `trainer.again` has, too, is counted there" in described(second)
 
 
 @pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
@@ -317,16 +305,12 @@ def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing():
         assert found.explained_share == 0.0
 
 
-def test_growth_without_a_name_says_how_to_allow_a_count_of_types_that_was_refused():
-    found = judged(600, memory(48 * MB, 600), refused_seconds=0.031)
+def test_growth_without_a_name_is_said_of_what_was_counted():
+    found = judged(600, memory(48 * MB, 600), counted_seconds=119.0)
     assert found.findings[0].kind == "native"
     assert "no container accounts for" in message(found)
-    assert "HEAPWATCH_STALL_MS=100, since a count stops the program for about 31 ms" in message(found)
     counted = judged(600, memory(48 * MB, 600), counted_seconds=120.0)
     assert "no Python object accounts for" in message(counted)
-    early = judged(200, memory(48 * MB, 200), refused_seconds=0.031)
-    assert early.verdict == "too early"
-    assert "HEAPWATCH_STALL_MS=100" in message(early)
     alone = message(judged(200, memory(48 * MB, 200)))
     assert "So far, 100% of it is memory that no container accounts for." in alone
 
@@ -350,8 +334,8 @@ def test_freed_memory_that_stays_is_of_the_allocator_after_minutes():
     assert judged(600, returned).verdict != "leak"
 
 
-@pytest.mark.parametrize("start", [33 * MB, 200 * MB, 2e9, 40e9])
-@pytest.mark.parametrize("minutes", [1, 3, 10])
+@pytest.mark.parametrize("start", [33 * MB, 2e9])
+@pytest.mark.parametrize("minutes", [1, 10])
 @pytest.mark.parametrize("retained", [0.0, 0.9])
 def test_memory_that_levels_off_is_never_a_leak(start, minutes, retained):
     """A tenth of the process is loaded, and slower and slower: 63 % of it in so many minutes."""

@@ -68,18 +68,6 @@ def test_types_that_become_more_are_found_and_weighed(census, clock):
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
-def test_what_is_not_read_under_an_audit_hook_is_said(census, clock, monkeypatch):
-    kept: list[tuple[Leaked, int]] = []
-    counted(census, clock, lambda: kept.extend((Leaked(), at) for at in range(20)))
-    assert inspected(census, LEAKED)[LEAKED][0] == "list"
-    for module in ("heapwatch.explain.census", "heapwatch.measure.objects.tracked"):
-        monkeypatch.setattr(f"{module}.may_have_audit_hooks", lambda: True)
-    for known in census.types.values():
-        known.holders = None
-    told = ("perhaps tuples, which are not read under an audit hook",)
-    assert inspected(census, LEAKED)[LEAKED] == told
-
-
 def test_types_that_stay_are_not_remembered(census, clock):
     kept = [Leaked() for _ in range(100)]
     counted(census, clock, lambda: None)
@@ -178,11 +166,13 @@ def test_types_that_have_not_become_more_make_room(census, clock, monkeypatch):
 
 def test_a_heap_that_takes_too_long_is_not_listed(census, clock):
     census.count()
-    assert census.refused_seconds is None
+    clock[0] += 100
+    census.count()
+    assert census.seconds == 100
     census.pause_limit.allowed = 0.0
     clock[0] += 1000
     assert not census.count()
-    assert census.refused_seconds == pytest.approx(census.pause_limit.predicted("types"), rel=0.2)
+    assert census.seconds == 0, "what was counted long ago says nothing"
     assert census.search(set()) == []
     assert inspected(census) == {}
 
@@ -205,7 +195,6 @@ def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_pr
         gc.collect()
         assert census.count()
         assert not census.count()  # once for each
-        assert census.refused_seconds is None
     growing = {known.name: growth.per_second for known, growth in census.growing(0.0)}
     assert growing[LEAKED] == pytest.approx(800, rel=0.1)
     assert not any(known.name.endswith(".Steady") for known in census.types.values())
@@ -246,52 +235,6 @@ def test_instances_that_refer_to_each_other_are_weighed_one_by_one(census, clock
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
     while newest is not None:  # one after the other: a long chain is freed by recursion otherwise
         newest = newest.before
-
-
-class Chain:
-    """Keeps the first of many links, each of which refers to the one after it, and some to the one before."""
-
-    def __init__(self, *, both_ways: bool) -> None:
-        self.first = self._last = Link()
-        self._both_ways = both_ways
-
-    def extend(self, many: int) -> None:
-        last = self._last
-        for _ in range(many):
-            last.after = Link()
-            last.after.before = last if self._both_ways else None
-            last = last.after
-        self._last = last
-
-
-class Link:
-    def __init__(self) -> None:
-        self.before: Link | None = None
-        self.after: Link | None = None
-
-
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="the collector reorders objects whose attributes are in dicts"
-)
-@pytest.mark.parametrize("collected", [False, True])
-@pytest.mark.parametrize("both_ways", [False, True])
-@pytest.mark.parametrize("keeps_last", [False, True])
-def test_the_owner_of_a_chain_is_found_at_the_end_that_it_holds(
-    census, clock, both_ways, keeps_last, collected
-):
-    gc.disable()  # a collection while a link in the middle is referred to would change the order
-    owner: list[Chain] = [Chain(both_ways=both_ways)]
-    for _ in range(6):
-        owner[0].extend(200)
-        if collected:
-            gc.collect(1)
-        clock[0] += 10
-        assert census.count()
-    if not keeps_last:
-        del owner[0]._last
-    holders = inspected(census, f"{__name__}.Link")[f"{__name__}.Link"]
-    gc.enable()
-    assert f"{__name__}.Chain" in holders
 
 
 class Pairs:

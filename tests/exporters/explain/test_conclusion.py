@@ -44,7 +44,3 @@ def test_a_leak_whose_objects_are_gone_stays_as_long_as_the_allocator_keeps_thei
     chosen = conclusion.explanation()
     assert chosen is not None
     assert chosen.verdict == concluded
-
-
-def test_without_an_explanation_none_stays():
-    assert Conclusion().explanation() is None

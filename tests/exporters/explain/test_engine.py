@@ -122,16 +122,6 @@ def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(explainer,
     assert len(judged) in range(9, 20)
 
 
-def test_a_search_begins_at_once_when_growth_has_no_name(explainer, monkeypatch):
-    done: list[str] = []
-    for step in ("count", "search", "inspect"):
-        monkeypatch.setattr(explainer.census, step, lambda *_, step=step: done.append(step))
-    monkeypatch.setattr(explainer.census, "is_inspected", lambda *types: False)
-    steps = [explainer._search(0.0) for _ in range(4)]
-    assert done == ["count", "search", "inspect"]
-    assert steps == ["census", "search", "inspect", ""]
-
-
 def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(explainer, time, monkeypatch):
     searches: list[float] = []
 
@@ -252,17 +242,6 @@ def test_the_time_for_a_walk_is_saved_up(explainer, time, monkeypatch, cost, lea
     assert all(end - begin < 80 for begin, end in later)
 
 
-def test_a_slice_that_fails_is_paid_for(explainer, time, monkeypatch):
-    def fail(_: float) -> str:
-        time.spent += 0.25
-        raise RuntimeError
-
-    monkeypatch.setattr(explainer, "_slice", fail)
-    with pytest.raises(RuntimeError):
-        explainer.tick()
-    assert explainer._budget.spent == 0.25
-
-
 def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     explainer = Explainer()
@@ -317,26 +296,3 @@ def test_the_explanation_that_stays_is_not_replaced(monkeypatch, time):
     assert explainer.conclude().seconds == 75
     explainer._judge()
     assert explainer.latest.seconds == 75
-
-
-def test_memory_is_read_for_the_last_explanation_however_rarely_it_is_due():
-    explainer = Explainer()
-    explainer.memory._due = dict.fromkeys(("_read_status", "_read_gpu"), float("inf"))
-    explainer._read_again()
-    assert explainer.memory.private.last is not None
-
-
-def test_without_an_evaluation_it_is_too_early_at_the_end():
-    assert Explainer().conclude().verdict == "too early"
-
-
-@pytest.mark.parametrize("per_second", [50, 0])
-def test_objects_that_are_frozen_again_and_again_are_a_finding(explainer, time, monkeypatch, per_second):
-    monkeypatch.setattr(explainer.census.pause_limit, "allowed", 0.0)
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: 100_000 + per_second * int(time.now))
-    for time.now in range(0, 200, 10):
-        explainer.census.count()
-        explainer.memory.private.add(time.now, 1e9 + 1e6 * time.now)
-    found = explainer._types(Levels(explainer.memory, 0.0, time.now))
-    told = [("gc.freeze()" in one.type, one.items_per_minute, one.inferred) for one in found]
-    assert told == ([(True, pytest.approx(3000, rel=0.1), True)] if per_second else [])

@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from heapwatch.explain import describe
 from heapwatch.explain import garbage as subject
-from heapwatch.explain.attribution import with_types
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -19,15 +16,12 @@ from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import (
     Garbage,
     Uncollected,
-    bytes_held,
-    closing_key,
     tuples_in,
     unreachable,
     without_namespaces,
 )
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.measure.sizing.traversal import OutOfTime
 
 EVERY = 8.0  # seconds between two looks at the objects
 ENTRY = 8_000  # bytes
@@ -145,23 +139,6 @@ def test_growth_is_inferred_where_the_objects_cannot_be_listed_and_no_cycles_are
     assert not found.holders
 
 
-def test_a_few_cycles_whose_bytes_are_unknown_do_not_explain_the_growth_of_living_objects(
-    uncollected, clock, monkeypatch
-):
-    monkeypatch.setattr(subject, "bytes_held", lambda objects, chosen: None)
-    kept: list[Any] = []
-
-    def make() -> None:
-        kept.extend([at] for at in range(1000))
-        cycles(2)
-
-    run(uncollected, clock, 20, make)
-    levels = levels_after(clock[0])
-    found = described(uncollected, levels)
-    assert "Holder" in found.type
-    assert found.bytes_per_minute < 0.02 * levels.per_minute
-
-
 def test_the_line_that_closes_a_cycle_of_dicts_is_found(uncollected, clock, monkeypatch):
     def step() -> None:
         for _ in range(20):
@@ -175,16 +152,6 @@ def test_the_line_that_closes_a_cycle_of_dicts_is_found(uncollected, clock, monk
     found = described(uncollected, levels_after(clock[0], 1e5))
     assert found.site is not None
     assert found.site.line == step.__code__.co_firstlineno + 4
-
-
-def test_a_key_that_leads_out_of_the_cycle_does_not_close_it(uncollected, clock):
-    def step() -> None:
-        for _ in range(20):
-            first: dict[str, Any] = {"beside": [{"deeper": [0]}]}
-            first["second"] = [{"first": first}]
-
-    run(uncollected, clock, 4, step)
-    assert uncollected.latest.key in ("first", "second")
 
 
 def test_of_many_new_objects_the_newest_stand_for_all_but_not_for_what_had_come_before(
@@ -209,17 +176,6 @@ def test_what_was_found_is_forgotten_when_the_program_collects(uncollected, cloc
     gc.collect()
     run(uncollected, clock, 2, lambda: cycles(1))
     assert uncollected.latest.objects < 20
-
-
-def test_cycles_whose_bytes_are_unknown_take_what_measured_containers_leave():
-    levels = levels_after(300.0)
-    found = Finding("type", None, "cycles", 10, None, 1.0, levels.per_minute, inferred=True)
-    named = replace(found, kind="container", bytes_per_minute=0.4 * levels.per_minute, inferred=False)
-    _, cycles = with_types([named], [found], levels)
-    assert cycles.bytes_per_minute == pytest.approx(0.6 * levels.per_minute)
-
-
-LARGE_ENTRY = 40_000  # bytes
 
 
 class Node:
@@ -258,41 +214,6 @@ def test_a_cycle_through_tuples_is_unreachable():
     objects += tuples_in(objects)
     found = without_namespaces(objects, unreachable(objects))
     assert [type(objects[at]) for at in found] == [Node, tuple, tuple]
-
-
-def test_the_dicts_of_instances_are_no_objects_of_their_own():
-    node = Node()
-    node.other = {"value": 1}
-    assert list(vars(node)) == ["other"]  # makes the dict where the interpreter has not
-    # From Python 3.13 on an instance refers to its values and not to the dict that shows them.
-    objects = with_dicts([node, node.other])
-    assert without_namespaces(objects, list(range(len(objects)))) == [0, 1]
-    assert without_namespaces(objects, [1]) == [1]
-
-
-def cycle(**parts: Any) -> dict[str, Any]:
-    made = dict(parts)
-    made["last"] = made
-    return made
-
-
-def test_an_array_counts_if_only_garbage_refers_to_it():
-    shared = np.zeros(LARGE_ENTRY // 8)
-    objects = [cycle(array=np.zeros(LARGE_ENTRY // 8)), cycle(array=shared)]
-    held = bytes_held(objects, [0, 1])
-    assert held is not None
-    assert LARGE_ENTRY < held < 1.5 * LARGE_ENTRY
-
-
-def test_bytes_are_unknown_where_time_is_up(monkeypatch):
-    monkeypatch.setattr(subject, "deep_size", Mock(side_effect=OutOfTime))
-    assert bytes_held([cycle(array=np.zeros(LARGE_ENTRY // 8))], [0]) is None
-
-
-def test_the_key_that_leads_back_is_named():
-    assert closing_key([cycle(other=[1]), cycle(), {"last": None}], [0, 1, 2]) == "last"
-    assert closing_key([{"last": None}], [0]) is None
-    assert closing_key([cycle()], []) is None
 
 
 def test_what_the_list_alone_holds_is_no_cycle():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 from dataclasses import replace
@@ -19,14 +18,11 @@ from heapwatch.explain.schedule import (
     ADVANCE_SECONDS,
     CALM,
     HURRIED,
-    PAUSE_SECONDS,
-    PAUSE_VARIABLE,
     SHARE,
     START_SECONDS,
     Budget,
     LogLimit,
     PauseLimit,
-    allowed_seconds,
     schedule_for,
 )
 
@@ -124,21 +120,6 @@ def test_what_took_longer_than_planned_is_waited_for():
     assert budget.allows()
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("", PAUSE_SECONDS), ("0", 0.0), ("150", 0.15)])
-def test_the_time_allowed_is_a_setting(monkeypatch, text, seconds):
-    monkeypatch.setenv(PAUSE_VARIABLE, text)
-    assert allowed_seconds() == seconds
-
-
-@pytest.mark.parametrize("text", ["much", "-5", "1.5", "\u0661", "60001", "1" * 5000])
-def test_a_wrong_setting_is_named_with_what_is_allowed(monkeypatch, caplog, text):
-    monkeypatch.setenv(PAUSE_VARIABLE, text)
-    assert allowed_seconds() == PAUSE_SECONDS
-    assert f"{PAUSE_VARIABLE} is '{text[:40]}" in caplog.text
-    assert "allowed is a whole number of milliseconds, 0 to 60000; 20 is used" in caplog.text
-    assert len(caplog.text) < 300
-
-
 def test_each_list_predicts_the_next_of_its_sort(monkeypatch):
     times = iter([0.0, 0.010, 1.0, 1.040, 2.0, 2.020])
     monkeypatch.setattr(subject, "own_time", lambda: next(times))
@@ -156,17 +137,6 @@ def test_each_list_predicts_the_next_of_its_sort(monkeypatch):
     stall.timed(list)
     assert stall.predicted("objects") == pytest.approx(0.040), "no list of all objects"
     assert stall.longest == pytest.approx(0.040)
-
-
-def test_young_objects_are_allowed_by_their_number(monkeypatch):
-    monkeypatch.setattr(gc, "get_count", lambda: (600, 9, 3))
-    monkeypatch.setattr(gc, "get_threshold", lambda: (700, 10, 10))
-    assert PauseLimit(0.02).allows_young(0)
-    assert PauseLimit(0.02).allows_young(1)
-    monkeypatch.setattr(gc, "get_threshold", lambda: (100_000, 10, 10))
-    assert not PauseLimit(0.02).allows_young(1)
-    monkeypatch.setattr(gc, "get_count", lambda: (900_000, 0, 0))
-    assert not PauseLimit(0.02).allows_young(0)
 
 
 LEAK = Finding("container", "trainer.history", "list", 10, 10, 1.0, 1.0, 1.0, is_leak=True)

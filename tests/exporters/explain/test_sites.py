@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.sites import Site, function_at, lines_of, only_return, uses_of
-from heapwatch.measure.introspection.attributes import nested_code
 
 
 class Trainer:
@@ -130,25 +129,6 @@ def test_a_local_variable_of_the_same_name_is_something_else():
 def test_a_graph_grows_where_a_name_is_bound_to_what_was_made_from_it():
     (site,) = lines_of("rebinds", "state", [code("unrolled"), code("append")], "local")
     assert site.line == code("unrolled").co_firstlineno + 2
-
-
-def test_of_functions_on_one_line_the_outer_one_is_named():
-    def outer(own: Any, count: int) -> list[Any]:
-        return list(map(lambda at: own.make(at), [own.make(count)]))  # noqa: C417
-
-    (site,) = lines_of("loaded", "make", nested_code(outer.__code__))
-    assert site.function.endswith("outer")
-
-
-def test_lines_that_store_under_a_name_are_found():
-    def train(one: Any, other: dict[str, Any]) -> None:
-        one.parent = other
-        other["parent"] = one
-        other["child"] = one.parent
-        other[one.key] = "parent"
-
-    first = train.__code__.co_firstlineno
-    assert [site.line - first for site in lines_of("assigned", "parent", [train.__code__])] == [1, 2]
 
 
 def one_return(size: int) -> list[float]:

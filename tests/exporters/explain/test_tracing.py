@@ -173,18 +173,6 @@ def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch):
         tracemalloc.stop()
 
 
-def test_a_program_that_begins_to_trace_while_the_items_are_counted_goes_on():
-    def length() -> float:
-        tracemalloc.start()
-        return 1.0
-
-    try:
-        assert Tracer().trace("items", length, newest, interval=0.05) is None
-        assert tracemalloc.is_tracing()
-    finally:
-        tracemalloc.stop()
-
-
 def test_a_child_that_is_forked_in_a_period_is_not_traced():
     watch = lifecycle.begin_unserved("forking")
     try:
@@ -258,17 +246,6 @@ def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_b
         items.clear()
     assert len(unused) == 1000
     assert line in line_of(site)
-
-
-def test_of_items_of_several_sorts_the_line_that_makes_the_heaviest_is_reported():
-    """A queue of events gets histograms, and then a number, in each step."""
-    tracemalloc.start(FRAMES)
-    try:
-        heavy = [(step, bytes(4000)) for step in range(1000, 1002)]
-        site = made_at([*heavy, (1002, str(time.time()))])
-    finally:
-        tracemalloc.stop()
-    assert "bytes(4000)" in line_of(site)
 
 
 @pytest.fixture
@@ -351,33 +328,6 @@ def test_a_child_that_is_forked_in_a_window_has_arrows_usual_pool(native):
     native.stop()
 
 
-def test_a_child_is_left_alone_also_if_the_program_has_unloaded_arrow(native, monkeypatch):
-    pytest.importorskip("pyarrow")
-    native.step(1.0)
-    child = os.fork()
-    if not child:
-        monkeypatch.delitem(sys.modules, "pyarrow")
-        try:
-            native.abandon()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    native.stop()
-
-
-def test_a_pool_that_the_program_sets_meanwhile_stays(native):
-    arrow = pytest.importorskip("pyarrow")
-    usual = arrow.default_memory_pool()
-    native.step(1.0)
-    try:
-        arrow.set_memory_pool(chosen := arrow.logging_memory_pool(usual))
-        native.stop()
-        assert arrow.default_memory_pool().backend_name == chosen.backend_name
-    finally:
-        arrow.set_memory_pool(usual)
-
-
 def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
     monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
     threads = threading.active_count()
@@ -423,26 +373,6 @@ def test_a_record_that_cannot_be_read_is_said(native, monkeypatch, caplog):
     monkeypatch.setattr(subject.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
     until(native, lambda: not native.enabled)
     assert "memory of C code is not traced any more" in caplog.text
-
-
-def deep(frames: int, database: sqlite3.Connection, ended: threading.Event) -> None:
-    if frames:
-        deep(frames - 1, database, ended)
-    else:
-        fill(database, ended)
-
-
-def test_deep_calls_of_long_names_are_read(native):
-    """Their text is longer than what a pipe holds."""
-    databases = [sqlite3.connect(":memory:", check_same_thread=False) for _ in range(8)]
-    ended = threading.Event()
-    for at, database in enumerate(databases):
-        database.execute("create table kept (x blob)")
-        threading.Thread(target=deep, args=[60 + at, database, ended], daemon=True).start()
-    try:
-        until(native, lambda: native.site is not None)
-    finally:
-        ended.set()
 
 
 def test_the_explanation_has_the_line():

@@ -10,11 +10,8 @@ import pytest
 import torch
 
 from heapwatch.explain import weigh as weighing
-from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for
-from heapwatch.explain.weigh import newest_of, newest_parts, shared_share, traits_of, weigh
-from heapwatch.measure.introspection.roots import Root
+from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.sizing import tensor_storage, traversal
 from heapwatch.measure.sizing.foreign import MemoryBlock
 from heapwatch.measure.sizing.traversal import OutOfTime
@@ -49,29 +46,6 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
     assert traits_of(losses, inventory).item_type == "Tensor"
-
-
-def test_kept_exceptions_weigh_the_local_variables_that_they_keep():
-    def fails():
-        batch = bytearray(100_000)
-        raise ValueError(f"a batch of {len(batch)} bytes")
-
-    errors = []
-    for _ in range(20):
-        try:
-            fails()
-        except ValueError as error:
-            errors.append(error)
-    inventory, losses = holding(errors)
-    weigh(losses, inventory, 0.0)
-    assert losses.held.last == pytest.approx(20 * 100_000, rel=0.1)
-    assert "keep the error's text" in remedy_for(losses, traits_of(losses, inventory), None, [])
-
-
-@pytest.mark.parametrize("make", [list, collections.deque, lambda items: dict(enumerate(items))])
-def test_the_newest_item_comes_last(make):
-    inventory, losses = holding(make([[number] for number in range(20)]))
-    assert newest_of(losses, inventory)[-1] == [19]
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy():
@@ -190,14 +164,6 @@ def test_what_an_item_only_refers_to_is_not_examined(name):
     assert not traits_of(past, inventory).opaque
 
 
-def test_a_path_at_which_a_list_has_taken_the_place_of_an_array_is_weighed():
-    inventory, held = Inventory(), [bytes(1000) for _ in range(100)]
-    known = KnownContainer("it", "objects", "ndarray")
-    known.places = [Place(None, None, Root("it", "it", lambda: held), 1.0)]
-    weigh(known, inventory, 1.0)
-    assert (known.held.last or 0) > 100_000
-
-
 def test_a_view_reports_how_much_of_the_array_it_uses():
     inventory, losses = holding([np.zeros(10_000)[:16] for _ in range(20)])
     assert traits_of(losses, inventory).view == (128, 80_000)
@@ -215,17 +181,3 @@ def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
     finalizer.detach()
     assert traits.item_type == "finalizers with the method `Loader.clean`"
     assert "does not refer to the object" in remedy_for(registry, traits, None)
-
-
-def test_tensors_that_two_containers_have_are_found_in_their_newest_items():
-    agent = Agent()
-    agent.replay = collections.deque(maxlen=30)
-    for at in range(100):
-        state = torch.zeros(1000)
-        agent.replay.append((state, at))
-        if at < 90:
-            agent.losses.append({"state": state, "more": torch.zeros(1000)})
-    replay, losses = (newest_parts(*reversed(found(agent, path))) for path in ("replay", "losses"))
-    assert shared_share(replay, losses) == 1.0
-    assert shared_share(losses, replay) == 0.5
-    assert shared_share(losses, []) == 0.0

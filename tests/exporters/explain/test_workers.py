@@ -123,18 +123,6 @@ def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(clock, tmp_path, 
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_what_a_visit_knows_when_its_time_is_up_counts(clock, tmp_path):
-    """On a busy machine it takes minutes to enter a worker."""
-    ready = tmp_path / "ready"
-    visits = visits_of(told_to_end(f"(print({json.dumps(INSIDE.as_json())!r}), sys.exit())", ready), clock)
-    visitor = begun(visits, clock, ready)
-    clock[0] += 2 * STAY_SECONDS
-    visits.step(True)
-    visitor.wait(30)
-    visits.step(True)
-    assert visits.with_names(PARENT).findings[0].path == "env.trajectory"
-
-
 def test_the_command_is_no_worker_and_explains_as_json(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_WORKERS", "off")
     assert not WorkerVisits().enabled
@@ -196,13 +184,6 @@ def test_what_the_name_does_not_explain_stays_if_it_is_the_most():
     assert rates == {"env.cache": 4e6, None: 8e6}
     assert sum(each.share for each in found.findings if each.kind == "worker") == pytest.approx(0.8)
     assert found.verdict == "growing"
-
-
-def test_names_never_explain_more_than_the_workers_grew():
-    large = Explanation(
-        "leak", 60.0, 90e6, 1.0, (finding("container", "env.trajectory", 90e6, is_leak=True),)
-    )
-    assert sum(one.bytes_per_minute for one in with_names(TRAINER, large, FOUR).findings) == 15e6
 
 
 @pytest.mark.parametrize(

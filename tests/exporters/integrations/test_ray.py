@@ -24,6 +24,7 @@ def local_ray(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("targets of actors")
     ray.init(
+        address="local",  # a cluster of this machine, or what one has left behind, is not asked
         num_cpus=1,
         include_dashboard=False,
         configure_logging=False,
@@ -93,7 +94,7 @@ def test_an_actor_continues_where_the_watch_cannot_start(monkeypatch, caplog):
     monkeypatch.setattr(actors, "_actor_class", fail)
     before = threading.active_count()
     actors.watch_actors()
-    wait_for(lambda: "not fully watched: ImportError, raised at test_ray.py" in caplog.text)
+    wait_for(lambda: "not fully watched: ImportError: another Ray, raised at test_ray.py" in caplog.text)
     wait_for(lambda: threading.active_count() <= before)
 
 

@@ -164,13 +164,6 @@ def test_a_hundred_environments_are_no_hundred_series(caplog):
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
 
 
-def test_a_run_is_recorded(tmp_path):
-    session = Session("t", "test", None, port=0, record=tmp_path / "run.jsonl")
-    session.begin()
-    session.end()
-    assert (tmp_path / "run.jsonl").read_text()
-
-
 def items_of(watch):
     watch._exporter.safe_point.sample_now(*(task.sampler for task in watch._exporter.safe_point.tasks))
     return Readings(watch._exporter.exposition.collect()).by("trainer_buffer_items", "buffer")

@@ -123,8 +123,8 @@ def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):
 
 @pytest.mark.parametrize(
     "dones",
-    [np.array([True, False, True]), [1, 0, 1], np.array([1.0, -0.0, 0.5]), np.array([3, 0, 256])],
-    ids=["booleans", "list", "floats", "numbers"],
+    [np.array([True, False, True]), [1, 0, 1], np.array([3, 0, 256])],
+    ids=["booleans", "list", "numbers"],
 )
 def test_episodes_are_counted_whatever_the_environment_returns(exposed, dones):
     model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0)

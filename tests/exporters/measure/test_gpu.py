@@ -20,12 +20,9 @@ from heapwatch.measure.gpu import (
     Pool,
     Processes,
     allow_capture,
-    cupy_pools,
     free_bytes,
     jax_pools,
-    torch_pools,
 )
-from tests.exporters import cupy_double
 from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
 
 
@@ -62,57 +59,6 @@ def test_the_pools_of_jax_by_device_and_no_backend_is_made(monkeypatch):
     assert jax_pools() == {}
 
 
-@pytest.mark.parametrize("torch", [None, types.SimpleNamespace()])
-def test_without_cuda(monkeypatch, torch):
-    monkeypatch.setitem(sys.modules, "torch", torch)
-
-    assert torch_pools() == {}
-
-
-@pytest.mark.parametrize("version", [cupy_double.by_device, cupy_double.in_order])
-def test_the_pools_of_cupy_by_device_and_one_that_the_program_set_beside(monkeypatch, version):
-    cupy = cupy_double.install(monkeypatch, version(Pool(70, 512), Pool(9, 10)))
-    assert cupy_pools() == {0: Pool(70, 512), 1: Pool(9, 10)}
-    other = cupy.cuda.memory.MemoryPool(version(Pool(5, 100), Pool(1, 2)))
-    cupy.cuda.get_allocator = lambda: other.malloc
-    assert cupy_pools() == {0: Pool(75, 612), 1: Pool(10, 12)}
-    assert not cupy.asked_driver
-
-
-def test_managed_memory_and_allocators_of_others_are_no_pools_of_the_device(monkeypatch):
-    cupy = cupy_double.install(monkeypatch, {0: cupy_double.DevicePool(Pool(7, 8))})
-    managed = cupy_double.DevicePool(Pool(70, 512), cupy.cuda.malloc_managed)
-    other = cupy.cuda.memory.MemoryPool({0: managed})
-    cupy.cuda.get_allocator = lambda: other.malloc
-    assert cupy_pools() == {0: Pool(7, 8)}
-    cupy.cuda.get_allocator = lambda: cupy_double.DevicePool.total_bytes  # a plain function, as RMM's
-    assert cupy_pools() == {0: Pool(7, 8)}
-
-
-def test_a_pool_that_gives_blocks_back_between_the_readings_holds_what_it_used(monkeypatch):
-    cupy_double.install(monkeypatch, {0: cupy_double.DevicePool(Pool(500, 20))})
-
-    assert cupy_pools() == {0: Pool(500, 500)}
-
-
-@pytest.mark.parametrize("made", [None, {}], ids=["as in CuPy 14", "as in CuPy 13"])
-def test_a_pool_that_nobody_used_yet_makes_no_context(monkeypatch, made):
-    cupy = cupy_double.install(monkeypatch, made)
-
-    assert cupy_pools() == {}
-    assert not cupy.asked_driver
-
-
-def test_cupy_that_is_absent_or_being_imported(monkeypatch):
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    assert cupy_pools() == {}
-    cupy = cupy_double.install(monkeypatch, {})
-    del cupy.get_default_memory_pool
-    assert cupy_pools() == {}
-    monkeypatch.delitem(sys.modules, "cupy.cuda.memory")
-    assert cupy_pools() == {}
-
-
 TOTAL, USED, FREE = 80_000, 30_000, 50_000
 
 
@@ -121,9 +67,7 @@ def divide(parts=None, processes=None, **pools):
     return (parts or GpuParts()).divide(DeviceMemory(TOTAL, USED, FREE, 0), held, processes)
 
 
-@pytest.mark.parametrize("torch", [None, Pool(500, 2000)])
 @pytest.mark.parametrize("jax", [None, Pool(100, 9000)])
-@pytest.mark.parametrize("cupy", [None, Pool(40, 300)])
 @pytest.mark.parametrize(
     "processes",
     [
@@ -136,8 +80,8 @@ def divide(parts=None, processes=None, **pools):
         Processes(29_000, 4000, 4000),  # more than is in use
     ],
 )
-def test_the_parts_add_up_whatever_is_known(torch, jax, cupy, processes):
-    parts = divide(torch=torch, jax=jax, cupy=cupy, processes=processes)
+def test_the_parts_add_up_whatever_is_known(jax, processes):
+    parts = divide(torch=Pool(500, 2000), jax=jax, processes=processes)
 
     assert sum(parts.values()) == TOTAL
     assert all(value >= 0 for value in parts.values())
@@ -147,15 +91,6 @@ def test_what_is_not_used_or_not_known_has_no_part_and_too_much_in_pools_leaves_
     assert divide() == {"free": 50_000, "unattributed": USED}
     assert set(divide(jax=Pool(1, 2))) == {"free", "jax_in_use", "jax_cached", "unattributed"}
     assert divide(torch=Pool(500, USED + 1)) == {}
-
-
-def test_a_pool_of_each_library_is_no_other_pool():
-    parts = GpuParts()
-    divide(parts, processes=Processes(600))
-    pools = {"torch": Pool(1000, 2000), "jax": Pool(100, 9000), "cupy": Pool(40, 300)}
-    found = divide(parts, processes=Processes(600 + 2000 + 9000 + 300 + 70), **pools)
-    assert (found["cupy_in_use"], found["cupy_cached"]) == (40, 260)
-    assert (found["context"], found["other_pools"]) == (600, 70)
 
 
 def test_the_context_is_the_least_that_was_seen_once_the_process_holds_anything():
@@ -207,22 +142,6 @@ def driver(monkeypatch):
     monkeypatch.setattr(gpu, "_driver", lambda: found)
     monkeypatch.setattr(gpu, "_look_again", 0.0)
     return found
-
-
-def test_a_driver_that_is_not_loaded_is_looked_for_once_a_second(monkeypatch):
-    looks = []
-
-    def look():
-        looks.append(1)
-        raise OSError
-
-    monkeypatch.setattr(gpu, "_driver", look)
-    monkeypatch.setattr(gpu, "_look_again", 0.0)
-    in_a_thread(*[allow_capture] * 3)
-    assert len(looks) == 1
-    monkeypatch.setattr(gpu, "_look_again", 0.0)
-    in_a_thread(allow_capture)
-    assert len(looks) == 2
 
 
 def test_a_thread_is_exempt_once_the_driver_is_initialised_and_ends_no_capture_of_another(driver):

@@ -60,7 +60,7 @@ del found""",
     "load again": "%reload_ext heapwatch",
     "nothing twice": """
 from heapwatch import lifecycle
-print(len(lifecycle.running()), sum("snapshot" in thread.name for thread in threading.enumerate()))""",
+print(len(lifecycle.running()), sum("comparison" in thread.name for thread in threading.enumerate()))""",
     "once": "%%heapwatch\nhistory.append(bytearray(1_000_000))",
     "explanation": "watch._exporter.explanation()",
     "unload": "watch.stop()\n%unload_ext heapwatch",

@@ -7,7 +7,6 @@ from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.runtime.exposition import CollectionStuck, Exposition, Snapshots
-from tests.exporters.exposed import value
 
 
 class Reading:
@@ -125,18 +124,6 @@ def test_all_are_read_where_no_thread_can_be_started(exposition, monkeypatch):
     assert names(exposition) == ["first", "second"]
 
 
-def test_scrapes_may_overlap(exposition):
-    for number in range(5):
-        exposition.register(Reading(f"reading{number}"))
-    found = []
-    scrapes = [threading.Thread(target=lambda: found.append(len(names(exposition)))) for _ in range(20)]
-    for scrape in scrapes:
-        scrape.start()
-    for scrape in scrapes:
-        scrape.join(30)
-    assert found == [5] * 20
-
-
 def test_who_waits_for_the_collection_of_another_is_told_that_it_hangs(exposition):
     hanging = Reading("hanging")
     exposition._patience = 30
@@ -152,9 +139,3 @@ def test_who_waits_for_the_collection_of_another_is_told_that_it_hangs(expositio
     hanging.free.set()
     first.join(30)
     assert [family.name for family in snapshots.take(1.0).families] == ["hanging"]
-
-
-def test_the_time_of_each_collector_is_kept(exposition):
-    exposition.register(Reading("reading", 3.0))
-    assert value(exposition.collect(), "reading") == 3.0
-    assert exposition.collect_seconds["reading"] > 0

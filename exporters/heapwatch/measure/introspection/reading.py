@@ -21,7 +21,7 @@ from heapwatch.measure.introspection.containers import (
     length_of,
 )
 from heapwatch.measure.introspection.layout import LEAVES, Layout, layout_of, namespace_of
-from heapwatch.measure.introspection.source_names import attribute_label, code_label, key_label
+from heapwatch.measure.introspection.names import key_label
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
@@ -73,17 +73,17 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
             value = read(obj)
         except AttributeError:
             continue
-        yield Step("slot", name, attribute_label(name, layout)), value
+        yield Step("slot", name, f".{name}"), value
     if kind == "object" and layout.namespace is None and not layout.slots:
         yield from _referents(obj)
 
 
-def namespace_parts(namespace: dict[Any, Any], layout: Layout | None = None) -> Iterator[tuple[Step, Any]]:
-    """The names of a module, or of the dict of an instance with this layout."""
+def namespace_parts(namespace: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
+    """The names of a module, or of the dict of an instance."""
     names = first_items(namespace, _MOST_ATTRIBUTES, dict.items)
     for name, value in names:
         if type(name) is str and len(name) <= _LONGEST_NAME:
-            yield Step("name", name, attribute_label(name, layout)), value
+            yield Step("name", name, f".{name}"), value
 
 
 def follow(obj: Any, step: Step) -> Any:
@@ -146,7 +146,7 @@ def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
     del held
     namespace = attributes_of(obj, layout)
     if namespace is not None:
-        yield from namespace_parts(namespace, layout)
+        yield from namespace_parts(namespace)
 
 
 def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
@@ -155,15 +155,15 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
         names = obj.__code__.co_freevars
         for at, cell in enumerate(obj.__closure__ or ()):
             if (value := _cell(cell)) is not None:
-                yield Step("closure", at, f".<closure>{code_label(names[at])}"), value
+                yield Step("closure", at, f".<closure>.{names[at]}"), value
         code = obj.__code__
         arguments = code.co_varnames[: code.co_argcount]
         defaults = obj.__defaults__ or ()
         for at, value in enumerate(defaults):
             name = arguments[len(arguments) - len(defaults) + at]
-            yield Step("default", at, f".<default>{code_label(name)}"), value
+            yield Step("default", at, f".<default>.{name}"), value
         for name, value in (obj.__kwdefaults__ or {}).items():
-            yield Step("keyword_default", name, f".<default>{attribute_label(name)}"), value
+            yield Step("keyword_default", name, f".<default>.{name}"), value
         yield from namespace_parts(obj.__dict__)
     elif kind == "method":
         yield Step("method", "self", ".__self__"), _method_part(obj, "self")

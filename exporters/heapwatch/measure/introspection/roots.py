@@ -122,25 +122,7 @@ def module_root(name: str) -> Root:
             raise Gone(name)
         return namespace
 
-    return Root("" if name == "__main__" else module_label(name), f"module {name}", read, namespace=True)
-
-
-def module_label(name: object) -> str:
-    """The name of a module; of one of the user's, which may be loaded under any text, that of its file."""
-    namespace = module_namespace(name) if type(name) is str else None
-    if type(name) is not str or namespace is None:
-        return "module"
-    file = namespace.get("__file__")
-    if name == "__main__":
-        return name
-    if type(file) is not str and namespace.get("__spec__") is None:
-        return "module"  # the program made it
-    if type(file) is str and is_user_file(file):
-        folder, _, last = file.replace("\\", "/").rpartition("/")
-        stem = folder.rpartition("/")[2] if last.startswith("__init__.") else last.partition(".")[0]
-        if name.rpartition(".")[2] != stem:
-            name = stem
-    return name if name.replace(".", "_").isidentifier() else "module"
+    return Root("" if name == "__main__" else name, f"module {name}", read, namespace=True)
 
 
 def registry_roots() -> list[Root]:
@@ -149,17 +131,16 @@ def registry_roots() -> list[Root]:
     return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
 
 
-def context_roots(ask: Ask, is_shown: Callable[[str], bool]) -> list[Root]:
-    """One root for each context variable with a name that is shown and that the answering thread has set.
+def context_roots(ask: Ask) -> list[Root]:
+    """One root for each context variable that the answering thread has set.
 
     A value is asked for at each reading, in the thread whose context it is: a copy of the context would keep
     it alive.
     """
     variables: list[ContextVar[Any]] = ask(lambda: list(copy_context())) or []
-    names = dict.fromkeys(variable.name for variable in variables)
-    shown = [name for name in names if is_shown(name)][:_MOST_CONTEXT_VARIABLES]
+    names = list(dict.fromkeys(variable.name for variable in variables))[:_MOST_CONTEXT_VARIABLES]
     return [
-        Root(name + CONTEXT_SUFFIX, f"context {name}", partial(_context_value, name, ask)) for name in shown
+        Root(name + CONTEXT_SUFFIX, f"context {name}", partial(_context_value, name, ask)) for name in names
     ]
 
 

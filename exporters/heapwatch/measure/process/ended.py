@@ -149,18 +149,6 @@ def _of_zombie(pid: int) -> int | None:
         fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         if fields[_STATE] != b"Z":
             return None
-        status = int(fields[_EXIT_CODE])
+        return int(fields[_EXIT_CODE])
     except (LookupError, ValueError):
         return None
-    return status if status or _may_look(pid) else None
-
-
-def _may_look(pid: int) -> bool:
-    """Whether the kernel shows this user the status of a zombie: else it reads as 0."""
-    try:
-        os.readlink(f"/proc/{pid}/exe")
-    except FileNotFoundError:  # a zombie has none
-        return True
-    except OSError:
-        return False
-    return True

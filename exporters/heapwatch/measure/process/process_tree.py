@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
@@ -23,12 +22,8 @@ _READ_AT_ONCE = 65_536
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MACHINE = Path("/proc/vmstat")
-_LOG = Path("/dev/kmsg")
-_RECENT_SECONDS = 120.0
-_MOST_RECORDS = 20_000
+OUT_OF_MEMORY = "out of memory"
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
-
-Reason = Literal["out of memory", "segmentation fault"]
 
 
 class ProcessTree:
@@ -181,15 +176,12 @@ class KernelKills:
             for pid in pids
         }
 
-    def reason(self, pid: int) -> Reason | None:
+    def reason(self, pid: int) -> str | None:
         """Why a process that has just ended was ended; None if the kernel does not tell."""
-        logged = _logged(pid)
-        if logged is not None:
-            return logged
         for file, before in self._counts.get(pid, ()):  # a control group may have ended with its process
             kills = _kills(file)
             if kills is not None:
-                return "out of memory" if kills > before else None
+                return OUT_OF_MEMORY if kills > before else None
         return None
 
 
@@ -215,29 +207,3 @@ def _kills(file: Path) -> int | None:
     except OSError:
         return None
     return int(found[1]) if found else None
-
-
-def _logged(pid: int) -> Reason | None:
-    """What the kernel's log of the last two minutes says about the process; None if it is not readable."""
-    try:
-        log = os.open(_LOG, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-    reasons: dict[str, Reason] = {
-        f"Killed process {pid} (": "out of memory",
-        f"[{pid}]: segfault at": "segmentation fault",
-    }
-    reason: Reason | None = None
-    try:
-        for _ in range(_MOST_RECORDS):
-            record = os.read(log, 8192).decode("utf-8", "replace")
-            if not record:
-                break
-            head, _, message = record.partition(";")
-            if time.monotonic() - float(head.split(",")[2]) / 1e6 < _RECENT_SECONDS:
-                reason = next((why for text, why in reasons.items() if text in message), reason)
-    except (OSError, ValueError, LookupError):  # no further record, or one that was overwritten
-        pass
-    finally:
-        os.close(log)
-    return reason

@@ -284,11 +284,6 @@ def _polars_series(series: Any, mappings: Mappings) -> Iterator[Part]:
     yield MemoryBlock(address, size, place, slack=max(0, (around or 0) - size))
 
 
-def _cupy(array: Any, _: Mappings) -> Iterator[Part]:
-    memory = array.data.mem
-    yield MemoryBlock(int(memory.ptr), int(memory.size), "gpu")
-
-
 def _pandas_index_engine(engine: Any, _: Mappings) -> Iterator[Part]:
     """The hash table that an index creates at its first look-up."""
     yield MemoryBlock(id(engine) + 1, int(engine.sizeof()), "heap")
@@ -324,7 +319,6 @@ _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("polars._plr", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
     ("polars.polars", "PySeries", _polars_series),
     ("polars.polars", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
-    ("cupy", "ndarray", _cupy),
     ("pandas._libs.index", "IndexEngine", _pandas_index_engine),
     ("numpy.random", "BitGenerator", _numpy_bits),
     ("mmap", "mmap", _mapping),

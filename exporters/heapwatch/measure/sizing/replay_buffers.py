@@ -19,10 +19,10 @@ _CAPACITY = ("maxlen", "max_size", "buffer_size", "capacity", "max_len", "max_le
 CAPACITY_NAMES = (
     *_CAPACITY, "mem_size", "limit", "buffer_capacity", "max_buffer_size", "replay_size", "window", "maxsize"
 )  # fmt: skip
-_POSITION = ("pos", "ptr", "position")
-_POSITION_NAMES = (*_POSITION, "idx", "index", "mem_cntr", "cursor")
-_FILLED = ("size", "_len", "_size", "count", "num_in_buffer", "num_samples", "counter")
-_FILLED_NAMES = (*_FILLED, "length", "n_stored")
+_POSITION_NAMES = ("pos", "ptr", "position", "idx", "index", "mem_cntr", "cursor")
+_FILLED_NAMES = (
+    "size", "_len", "_size", "count", "num_in_buffer", "num_samples", "counter", "length", "n_stored"
+)  # fmt: skip
 _INNER = ("buffer", "memory", "_storage", "storage", "experiences", "transitions", "data")
 
 _LEAST_RING_BYTES = 1_000_000
@@ -96,22 +96,12 @@ def _contents(buffer: Any, depth: int) -> Contents | None:
 
 def _ring(buffer: Any) -> Contents | None:
     """A ring buffer over preallocated arrays."""
-    rows = _number(buffer, *_CAPACITY)
-    if not rows:
+    namespace = attributes_of(buffer) or {}
+    fill = _fill_of(namespace)
+    arrays = [value for value in _with_inner(namespace) if _first_dimension(value) is not None]
+    if fill is None or not any(fill.fits(_first_dimension(array)) for array in arrays):
         return None
-    width = _number(buffer, "n_envs") or 1
-    arrays = [value for value in _attributes(buffer) if _first_dimension(value) is not None]
-    filled = _rows_filled(buffer, rows)
-    if filled is None or not any(_first_dimension(array) in (rows, rows * width) for array in arrays):
-        return None
-    return Contents(filled * width, rows * width, arrays, allocated=True)
-
-
-def _rows_filled(buffer: Any, rows: int) -> int | None:
-    full, position = _read(buffer, "full"), _number(buffer, *_POSITION)
-    if isinstance(full, bool) and position is not None:
-        return rows if full else position
-    return _number(buffer, *_FILLED)
+    return Contents(fill.filled, fill.rows, arrays, allocated=True)
 
 
 def _inner(buffer: Any, depth: int) -> Contents | None:
@@ -177,9 +167,9 @@ def _tensors(stack: list[Any]) -> Iterator[Any]:
             stack += gc.get_referents(obj)
 
 
-def _attributes(obj: Any) -> list[Any]:
-    """Values of an object's attributes, and those of the dicts among them."""
-    values = list((attributes_of(obj) or {}).values())
+def _with_inner(namespace: dict[str, Any]) -> list[Any]:
+    """The values of an object's attributes, and those of the dicts among them."""
+    values = list(namespace.values())
     return values + [inner for value in values if isinstance(value, dict) for inner in value.values()]
 
 
@@ -230,19 +220,43 @@ def ring_of(namespace: dict[str, Any]) -> Ring | None:
 
     It needs arrays with the same number of rows, an attribute with that number, and a position or a count.
     """
-    numbers = {name: value for name, value in list(namespace.items()) if type(value) is int and value >= 0}
-    rows = next((numbers[name] for name in CAPACITY_NAMES if numbers.get(name, 0) > 1), None)
-    filled = _filled(namespace, numbers, rows) if rows else None
-    if rows is None or filled is None:
+    fill = _fill_of(namespace)
+    if fill is None:
         return None
-    width = numbers.get("n_envs") or 1
     nbytes = 0
     for value in list(namespace.values()):
         layout = layout_of(type(value))
         shape = shape_of(value, layout)
-        if shape and shape[0] in (rows, rows * width):
+        if shape and fill.fits(shape[0]):
             nbytes += array_bytes(value, layout) or 0
-    return Ring(filled * width, rows * width, nbytes) if nbytes >= _LEAST_RING_BYTES else None
+    return Ring(fill.filled, fill.rows, nbytes) if nbytes >= _LEAST_RING_BYTES else None
+
+
+class _Fill(NamedTuple):
+    """What a ring's attributes say: filled rows and all rows, each for so many environments."""
+
+    filled: int
+    rows: int
+    environments: int
+
+    def fits(self, length: int | None) -> bool:
+        """Whether an array of this length has a place for each row, of one environment or of all."""
+        return length in (self.rows, self.rows // self.environments)
+
+
+def _fill_of(namespace: dict[str, Any]) -> _Fill | None:
+    numbers = {name: value for name, value in list(namespace.items()) if type(value) is int and value >= 0}
+    rows = next((numbers[name] for name in CAPACITY_NAMES if numbers.get(name, 0) > 1), None)
+    position = next((numbers[name] for name in _POSITION_NAMES if name in numbers), None)
+    full = namespace.get("full")
+    if type(full) is bool and position is not None:
+        filled = rows if full else position
+    else:
+        filled = next((numbers[name] for name in _FILLED_NAMES if name in numbers), position)
+    if rows is None or filled is None:
+        return None
+    environments = numbers.get("n_envs") or 1
+    return _Fill(min(filled, rows) * environments, rows * environments, environments)
 
 
 def capacity_beside(namespace: dict[str, Any], items: float) -> int | None:
@@ -256,12 +270,3 @@ def capacity_beside(namespace: dict[str, Any], items: float) -> int | None:
         if value >= items
     ]
     return min(found, default=None)
-
-
-def _filled(namespace: dict[str, Any], numbers: dict[str, int], rows: int) -> int | None:
-    position = next((numbers[name] for name in _POSITION_NAMES if name in numbers), None)
-    full = namespace.get("full")
-    if type(full) is bool and position is not None:
-        return rows if full else position
-    count = next((numbers[name] for name in _FILLED_NAMES if name in numbers), position)
-    return None if count is None else min(count, rows)

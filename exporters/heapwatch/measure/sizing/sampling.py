@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import Any
 
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 
 Container = list[Any] | tuple[Any, ...] | deque[Any] | dict[Any, Any] | set[Any] | frozenset[Any]
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)

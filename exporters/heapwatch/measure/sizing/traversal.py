@@ -31,7 +31,7 @@ from heapwatch.measure.introspection.layout import (
     own_bytes,
     values_bytes,
 )
-from heapwatch.measure.introspection.source_names import type_of
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.foreign import (
     Mappings,

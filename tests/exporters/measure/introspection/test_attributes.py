@@ -6,7 +6,6 @@ import functools
 import gc
 import logging
 import sys
-import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.inventory import Inventory
-from heapwatch.measure.introspection import attributes, source_names
+from heapwatch.measure.introspection import attributes
 from heapwatch.measure.introspection.attributes import (
     attribute_of,
     attributes_of,
@@ -26,7 +25,6 @@ from heapwatch.measure.introspection.attributes import (
 )
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.introspection.source_names import attribute_label
 
 apart = pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython keeps values apart from 3.11 on")
 
@@ -65,11 +63,9 @@ def test_the_code_of_a_base_is_read_once_for_all_its_subclasses(monkeypatch: pyt
             yield code
 
     monkeypatch.setattr(attributes, "code_in", code_in)
-    monkeypatch.setattr(source_names, "code_in", code_in)
     for at in range(20):
         made = type(f"Agent{at}", (Agent,), {})(3)
         assert attributes_of(made)["memory"] is made.memory
-        assert attribute_label("collected", layout_of(type(made))) == ".collected"
     assert len([code for code in read if code is Agent.collect.__code__]) <= 2
 
 
@@ -206,17 +202,6 @@ def test_slots_are_no_attributes_and_fields_of_a_data_class_and_many_names_are()
     assert attributes_of(many) == {"attribute_399": [399], "attribute_3": [3]}
 
 
-def test_without_attributes() -> None:
-    class Empty:
-        pass
-
-    assert attributes_of(Empty()) == {}
-    assert attributes_of(object()) is None
-    for nothing in (object(), Empty()):
-        with pytest.raises(LookupError):
-            attribute_of(nothing, "anything")
-
-
 def test_nothing_is_kept_alive() -> None:
     agent = Agent(3)
     agent.other = Agent(4)
@@ -224,25 +209,6 @@ def test_nothing_is_kept_alive() -> None:
     attributes_of(agent)
     agent.other = None
     assert gone() is None
-
-
-def test_the_program_may_continue_meanwhile() -> None:
-    agent, stopped = Agent(3), threading.Event()
-
-    def train() -> None:
-        while not stopped.is_set():
-            agent.memory = [*agent.memory[-9:], 1]
-            agent.collect()
-            del agent.collected
-
-    thread = threading.Thread(target=train)
-    thread.start()
-    try:
-        for _ in range(2000):
-            assert attributes_of(agent)["size"] == 3
-    finally:
-        stopped.set()
-        thread.join()
 
 
 @pytest.fixture

@@ -63,13 +63,6 @@ def test_the_first_items_of_a_container_that_another_thread_changes() -> None:
         sys.setswitchinterval(interval)
 
 
-def test_items_from_a_position_on() -> None:
-    values = dict(enumerate("abcde"))
-    assert first_items(values, 2, dict.values, start=1) == ["b", "c"]
-    assert first_items(values, 2, dict.values, reversed, start=1) == ["d", "c"]
-    assert first_items([], 2) == []
-
-
 class RefusesComparison:
     def __eq__(self, other: object) -> bool:
         raise AssertionError("code of an item runs")

@@ -170,12 +170,3 @@ def test_in_use_and_kept_fit_into_what_is_resident(in_arenas, mapped, free, resi
     malloc.read()
     info.fordblks += 20
     assert malloc.read()[1] >= min(free, max(kept, 20))
-
-
-def test_what_malloc_keeps_is_unknown_without_procfs(monkeypatch):
-    if malloc_bytes() == (None, None):
-        pytest.skip("this C library has no mallinfo2")
-    monkeypatch.setattr(memory, "_anonymous", lambda: None)
-    used, kept = Malloc().read()
-    assert used > 0
-    assert kept is None

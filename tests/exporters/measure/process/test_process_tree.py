@@ -56,16 +56,6 @@ def test_no_worker_outlives_its_end_and_a_trainer_that_ended_has_none(worker):
     assert pids(of_worker) == []
 
 
-def test_a_new_worker_is_found_once_listing_has_paid_for_itself(clock):
-    tree = ProcessTree(clock=clock)
-    tree.workers()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
-        assert worker.pid not in pids(tree)
-        clock.now += 600
-        assert worker.pid in pids(tree)
-        worker.communicate(b"\n")
-
-
 def nothing(go_on):
     go_on.wait(30)
 
@@ -144,12 +134,11 @@ PID = os.getpid()
 
 @pytest.fixture
 def counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """The counters of the control group and of the machine; no log that can be read."""
+    """The counters of the control group and of the machine."""
     group, machine = tmp_path / "memory.events", tmp_path / "vmstat"
     group.write_text("low 0\noom 4\noom_kill 3\noom_group_kill 0\n")
     machine.write_text("nr_free_pages 5\noom_kill 7\n")
     monkeypatch.setattr(process_tree, "_files_of", lambda pid: [group, machine] if pid == PID else [])
-    monkeypatch.setattr(process_tree, "_LOG", tmp_path / "no log")
     return group, machine
 
 
@@ -176,35 +165,6 @@ def test_the_machine_counts_where_the_control_group_ended_with_its_process(
     assert kills.reason(PID) is None
     counters[1].write_text("oom_kill 8\n")
     assert kills.reason(PID) == "out of memory"
-
-
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        ("Memory cgroup out of memory: Killed process {pid} (python) total-vm:9kB", "out of memory"),
-        ("python[{pid}]: segfault at 0 ip 00007f sp 00007f error 4", "segmentation fault"),
-        ("Killed process {pid}1 (python)", None),
-        ("usb 1-1: new device", None),
-    ],
-)
-@pytest.mark.parametrize("seconds_ago", [5, 600])
-def test_the_log_names_the_process(
-    counters: tuple[Path, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    message: str,
-    reason: str | None,
-    seconds_ago: float,
-) -> None:
-    log = tmp_path / "kmsg"
-    log.write_text(f"6,1,{(time.monotonic() - seconds_ago) * 1e6:.0f},-;{message.format(pid=PID)}\n")
-    monkeypatch.setattr(process_tree, "_LOG", log)
-    assert KernelKills().reason(PID) == (reason if seconds_ago < 60 else None)
-
-
-def test_the_files_of_this_process_can_be_found() -> None:
-    assert process_tree._files_of(PID)[-1] == Path("/proc/vmstat")
-    assert process_tree._files_of(2**22 + 1) == []
 
 
 @pytest.mark.parametrize(

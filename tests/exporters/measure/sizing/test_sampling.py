@@ -13,7 +13,7 @@ from heapwatch.measure.sizing.sampling import (
 )
 
 
-@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 100, 128, 1000, 12345])
+@pytest.mark.parametrize("length", [0, 64, 65, 12345])
 def test_positions_are_increasing_and_inside_and_leave_the_program_s_random_numbers_alone(length):
     state = random.getstate()
     chosen = positions(length, 64)
@@ -73,7 +73,7 @@ def test_a_container_that_shrinks_is_reported():
         pick({1: 2}, [5])
 
 
-@pytest.mark.parametrize("count", [1, 2, 8, 64, 65, 100])
+@pytest.mark.parametrize("count", [1, 64, 100])
 def test_spread_is_a_permutation_whose_beginning_covers_the_range(count):
     assert sorted(spread(count)) == list(range(count))
     if count == 64:

@@ -1,0 +1,151 @@
+"""What a program holds before and after a piece of work: a cell of a notebook, a round of a test.
+
+Nothing runs between two readings, and their number takes the place of the time.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeVar
+
+from heapwatch.analysis.verdict import Word
+from heapwatch.explain.describe import Describer
+from heapwatch.explain.evidence import Candidate
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.weigh import weigh
+from heapwatch.measure.gpu import allow_capture
+from heapwatch.measure.introspection.roots import OWN_THREADS, Root
+
+T = TypeVar("T")
+
+MOST_WEIGHED = 20
+_READ_SECONDS = 10.0
+_DEADLINE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Something that has grown.
+
+    Attributes:
+        name: its path as written in code, or in words what it is.
+        about: what it holds, in words.
+        bytes: growth; None if it cannot be measured.
+        items: growth; None if items are not counted.
+        site: the line where it grows.
+        holders: what holds it, the nearest first.
+        remedy: what to do.
+        verdict: `leak`, or `will not fit` for a buffer that needs more memory than there is.
+
+    """
+
+    name: str
+    about: str
+    bytes: float | None = None
+    items: float | None = None
+    site: Site | None = None
+    holders: tuple[str, ...] = ()
+    remedy: str | None = None
+    verdict: Word = "leak"
+
+
+class Comparison:
+    """Reads the containers of a program when it is told to.
+
+    Args:
+        roots: where objects are kept, in addition to modules and running functions.
+
+    Attributes:
+        readings: number of readings so far.
+        inventory: the containers, whose levels are those at each reading.
+        describer: finds the lines that fill them.
+
+    """
+
+    def __init__(self, roots: Callable[[], list[Root]] = list) -> None:
+        self.readings = 0
+        self.inventory = Inventory(self.now, lambda: 0.0, roots)
+        self.describer = Describer(self.inventory)
+
+    def now(self) -> float:
+        """The number of readings, as a clock."""
+        return float(self.readings)
+
+    def read(self) -> None:
+        """Look for new containers, and read every one."""
+        self.readings += 1
+        self.inventory.discover(_READ_SECONDS)
+        for known in list(self.inventory.known.values()):
+            known.due = 0.0
+        self.inventory.lengths.read(_READ_SECONDS)
+
+    def weighed(self, known: KnownContainer, since: float, seconds: float) -> Candidate:
+        """A container with its growth since a reading, its bytes, measured in this time, and its line."""
+        weigh(known, self.inventory, self.now(), seconds)
+        # One at a time: of several, the describer puts some off until it is asked again.
+        return self.describer.describe_all([(known, known.items.growth(since))])[0]
+
+
+def described(candidate: Candidate, nbytes: float, items: float) -> Growing:
+    """What is said of a container that has grown by so much."""
+    known = candidate.known
+    return Growing(
+        known.path,
+        " of ".join(filter(None, (known.type_name, candidate.traits.item_type))),
+        nbytes if nbytes > 0 else None,
+        None if known.in_bytes else items,
+        candidate.site,
+        candidate.holders,
+        candidate.remedy,
+    )
+
+
+def foremost(weighed: Iterable[tuple[float, Candidate]]) -> Iterator[tuple[float, Candidate]]:
+    """Growing containers with their bytes, most first: none with the items of another, or inside it.
+
+    What is inside one that fills up to its bound may itself grow without a bound.
+    """
+    paths: list[str] = []
+    ids: set[int] = set()
+    for nbytes, one in sorted(weighed, key=lambda entry: (-entry[0], len(entry[1].known.path))):
+        known = one.known
+        if not (one.traits.ids & ids or any(is_inside(known.path, path) for path in paths)):
+            yield nbytes, one
+        ids |= one.traits.ids
+        if nbytes > 0 and (known.kind == "ring" or not one.bounded):
+            paths.append(known.path)
+
+
+def is_inside(path: str, of: str) -> bool:
+    """Whether a path is that of an object or of a part of it."""
+    return path == of or path.startswith((f"{of}.", f"{of}["))
+
+
+def read_apart(work: Callable[[], T]) -> T:
+    """Run `work` in another thread, as a walk leaves the functions of this package's threads out.
+
+    Before that garbage is collected, unless the program has switched that off.
+
+    Raises:
+        TimeoutError: an object could not be read.
+
+    """
+    if gc.isenabled():
+        gc.collect()
+    done: Future[T] = Future()
+
+    def run() -> None:
+        allow_capture()
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=f"{OWN_THREADS}comparison", daemon=True).start()
+    return done.result(timeout=_DEADLINE_SECONDS)
