@@ -1,4 +1,4 @@
-"""The bound of a container: that its code enforces, or its owner declares.
+"""The bound of a container: that its code enforces, its owner declares, or another container sets.
 
 A limit in the code is one of these: the number that a length is compared with before an item is added,
 removed or overwritten; the length to which a slice cuts a container; the modulus by which positions are
@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from types import CodeType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.evidence import Emptying
+from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Use, mentions
 from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
-from heapwatch.measure.introspection.layout import layout_of, namespace_of
+from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import module_namespace
 from heapwatch.measure.sizing.replay_buffers import CAPACITY_NAMES, capacity_beside
 
 _MOST_SETTINGS = 50
+_FEWEST, _MOST = 8, 2000  # things that are compared
+_MOST_SEARCHED = 40  # containers in which the keys are looked for
+_DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
+_STILL_SECONDS = 60.0
+_COMPARED = ("list", "dict")
 
 
 class Limit(NamedTuple):
@@ -192,3 +200,58 @@ def _found(name: str, owner: Any) -> Any:
     ]
     namespaces = [own, *classes, module_namespace(layout.module), *settings, module_namespace("__main__")]
     return next((space[name] for space in namespaces if space is not None and name in space), None)
+
+
+def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
+    """Length of a container that stands still and has a thing for each key of this dictionary.
+
+    A dictionary of networks by the ids of agents grows as long as not all have learned yet. Its keys are keys
+    of that container too, or one attribute of all things in it. Numbers in rising order are steps, not names.
+    None where there is no such container.
+    """
+    length = known.items.last or 0.0
+    if known.kind != "dict" or not _FEWEST <= length <= _MOST:
+        return None
+    wanted = _keys(known, inventory)
+    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, known))
+    for other in islice(still, _MOST_SEARCHED):
+        for obj, layout in inventory.places_of(other):
+            if any(wanted <= names for names in _names(obj, layout)):
+                return round(other.items.last or 0.0)
+    return None
+
+
+def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
+    """Whether a container is at least as long as the growing one, and had not changed for long before."""
+    if other.kind not in _COMPARED or len(other.places) != 1 or other is known:
+        return False
+    read = other.items.since(float("-inf"))
+    still_since = max(other.items.changed_at, read[0].start) if read else float("inf")
+    long_enough = known.items.changed_at - still_since >= _STILL_SECONDS
+    return long_enough and (known.items.last or 0.0) <= (other.items.last or 0.0) <= _MOST
+
+
+def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
+    for obj, layout in inventory.places_of(known):
+        keys = list(dict.keys(obj)) if layout.kind == "dict" else []
+        if all(map(_is_plain, keys)) and not (set(map(type, keys)) == {int} and keys == sorted(keys)):
+            return set(keys)
+    return set()
+
+
+def _names(obj: Any, layout: Layout) -> list[set[Any]]:
+    """The keys of a dictionary, and the values of each attribute that tells the things in it apart."""
+    if layout.kind not in _COMPARED:  # there was a list or a dictionary when the place was read
+        return []
+    things = first_items(obj, _MOST, dict.values if layout.kind == "dict" else list.__iter__)
+    found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
+    by_name: dict[str, set[Any]] = {}
+    for thing in things:
+        for name, value in list(dict.items(attributes_of(thing) or {})):
+            if _is_plain(value):
+                by_name.setdefault(name, set()).add(value)
+    return found + [values for values in by_name.values() if len(values) >= _DISTINCT * len(things)]
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is str or type(value) is int

@@ -9,7 +9,7 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
-from heapwatch.explain.bounds import Limit, bound_of, emptying_of, is_cut_shorter, limits_of
+from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import OUTSIDE, Finding
@@ -42,6 +42,7 @@ from heapwatch.measure.process.own_time import own_time
 _MOST_HOLDERS = 6
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
 _MOST_KEPT = 200
+_BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
@@ -58,6 +59,8 @@ class _Searched:
     traced: Site | None = None  # where its items were seen to be made
     library: set[int] | None = None  # ids of the library code that may fill it
     callers: set[Site] = field(default_factory=set)  # of that code
+    bound: int | None = None
+    bound_due: float = 0.0
 
 
 class Describer:
@@ -117,6 +120,8 @@ class Describer:
                 and not is_cut_shorter(uses, limits, owner, items)
             ):
                 emptied = "some"
+        if capacity is None:
+            capacity = self._bound_by_keys(known)
         found = Candidate(
             known,
             growth,
@@ -128,6 +133,13 @@ class Describer:
         )
         remedy = remedy_for(known, traits, capacity, _library_of(place), is_kept=found.bounded)
         return replace(found, remedy=remedy)
+
+    def _bound_by_keys(self, known: KnownContainer) -> int | None:
+        """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
+        now, found = known.items.read_at, self._searched_of(known.path)
+        if now >= found.bound_due or (found.bound is not None and (known.items.last or 0.0) > found.bound):
+            found.bound, found.bound_due = bound_by_keys(known, self._inventory), now + _BOUND_SECONDS
+        return found.bound
 
     def describe_type(self, known: GrowingType, growth: FloorGrowth) -> Finding:
         """Make a finding of a growing type."""
