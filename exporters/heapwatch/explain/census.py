@@ -30,6 +30,7 @@ from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import is_shown, qualified_type_name, type_of
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.measure.objects.tracked import (
+    may_have_audit_hooks,
     referrers,
     referrers_of_tuples,
     tracked_objects,
@@ -57,6 +58,7 @@ _WEIGHING_SECONDS = 0.005
 # PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
 _MADE_TO_MEASURE = "torch.storage.UntypedStorage"
 _OWN = "module heapwatch"
+_UNREAD = "perhaps tuples, which are not read under an audit hook"
 _PACKAGE = str(Path(__file__).parents[1])
 _LONG = 50
 _MOST_LONG = 4
@@ -345,12 +347,14 @@ class Census:
         """
         seen = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
-        for _ in range(_DEEPEST):
+        for depth in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
             ended = own_time()
             self.pause_limit.longest = max(self.pause_limit.longest, ended - began)
             if not usable:
+                if not depth and may_have_audit_hooks():
+                    yield _UNREAD
                 return
             # A link of the same chain leads to the next link, not to the owner.
             held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))

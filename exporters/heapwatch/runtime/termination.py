@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ _set_signal = ctypes.pythonapi.PyOS_setsig
 _set_signal.argtypes, _set_signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
 LAST_SECONDS = 2.0
 _POLL_SECONDS = 0.02
+_CREDENTIALS = struct.Struct("3i")  # of the sender of a byte: its pid, user and group
 
 
 class Termination:
@@ -55,6 +57,8 @@ class Termination:
             return False
         waker, woken = socket.socketpair()
         waker.setblocking(False)
+        if hasattr(socket, "SO_PASSCRED"):
+            woken.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._waker, self._woken = waker, woken
         try:
             signal.signal(signal.SIGTERM, self._handle)
@@ -141,10 +145,14 @@ class Termination:
     @waits_in
     def _is_asked(self) -> bool:
         """Wait for the next signal; returns whether it is for this to answer. Raises OSError."""
-        byte = self._woken.recv(1)
+        byte, ancillary, _, _ = self._woken.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+        # A child that runs no Python before it ends, or not yet, has the socket of its parent.
+        senders = [_CREDENTIALS.unpack(data)[0] for _, _, data in ancillary]
         if not byte:
             raise ConnectionResetError
-        return byte == bytes([signal.SIGTERM]) and (self._taken or self._is_installed())
+        return byte == bytes([signal.SIGTERM]) and (
+            all(sender == os.getpid() for sender in senders) and (self._taken or self._is_installed())
+        )
 
     def _write(self, done: Callable[[], None]) -> None:
         try:

@@ -68,6 +68,18 @@ def test_types_that_become_more_are_found_and_weighed(census, clock):
     assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
+def test_what_is_not_read_under_an_audit_hook_is_said(census, clock, monkeypatch):
+    kept: list[tuple[Leaked, int]] = []
+    counted(census, clock, lambda: kept.extend((Leaked(), at) for at in range(20)))
+    assert inspected(census, LEAKED)[LEAKED][0] == "list"
+    for module in ("heapwatch.explain.census", "heapwatch.measure.objects.tracked"):
+        monkeypatch.setattr(f"{module}.may_have_audit_hooks", lambda: True)
+    for known in census.types.values():
+        known.holders = None
+    told = ("perhaps tuples, which are not read under an audit hook",)
+    assert inspected(census, LEAKED)[LEAKED] == told
+
+
 def test_types_that_stay_are_not_remembered(census, clock):
     kept = [Leaked() for _ in range(100)]
     counted(census, clock, lambda: None)

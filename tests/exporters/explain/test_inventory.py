@@ -334,7 +334,8 @@ def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found():
 
 def test_progress_counts_what_was_visited_and_not_the_roots_that_wait_for_it():
     spent, roots = count(), [Root(f"root{at}", f"root{at}", list) for at in range(60)]
-    inventory = Inventory(lambda: 0.0, lambda: next(spent), lambda: roots)
+    # Without the context variables of this thread, which are roots, too.
+    inventory = Inventory(lambda: 0.0, lambda: next(spent), lambda: roots, Context().run)
     assert inventory.progress == (0, 0)
     assert not inventory.discover(0)
     assert inventory.progress == (8, 52)

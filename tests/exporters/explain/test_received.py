@@ -50,8 +50,9 @@ def test_fields_and_words_of_a_later_version_are_no_error():
     [
         None, "leak", [GOOD], {}, changed(findings=[3]), changed(findings=[{}]), changed(verdict=3),
         changed(seconds="long"), changed(growth_bytes_per_minute=10**400),
-        changed(growth_bytes_per_minute=float("nan")), changed(ended_workers=["SIGSEGV"]), with_finding(share="half"), with_finding(bytes="many"),
-        with_finding(holders=3), with_finding(site="a.py:3"), with_finding(site={"file": "a.py"}),
+        changed(growth_bytes_per_minute=float("nan")), changed(ended_workers=["SIGSEGV"]),
+        with_finding(share="half"), with_finding(bytes="many"), with_finding(holders=3),
+        with_finding(site="a.py:3"), with_finding(site={"file": "a.py"}),
     ],
 )  # fmt: skip
 def test_anything_else_is_one_error(document):

@@ -161,6 +161,8 @@ def test_what_the_program_does_with_the_signal_stays_so(
     "child",
     [
         "child = os.fork()\nif not child: time.sleep(60)",
+        # Forked by C code, which runs none of Python's functions for that.
+        "child = ctypes.PyDLL(None).fork()\nif not child: ctypes.PyDLL(None).sleep(60); time.sleep(60)",
         "child = os.fork()\nif not child: starts(); time.sleep(60)",
     ],
 )

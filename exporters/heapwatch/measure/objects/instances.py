@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
 from heapwatch.measure.objects.tracked import (
+    may_have_audit_hooks,
     tracked_count,
     tracked_slices,
     tracked_types,
@@ -96,10 +97,12 @@ class InstanceCounter:
         """Live instances by name, without classes that were deleted or that cannot be estimated yet."""
         watched = {name: list(_family(cls)) for name, cls in self._classes()}
         families = {name: set(map(identity, family)) for name, family in watched.items()}
-        classes = {id(cls): cls for cls in chain.from_iterable(watched.values())}
+        # `id` takes half the time, but calls audit hooks.
+        key = identity if may_have_audit_hooks() else id
+        classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
         untracked = {identity(cls) for cls in classes.values() if not flags_of(cls) & HAS_GC}
         # All in C: a Python loop over a million objects would take ten times as long.
-        found = Counter(filter(classes.__contains__, map(id, tracked_types())))
+        found = Counter(filter(classes.__contains__, map(key, tracked_types())))
         counts: dict[int, float] = {identity(classes[one]): number for one, number in found.items()}
         if untracked:
             estimated = self._untracked.count(untracked)
@@ -165,17 +168,19 @@ class Untracked:
         return counts
 
 
-def _references(objects: list[Any], in_tuples: list[Any], wanted: Set[int]) -> dict[int, float]:
+def _references(objects: list[Any], in_tuples: list[Any] | None, wanted: Set[int]) -> dict[int, float]:
     """References to instances of `wanted`, each divided by all references to the instance.
 
     Args:
         objects: what holds them.
-        in_tuples: what tuples hold, an entry for each reference; emptied.
+        in_tuples: what tuples hold, an entry for each reference; emptied. None: tuples are followed from the
+            objects that hold them.
         wanted: the identities of the classes.
 
     """
     counts: dict[int, float] = {}
-    _follow(in_tuples, 1.0, wanted, counts, _DEEPEST)
+    through = in_tuples is None
+    _follow(in_tuples or [], 1.0, wanted, counts, _DEEPEST)
     holders = [obj for obj in objects if identity(type(obj)) not in _IGNORED]
     long = [obj for obj in holders if identity(type(obj)) in _SAMPLED and len(obj) > _LONG]
     if long:
@@ -183,7 +188,7 @@ def _references(objects: list[Any], in_tuples: list[Any], wanted: Set[int]) -> d
         holders = [obj for obj in holders if id(obj) not in known]
     for start in range(0, len(holders), _CHUNK):
         referents = gc.get_referents(*holders[start : start + _CHUNK])
-        _follow(referents, 1.0, wanted, counts, _DEEPEST)
+        _follow(referents, 1.0, wanted, counts, _DEEPEST, through)
     for container in long:
         length = len(container)
         try:
@@ -195,7 +200,7 @@ def _references(objects: list[Any], in_tuples: list[Any], wanted: Set[int]) -> d
         weight = length / len(items)
         parts = [part for item in items for part in item]
         items.clear()
-        _follow(parts, weight, wanted, counts, _DEEPEST)
+        _follow(parts, weight, wanted, counts, _DEEPEST, through)
     return counts
 
 
@@ -205,11 +210,18 @@ def _follow(
     wanted: Set[int],
     counts: dict[int, float],
     depth: int,
+    through: bool = False,
 ) -> None:
-    """Count `referents` of `wanted` types, also inside untracked containers; empties `referents`."""
+    """Count `referents` of `wanted` types, also inside untracked containers; empties `referents`.
+
+    With `through` also inside tracked tuples.
+    """
     kinds = wanted | _FOLLOWED
     of_kinds = compress(referents, map(kinds.__contains__, map(identity, map(type, referents))))
-    found = list(filterfalse(gc.is_tracked, of_kinds))
+    if through:
+        found = [one for one in of_kinds if type(one) is tuple or not gc.is_tracked(one)]
+    else:
+        found = list(filterfalse(gc.is_tracked, of_kinds))
     referents.clear()
     occurrences = Counter(map(id, found))
     while found:
@@ -223,7 +235,7 @@ def _follow(
         if key in wanted:
             counts[key] = counts.get(key, 0.0) + share
         if depth:
-            _follow(parts, share, wanted, counts, depth - 1)
+            _follow(parts, share, wanted, counts, depth - 1, through)
 
 
 def _references_held() -> int:

@@ -32,6 +32,8 @@ from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.sizing.tensor_storage import array_data
 
 _MOST_OWN = 100  # more objects than a chain consists of
+_DEEPEST = 5000
+_FRAMES_APART = sys.version_info >= (3, 11)  # before, deep recursion needs the stack of C
 _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
 _is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
@@ -42,10 +44,10 @@ Own = Callable[[Any], tuple[int, int]]
 
 
 class Slice(NamedTuple):
-    """Tracked objects, and what the tuples among them refer to."""
+    """Tracked objects, and what the tuples among them refer to; None under an audit hook."""
 
     objects: list[Any]
-    in_tuples: list[Any]
+    in_tuples: list[Any] | None
 
 
 def tracked_types(step: int = 1) -> list[type]:
@@ -71,8 +73,12 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
 
     """
     held: list[list[Any]] = []
-    wanted = _listed(held) if type_ids is None else _of_types(held, {*type_ids} - {id(tuple)})
+    audited = may_have_audit_hooks()
+    of_all = type_ids is None or audited
+    wanted = _listed(held) if of_all else _of_types(held, {*(type_ids or ())} - {id(tuple)})
     found = _selected(held, map(gc.get_objects, (generation,)), wanted)
+    if audited and type_ids is not None:
+        found = [obj for obj in found if id(type(obj)) in type_ids]
     for at in range(max(0, len(found) - _MOST_OWN), len(found)):
         if found[at] is held:  # it and what follows was made here
             del found[at:]
@@ -81,7 +87,12 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
 
 
 def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice], int]:
-    """Slices of so many objects of the list of all, by their numbers; and the length of that list."""
+    """Slices of so many objects of the list of all, by their numbers; and the length of that list.
+
+    An audit hook of the program would run while the tuples are referred to. So there it is left to the caller
+    to find those to which another object refers: these are complete.
+    """
+    audited = may_have_audit_hooks()
     held: list[list[Any]] = []
     results: list[Any] = []
     steps = [
@@ -96,14 +107,18 @@ def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice],
         steps += [
             _each(map(cut.append, map(part, held))),
             _each(map(results.append, map(list, (_listed(cut),)))),
-            _each(map(inside.append, starmap(gc.get_referents, (_of(cut, _is_tuple),)))),
-            _each(map(results.append, map(list, (_no_references(inside),)))),
-            _each(map(list.clear, chain(cut, inside))),
         ]
+        if not audited:
+            steps += [
+                _each(map(inside.append, starmap(gc.get_referents, (_of(cut, _is_tuple),)))),
+                _each(map(results.append, map(list, (_no_references(inside),)))),
+            ]
+        steps.append(_each(map(list.clear, chain(cut, inside))))
     _run(*steps, _each(map(list.clear, held)))
     length, *lists = results
     results.clear()
-    return dict(zip(numbers, map(Slice, lists[::2], lists[1::2]), strict=True)), length
+    in_tuples = repeat(None) if audited else lists[1::2]
+    return dict(zip(numbers, map(Slice, lists[:: 1 if audited else 2], in_tuples))), length  # noqa: B905
 
 
 def referrers(obj: Any) -> list[Any]:
@@ -113,7 +128,12 @@ def referrers(obj: Any) -> list[Any]:
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
-    """What refers to the tuples that hold `obj`, without tuples and weak references."""
+    """What refers to the tuples that hold `obj`, without tuples and weak references.
+
+    Empty under an audit hook, which would run while the tuples are referred to.
+    """
+    if may_have_audit_hooks():
+        return []
     held: list[list[Any]] = []
     direct: list[list[Any]] = []
     tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
@@ -177,6 +197,29 @@ def _run(*steps: Iterator[Any]) -> None:
         raise
 
 
+def may_have_audit_hooks() -> bool:
+    """Whether a hook of `sys.addaudithook` written in Python would run inside calls of `gc` or `id`.
+
+    False on Python 3.10, which cannot tell. The interpreter does not list its hooks. But at the end of the
+    stack of Python functions no hook can be called any more, and `sys.audit` fails if there is one.
+    """
+    if not _FRAMES_APART:
+        return False
+    return sys.getrecursionlimit() > _DEEPEST or _at_the_end()
+
+
+def _at_the_end() -> bool:
+    try:
+        return _at_the_end()
+    except RecursionError:
+        pass
+    try:
+        sys.audit("heapwatch.probe")
+    except RecursionError:
+        return True
+    return False
+
+
 class Large(NamedTuple):
     """An object's class and its own bytes, for a container those of its table.
 
@@ -199,7 +242,7 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     slices, _ = tracked_slices([0], sys.maxsize)
     tracked, in_tuples = slices.pop(0)
     try:
-        for obj in chain(tracked, _others(tracked, in_tuples)):
+        for obj in chain(tracked, _others(tracked, in_tuples or [])):
             cls = type(obj)
             kind = identity(cls)
             if kind not in of_classes:
@@ -212,7 +255,8 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
                 found[key] = Large(type_of(obj), size)
     finally:
         tracked.clear()  # it has frames that hold this function's, until Python 3.10
-        in_tuples.clear()
+        if in_tuples:
+            in_tuples.clear()
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
 

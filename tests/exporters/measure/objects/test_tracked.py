@@ -24,6 +24,7 @@ from heapwatch.measure.objects.tracked import (
     tracked_slices,
     tracked_types,
 )
+from tests.exporters.measure.program import printed
 
 
 class Item:
@@ -80,8 +81,12 @@ def test_objects_are_those_of_the_collector_without_tuples() -> None:
 
 
 @pytest.mark.parametrize("kind", [ref, KeyedRef])
-def test_no_reference_is_held_whose_callback_the_program_is_rid_of(kind: Any) -> None:
+def test_no_reference_is_held_whose_callback_the_program_is_rid_of(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `torch.compiler.reset` is: it drops the references, and what their callback would look for."""
+    # A hook of an earlier test would stay in this process.
+    monkeypatch.setattr("heapwatch.measure.objects.tracked.may_have_audit_hooks", lambda: False)
     item, seen, key = Item(), {1}, () if kind is ref else ("key",)
     held = kind(item, lambda _: seen.remove(1), *key)
     beside = Item()
@@ -163,6 +168,59 @@ def test_the_collector_runs_no_code_meanwhile_and_is_left_as_it_was(enabled: boo
         gc.set_threshold(*threshold)
         gc.enable()
     assert ran.index(">") == ran.index("<") + 1
+
+
+TUPLES = """
+import sys, threading, time
+sys.setswitchinterval(5e-6)
+sys.addaudithook(lambda event, arguments: time.sleep(1e-3) if event.startswith("gc.") else None)
+from heapwatch.measure.objects.tracked import referrers_of_tuples, tracked_objects, tracked_slices
+kept = [(at, []) for at in range(2000)]
+common = [0]
+ended = []
+
+def look():
+    while not ended:
+        tracked_slices([0], sys.maxsize)
+        tracked_objects({id(list)})
+        referrers_of_tuples(common)
+
+def item(at):
+    return common
+
+thread = threading.Thread(target=look)
+thread.start()
+end = time.monotonic() + 3
+try:
+    while time.monotonic() < end:
+        tuple(item(at) for at in range(12))
+finally:
+    ended.append(1)
+    thread.join(60)
+print("no tuple was disturbed")
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("", "False"),
+        ("sys.addaudithook(lambda *args: None)", "True"),
+        ("sys.setrecursionlimit(10**6)", "True"),
+    ],
+    ids=["no hook", "a hook", "the stack may grow too long to try"],
+)
+def test_an_audit_hook_is_noticed(before: str, expected: str) -> None:
+    """In a process of its own, as a hook cannot be removed."""
+    ask = "from heapwatch.measure.objects.tracked import may_have_audit_hooks; print(may_have_audit_hooks())"
+    assert printed(f"import sys\n{before}\n{ask}") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="not told before 3.11")
+def test_tuples_that_the_program_fills_are_not_referred_to_while_a_hook_runs() -> None:
+    assert printed(TUPLES) == "no tuple was disturbed"
 
 
 UNUSUAL = 31_000_000  # bytes: more than anything else in a test process
