@@ -141,10 +141,8 @@ def clean(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.down()
     stack.remove_data()
-    if left := state_folder.remove(state):
-        say(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
-    else:
-        say(f"removed {state}")
+    state_folder.remove(state)
+    say(f"removed {state}")
     return 0
 
 

@@ -19,7 +19,7 @@ from heapwatch_stack import binaries, configuration, health, preflight, processe
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
-from heapwatch_stack.services import Service, services
+from heapwatch_stack.services import Service, environment, services
 from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
@@ -134,14 +134,19 @@ class NativeStack:
     def remove_data(self) -> None:
         """Nothing to do: all data is in the state folder."""
 
-    @property
-    def trainer_target(self) -> str:
-        """The `instance` of the stack's trainer in Prometheus."""
-        return self._target(TRAINER, self._settings.ports.trainer)
+    def start_trainer(self) -> subprocess.Popen[str]:
+        """The demonstration's trainer, which this stack finds."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "heapwatch_stack.trainer"],
+            env={**os.environ, **environment(self._settings)},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
-    def leak(self, *arguments: str) -> list[str]:
-        """The command that sets the leaks of the example trainer."""
-        return [sys.executable, "-m", "examples.leak", "walker", *arguments]
+    def trainer_instance(self, port: int) -> str:
+        """The `instance` in Prometheus of a trainer on this port."""
+        return self._target(TRAINER, port)
 
     def _target(self, name: str, port: int) -> str:
         """The `instance` of a service: a trainer that listens on every address uses the machine's name."""
@@ -157,8 +162,6 @@ class NativeStack:
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
-        preflight.check_files(self._settings.state, self._settings.targets)
-        preflight.check_data(self._settings, found)
         for checked in preflight.check_configuration(self._settings, found):
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)
@@ -174,10 +177,14 @@ class NativeStack:
         restarted = set(self._supervisor.apply())
         loaded = self._loaded()
         for service in wanted:
-            stale = service.reloads and loaded.get(service.name) != fingerprint(*service.reloads)
-            if stale and service.name not in restarted:
+            if service.name in restarted or loaded.get(service.name) == fingerprint(*service.reads):
+                continue
+            if service.reloads:
                 self._supervisor.hang_up(service.name)
                 self._say(f"{service.name} reads its changed configuration")
+            else:
+                self._supervisor.restart(service.name)
+                restarted.add(service.name)
         for name in sorted(restarted):
             self._say(f"{name} restarted: it changed")
         self._remember_loaded(wanted)
@@ -237,7 +244,7 @@ class NativeStack:
         return {}
 
     def _remember_loaded(self, wanted: list[Service]) -> None:
-        digests = {s.name: fingerprint(*s.reloads) for s in wanted if s.reloads}
+        digests = {service.name: fingerprint(*service.reads) for service in wanted}
         configuration.write_if_changed(self._loaded_file, json.dumps(digests))
 
     def _locked(self) -> AbstractContextManager[None]:

@@ -55,7 +55,7 @@ class Settings:
         checkout: a clone with the example trainer and docker-compose.yml; None without one.
         state: the folder for everything that the stack writes.
         targets: the folder of the trainers' target files.
-        environment: the environment variables, for notification channels and the receiver.
+        environment: the environment variables, for the notifications and the receiver.
 
     """
 
@@ -100,14 +100,12 @@ class Settings:
     @property
     def dashboards_url(self) -> str:
         """The prefix of the dashboard links in alerts, without a slash at the end."""
-        given = self.environment.get("HEAPWATCH_DASHBOARDS_URL")
-        return (given or self.url(self.ports.dashboards)).rstrip("/")
+        return self.url(self.ports.dashboards)
 
     @property
     def runbooks_url(self) -> str:
-        """The address of the runbooks; by default the receiver serves them."""
-        given = self.environment.get("HEAPWATCH_RUNBOOKS_URL")
-        return (given or f"{self.url(self.ports.receiver)}/runbooks").rstrip("/")
+        """The address of the runbooks, which the receiver serves."""
+        return f"{self.url(self.ports.receiver)}/runbooks"
 
     @property
     def folder(self) -> Path:
@@ -117,15 +115,7 @@ class Settings:
     @property
     def cache(self) -> Path:
         """The folder of downloads, shared by all stacks of this user."""
-        chosen = self.environment.get("HEAPWATCH_CACHE")
-        user = Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
-        return Path(chosen).absolute() if chosen else user
-
-    @property
-    def downloads(self) -> str | None:
-        """A mirror of the official releases; empty for their own hosts, None if downloads are disabled."""
-        chosen = self.environment.get("HEAPWATCH_DOWNLOADS", "")
-        return None if chosen == "off" else chosen
+        return Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
 
     @property
     def etc(self) -> Path:

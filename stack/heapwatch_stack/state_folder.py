@@ -17,17 +17,7 @@ from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stacks import MARK
 from heapwatch_stack.errors import StackError
 
-NAME = MARK
-TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove what is theirs in it.\n"
-# Identify a folder of an earlier version, which has no mark.
-OWN_FOLDER = ".heapwatch"
-EVIDENCE = ("etc/supervisord.conf", "secrets/token")
-# Names that the stack, make and the checks in .ci write into a state folder.
-OWN = (
-    "bin", "bootstrap.lock", "cases-plugins", "conda", "data", "dist", "docs", "etc", "field", "kubernetes",
-    "light", "lock", "logs", "packages", "packages.lock", "pictures", "release", "run", "secrets", "site",
-    "targets", "third-party", "third-party-venv", "venv",
-)  # fmt: skip
+TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove it.\n"
 LOCK_SECONDS = 1800.0  # a download over a slow line
 _POLL_SECONDS = 0.1
 
@@ -43,64 +33,32 @@ def make(folder: Path) -> None:
     make_private(folder)
     if carried_by(folder):
         return
-    earlier = folder.name == OWN_FOLDER or all((folder / name).is_file() for name in EVIDENCE)
     # The mark is always the first file: if another process is creating this folder, it is there by now.
-    if not earlier and any(folder.iterdir()) and not carried_by(folder):
+    if any(folder.iterdir()) and not carried_by(folder):
         raise FileExistsError(f"{folder} holds files that heapwatch did not make")
-    with os.fdopen(open_own(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as mark:
+    with os.fdopen(open_own(folder / MARK, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as mark:
         mark.write(TEXT)
 
 
 def carried_by(folder: Path) -> bool:
     """Whether the folder carries the mark; False where there is no folder."""
-    return (folder / NAME).is_file()
+    return (folder / MARK).is_file()
 
 
-def remove(folder: Path) -> list[str]:
-    """Remove this project's files from a marked folder, and the folder if it is then empty.
-
-    After an interruption the marks are still there, so the next call continues.
-
-    Returns:
-        The names of the files that are left, because heapwatch did not write them.
-
-    Raises:
-        OSError: a file cannot be removed.
-
-    """
-    for name in OWN:
-        _remove(folder / name)
-    left = sorted(path.name for path in folder.iterdir() if path.name != NAME)
-    if not left:
-        discard(folder)
-    return left
-
-
-def discard(folder: Path) -> None:
-    """Remove a folder of this project with all that is in it: its files, its folders, at last its mark.
+def remove(folder: Path) -> None:
+    """Remove a marked folder with all that is in it; the mark is last: after an interruption it is still ours.
 
     Raises:
         OSError: there is no such folder, or a file in it cannot be removed.
 
     """
-    inside = [path for path in folder.iterdir() if path.name != NAME]
-    for path in sorted(inside, key=_is_folder):
-        _remove(path)
-    (folder / NAME).unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != MARK:
+            path.unlink()
+    (folder / MARK).unlink()
     folder.rmdir()
-
-
-def _remove(path: Path) -> None:
-    if not _is_folder(path):
-        path.unlink(missing_ok=True)
-    elif carried_by(path):
-        discard(path)
-    else:
-        shutil.rmtree(path)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
 
 
 @contextmanager

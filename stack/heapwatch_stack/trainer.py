@@ -1,7 +1,7 @@
-"""A small trainer for the demonstration. It needs only the library, and leaks on request.
+"""A small trainer for the demonstration. It needs only the library, and leaks on request until a cleanup.
 
-Each line of standard input sets the leaks, as JSON: units per minute of `dynamic` (bodies), `food` and
-`memory` (MB). It ends when its input is closed, so it never outlives its parent.
+Its first line of output is its port. Each line of standard input sets the leaks, as JSON: units per minute of
+`dynamic` (bodies), `food` and `memory` (MB). It ends with its input, so it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Arena:
                     self._history.append(b"\x01" * 1_000_000)
 
     def clean(self, _action: str) -> dict[str, int]:
-        """Remove what has leaked; returns the removed number of each resource."""
+        """Remove what has leaked, and leak no more; returns the removed number of each resource."""
+        self.leaks = {}
         removed = {
             "bodies": len(self._spare_limbs),
             "food_sources": max(0, len(self.food) - FOOD),

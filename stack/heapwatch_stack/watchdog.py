@@ -1,33 +1,24 @@
-"""Restarts supervisord if it dies; supervisord in turn restarts this process.
+"""A process beside the services that looks after trainers and services, under the same supervisor.
 
-The services of a dead supervisord would run unsupervised, so they are stopped and started again. This process
-also removes the target files of trainers that were killed, and records these as lost, with the cause. It
-checks each service, and reports an unhealthy one in its log and to the viewer, because an alert about
-Alertmanager would need Alertmanager.
+It removes the target files of trainers that were killed, and records these as lost, with the cause. It checks
+each service, and reports an unhealthy one in its log and to the viewer, because an alert about Alertmanager
+would need Alertmanager.
 """
 
 from __future__ import annotations
 
-import os
-import select
-import sys
 import time
 import xmlrpc.client
 from collections import Counter
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
-
-import psutil
 
 from heapwatch.discovery import sweep
 from heapwatch.measure.process.process_tree import KernelKills
-from heapwatch.runtime.own_files import open_own, replace
+from heapwatch.runtime.own_files import replace
 from heapwatch.runtime.plain_text import say
-from heapwatch_stack import processes
 from heapwatch_stack.health import HEALTHY, supervised
 from heapwatch_stack.settings import Settings
-from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
 from heapwatch_viewer.unhealthy_services import UNHEALTHY
 
@@ -36,38 +27,15 @@ WATCH_SECONDS = 30.0
 REPORT_AFTER = 3  # checks in a row
 
 
-def main() -> int:
-    """Remove stale targets until the parent dies; a supervisord that shuts down ends this process first."""
+def main() -> None:
+    """Look every few seconds, until the supervisor ends this process."""
     settings = Settings.from_environment()
-    parent = _supervisor(settings.state)
     kills = KernelKills()
     watch = Watch(settings)
-    while parent is not None and not select.select([parent], [], [], SWEEP_SECONDS)[0]:
+    while True:
         _sweep(settings.targets, kills)
         watch.check()
-    # standard output was a pipe to supervisord
-    appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    with suppress(OSError), os.fdopen(open_own(settings.logs / "watchdog.log", appended), "a") as log:
-        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} supervisord died: starting the stack again\n")
-    with locked(settings.state / "run" / "lock"):  # wait for a running `up` or `down`
-        supervisor = Supervisor(settings)
-        if not supervisor.running():
-            processes.end_all(settings.state)
-            supervisor.start()
-    return 0
-
-
-def _supervisor(state: Path) -> int | None:
-    """A descriptor of the supervisord that started this process; None if it died while this process started.
-
-    Such a process has another parent, whose end would never come.
-    """
-    with suppress(OSError, psutil.NoSuchProcess):
-        parent = psutil.Process(os.getppid())
-        descriptor = os.pidfd_open(parent.pid)
-        if processes.is_of_stack(parent, state):
-            return descriptor
-    return None
+        time.sleep(SWEEP_SECONDS)
 
 
 class Watch:
@@ -124,4 +92,4 @@ def _sweep(targets: Path, kills: KernelKills) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
