@@ -72,8 +72,8 @@ def write_wrapper(program: Path, share: Path, wrapper: Path) -> None:
     """Write `wrapper`, which runs `program` where it also sees the folder `share` in /usr/share.
 
     Debian's Alertmanager opens its templates below /usr/share, where only root can write, and has no option
-    for another place. The wrapper lays `share` over /usr/share in a mount namespace of its own, which needs no
-    root where Linux allows user namespaces. Elsewhere it fails, with the reason on stderr.
+    for another place. The wrapper lays `share` over /usr/share in a mount namespace of its own, which needs
+    no root where Linux allows user namespaces. Elsewhere it fails, with the reason on stderr.
     """
     overlay = "mount -t overlay overlay -o lowerdir=.:/usr/share /usr/share"
     inside = f'(cd "$0" && {overlay}) && exec "$@"'

@@ -6,8 +6,8 @@
 Neither program checks the headers Host and Origin, and their `--web.config.file` does not change that. The
 guard listens at the published address and forwards only requests that no page of another site can have sent.
 
-The first form runs the program on a free loopback port, under a path that cannot be guessed. Guard and program
-end together. In the second form the program runs where no browser reaches it, in a container of its own.
+The first form runs the program on a free loopback port, under a path that cannot be guessed. Guard and
+program end together. In the second form the program runs where no browser reaches it, in a container of its own.
 """
 
 from __future__ import annotations

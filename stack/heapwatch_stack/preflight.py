@@ -84,11 +84,7 @@ def _command(pid: int) -> str:
 def _check(command: list[str], what: str, secret: Channels) -> None:
     done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
     if done.returncode != 0:
-        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        reasons = [
-            line
-            for line in lines
-            if "FAILED" not in line and "SUCCESS" not in line and "Checking" not in line
-        ]
-        reason = hide("; ".join((reasons or lines)[:3]), secret)
+        lines = [line.rpartition("FAILED:")[2].strip() for line in (done.stdout + done.stderr).splitlines()]
+        reasons = [line for line in lines if line and "SUCCESS" not in line and "Checking" not in line]
+        reason = hide("; ".join(reasons[:3]), secret)
         raise StackError(f"{what} is broken, nothing was started: {reason}")

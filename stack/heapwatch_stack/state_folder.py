@@ -46,7 +46,7 @@ def carried_by(folder: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Remove a marked folder with all that is in it; the mark is last: after an interruption it is still ours.
+    """Remove a marked folder with all that is in it; the mark is last, for an interruption.
 
     Raises:
         OSError: there is no such folder, or a file in it cannot be removed.
