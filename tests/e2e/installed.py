@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
-
+from heapwatch_stack.demo import Loop
+from heapwatch_stack.settings import Settings
 from tests.e2e.running import MINUTES, finished, port_variables
 from tests.support.repository import REPOSITORY
 
@@ -58,8 +58,7 @@ class Installed:
             **{name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")},
         }
         self.state = self.home / ".local" / "state" / "heapwatch" / "stack"
-        self.prometheus = f"http://127.0.0.1:{ports['HEAPWATCH_PROMETHEUS_PORT']}"
-        self.dashboards = f"http://127.0.0.1:{ports['HEAPWATCH_DASHBOARDS_PORT']}"
+        self.settings = Settings.from_environment(ports | {"HEAPWATCH_STATE": str(self.state)})
         self.bin = folder / "venv" / "bin"
         self.pip = Environment(folder / "venv").pip
         lock = (REPOSITORY / "requirements" / "run.txt").read_text()
@@ -78,9 +77,8 @@ class Installed:
     def heapwatch(self, *arguments: str, timeout: float = 4 * MINUTES) -> subprocess.CompletedProcess[str]:
         return finished(self.start(*arguments), timeout)
 
-    def query(self, expression: str) -> list[dict]:
-        answer = httpx.get(f"{self.prometheus}/api/v1/query", params={"query": expression}).json()
-        return list(answer["data"]["result"])
+    def loop(self, instance: str = "") -> Loop:
+        return Loop(self.settings, instance)
 
 
 def build(folder: Path) -> Path:

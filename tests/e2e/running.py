@@ -13,7 +13,7 @@ from typing import TypeVar
 import psutil
 
 from heapwatch_stack import processes
-from heapwatch_stack.loop import Loop
+from heapwatch_stack.demo import Loop
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.support.ports import free_ports
@@ -55,7 +55,8 @@ class Stack:
             "HEAPWATCH_CHECKOUT": str(REPOSITORY),
             "HEAPWATCH_STATE": str(folder / "state ü"),
             "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-            "HEAPWATCH_DOWNLOADS": "off",
+            # Nothing is downloaded: the programs are on PATH, and the viewer replaces Grafana.
+            "HTTPS_PROXY": "http://127.0.0.1:9",
             "XDG_STATE_HOME": str(folder / "user"),
         }
         # NiceGUI behaves differently where it sees pytest's names
@@ -79,7 +80,7 @@ class Stack:
         return finished(self.start(verb, *arguments), timeout)
 
     def loop(self) -> Loop:
-        return Loop(self.settings, self.trainer, self.settings.ports.trainer)
+        return Loop(self.settings, self.trainer)
 
     def pids(self) -> dict[str, int]:
         return {name: info["pid"] for name, info in self.supervisor.processes().items()}

@@ -1,14 +1,17 @@
-"""What the watchdog says about services that are unhealthy."""
+"""What the watchdog says about services that are unhealthy, and which targets it removes."""
 
 from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from heapwatch.runtime.own_files import make_private
+from heapwatch.discovery import TargetFile
+from heapwatch.measure.process.process_tree import KernelKills
 from heapwatch_stack import health, watchdog
 from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_viewer.unhealthy_services import UNHEALTHY
@@ -36,20 +39,25 @@ def test_a_service_that_is_unhealthy_for_long_is_reported_once_and_so_is_its_rec
     ]
 
 
-def test_a_supervisor_that_died_while_the_watchdog_started_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+TRAINER = """
+import pathlib, sys
+from heapwatch.discovery import TargetFile
+TargetFile(pathlib.Path(sys.argv[1]), "127.0.0.1", 7777).write()
+"""
+
+
+def test_the_target_of_a_dead_trainer_is_removed_and_that_of_a_live_one_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The watchdog's parent is then another process, here that of the test."""
-    started = []
-    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path))
-    monkeypatch.setattr(watchdog, "SWEEP_SECONDS", 0.01)
-    monkeypatch.setattr(watchdog, "_sweep", lambda *_: pytest.fail("it watches another process"))
-    monkeypatch.setattr(watchdog.Supervisor, "start", lambda self: started.append(self))
-    for folder in ("logs", "run"):
-        make_private(tmp_path / folder)
-    assert watchdog.main() == 0
-    assert len(started) == 1
-    assert "supervisord died" in (tmp_path / "logs" / "watchdog.log").read_text()
+    subprocess.run([sys.executable, "-c", TRAINER, tmp_path], check=True)
+    (dead,) = tmp_path.glob("*.json")
+    live = TargetFile(tmp_path, "127.0.0.1", 7778)
+    live.write()
+    watchdog._sweep(tmp_path, KernelKills())
+    assert not dead.exists()
+    assert live.path.exists()
+    assert f"{dead.stem} has ended without removing its target" in capsys.readouterr().out
+    live.remove()
 
 
 def test_a_supervisor_that_ends_is_no_error(tmp_path: Path) -> None:
