@@ -67,7 +67,7 @@ ALLOWED: dict[tuple[str, str, int], str] = {
     ("exporters/heapwatch/testing/rounds.py", "pool.submit(work).result", 1): (
         "in a test, between its rounds: the time of the test is its own to limit"
     ),
-    ("stack/heapwatch_stack/loop.py", "self._process.wait", 1): "after a kill",
+    ("stack/heapwatch_stack/guard.py", "program.wait", 1): "a daemon thread waits for the program's end",
     ("stack/heapwatch_stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
 }
 # `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.

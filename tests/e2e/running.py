@@ -21,6 +21,8 @@ from tests.support.repository import REPOSITORY
 
 T = TypeVar("T")
 MINUTES = 60
+# The programs are on PATH, and the viewer replaces Grafana.
+NOT_DOWNLOADED = {"HTTPS_PROXY": "http://127.0.0.1:9"}
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 
 
@@ -55,14 +57,12 @@ class Stack:
             "HEAPWATCH_CHECKOUT": str(REPOSITORY),
             "HEAPWATCH_STATE": str(folder / "state ü"),
             "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-            # Nothing is downloaded: the programs are on PATH, and the viewer replaces Grafana.
-            "HTTPS_PROXY": "http://127.0.0.1:9",
             "XDG_STATE_HOME": str(folder / "user"),
         }
         # NiceGUI behaves differently where it sees pytest's names
         foreign = ("HEAPWATCH_", "PYTEST_")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        self.environment = clean | port_variables() | own | changes
+        self.environment = clean | port_variables() | own | NOT_DOWNLOADED | changes
         self.settings = Settings.from_environment(self.environment)
         self.supervisor = Supervisor(self.settings)
         self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"

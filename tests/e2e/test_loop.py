@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import psutil
@@ -15,7 +14,7 @@ import pytest
 
 from heapwatch import lost
 from heapwatch_stack import processes
-from tests.e2e.installed import Environment, Installed, build
+from tests.e2e.installed import Installed
 from tests.e2e.running import MINUTES, finished, wait_for
 
 pytestmark = pytest.mark.slow
@@ -31,14 +30,9 @@ while not select.select([sys.stdin], [], [], 0.02)[0]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("built"))
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """The stack of the wheel, running."""
-    one = Installed(tmp_path_factory.mktemp("installed"), wheel)
+    one = Installed(tmp_path_factory.mktemp("installed"))
     up = one.heapwatch("up", timeout=10 * MINUTES)
     try:
         assert up.returncode == 0, up.stdout + up.stderr
@@ -93,22 +87,6 @@ def test_the_stack_of_the_wheel_is_healthy_with_dashboards(installed: Installed)
     assert page.status_code == 200
     rules = httpx.get(settings.url(settings.ports.prometheus) + "/api/v1/rules").json()
     assert {"verdict", "thresholds"} <= {group["name"] for group in rules["data"]["groups"]}
-
-
-@pytest.mark.timeout(5 * MINUTES)
-@pytest.mark.usefixtures("demonstration")
-def test_the_light_install_has_two_dependencies_and_names_the_missing_extra(
-    wheel: Path, tmp_path: Path
-) -> None:
-    light = Environment(tmp_path / "venv")
-    light.pip("install", "-q", "--no-compile", wheel)
-    names = {package["name"].replace("_", "-") for package in json.loads(light.pip("list", "--format=json"))}
-    assert names == {"heapwatch", "prometheus-client", "psutil"}
-    up = light.run("-m", "heapwatch", "up")
-    assert (up.returncode, up.stderr) == (
-        1,
-        "error: this command needs yaml: pip install 'heapwatch[stack]'\n",
-    )
 
 
 @pytest.mark.timeout(15 * MINUTES)
