@@ -56,27 +56,24 @@ class ComposeStack:
         self._check_receiver()
         people = configuration.notifications(self._settings)
         grafana_token = self._settings.environment.get(containers.GRAFANA_TOKEN)
-        secrets = self._settings.token_file.parent
-        containers.hand_over(people, grafana_token, secrets)
+        containers.hand_over(people, grafana_token, self._settings.token_file.parent)
         before = self._container_ids()
         if not any(before.values()):
             preflight.check_ports(self._settings, self._endpoints.values())
         try:
             try:
-                # What has been given another secret is made anew.
-                given = fingerprint(*(secrets / name for name in containers.READERS))
-                recreate = ["--force-recreate"] if self._noted("secrets") not in ("", given) else []
+                recreate = ["--force-recreate"] if self._gave_other_secrets() else []
                 self._run("up", "-d", "--build", "--remove-orphans", *recreate)
-                self._note("secrets", given)
             finally:  # after a failure, this container's log has the reason
                 self._await_configuration()
             say = self._say if before != self._container_ids() else (lambda _: None)
             watch = self._refuse_restarts
             health.wait_healthy(self._settings, self._endpoints.values(), watch, say)
             for name in ("prometheus", "alertmanager"):
-                self._reload(name, is_new=before.get(name) != self._container_ids().get(name))
+                if before.get(name) == self._container_ids().get(name):
+                    self._reload(name)
             health.wait_scraped(self._settings, self._targets)
-            health.prove_delivery(self._settings, fresh=before != self._container_ids())
+            health.prove_delivery(self._settings)
             # Prometheus in a container cannot reach loopback addresses of this machine.
             at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
             configuration.announce(self._settings, at, targets=None)
@@ -167,43 +164,28 @@ class ComposeStack:
             if count.isdigit() and int(count) >= MOST_RESTARTS:
                 raise StackError(f"{name} ends as soon as it is started: {self._last_line(container)}")
 
-    def _reload(self, name: str, *, is_new: bool) -> None:
-        """Make a running service reload its changed files; StackError if it rejects them.
+    def _reload(self, name: str) -> None:
+        """Make a running service reload its files; StackError if it rejects them.
 
         The signal is sent inside the container: `docker kill` would mark it as stopped by the user, which
         disables its restart policy.
         """
-        data = self._settings.data
-        read = {
-            "prometheus": (data / "prometheus" / "prometheus.yml", data / "prometheus" / "rules"),
-            "alertmanager": (
-                data / "alerting" / "alertmanager.yml",
-                data / "alerting" / "templates",
-                self._settings.token_file.parent / containers.CHANNELS,
-            ),
-        }
-        digest = fingerprint(*read[name])
-        if not is_new and self._noted(name) != digest:
-            sent = time.time()
-            self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
-            try:
-                health.wait_reloaded(self._settings, self._endpoints[name], sent, RELOAD_PATIENCE)
-            except StackError as error:
-                raise StackError(f"{error}: {self._last_line(self._container_ids()[name])}") from None
-            self._say(f"{name} has read its changed configuration")
-        self._note(name, digest)
+        sent = time.time()
+        self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
+        try:
+            health.wait_reloaded(self._settings, self._endpoints[name], sent, RELOAD_PATIENCE)
+        except StackError as error:
+            raise StackError(f"{error}: {self._last_line(self._container_ids()[name])}") from None
 
-    def _noted(self, name: str) -> str:
-        """The digest of what a container read when it was last brought up; empty before."""
-        file = self._note_file(name)
-        return read_text(file) if file.exists() else ""
-
-    def _note(self, name: str, digest: str) -> None:
-        make_private(self._note_file(name).parent)
-        configuration.write_if_changed(self._note_file(name), digest)
-
-    def _note_file(self, name: str) -> Path:
-        return self._settings.state / "run" / f"{name}.loaded-in-container"
+    def _gave_other_secrets(self) -> bool:
+        """Whether the containers were given other secrets by the last `up`; notes those of this one."""
+        secrets = self._settings.token_file.parent
+        digest = fingerprint(*(secrets / name for name in containers.READERS))
+        note = self._settings.state / "run" / "secrets-in-containers"
+        make_private(note.parent)
+        before = read_text(note) if note.exists() else digest
+        configuration.write_if_changed(note, digest)
+        return before != digest
 
     def _last_line(self, container: str) -> str:
         done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)

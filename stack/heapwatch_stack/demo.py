@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import select
 import subprocess
 import time
@@ -22,12 +21,8 @@ from heapwatch_stack.native import NativeStack
 from heapwatch_stack.report import Narrator
 from heapwatch_stack.settings import Settings
 
-# A scrape sees the bodies below the first limit or above the last, not between them.
-SECONDS_TO_LIMIT = 10
-FOOD_PER_MINUTE = 600
-MEGABYTES_PER_MINUTE = 200
 PATIENCE = 420
-CALM_FRACTION = 0.5
+CALM = 1.05  # of the bodies before
 SAID_AFTER = 5.0
 SAID_AGAIN_AFTER = 30.0
 STARTS_WITHIN = 120.0
@@ -72,11 +67,6 @@ class Loop:
         food = self._value(f'trainer_entities{{{own}, type="food_sources"}}')
         memory = self._value(f'trainer_process_resident_memory_bytes{{{own}, role="trainer"}}')
         return None if bodies is None or food is None or memory is None else Levels(bodies, food, memory)
-
-    def limit(self, resource: str, component: str, severity: str) -> float | None:
-        """The effective limit of this trainer, as the rules record it."""
-        labels = f'instance="{self.instance}", resource="{resource}", component="{component}"'
-        return self._value(f'job:trainer_limit:effective{{{labels}, severity="{severity}"}}')
 
     def alerts(self) -> list[dict[str, str]]:
         """Labels of this trainer's alerts on limits that request a cleanup, with `alertstate`."""
@@ -152,31 +142,19 @@ class _Demonstration:
 
     def run(self) -> None:
         before = self._wait("the trainer's first levels", self._loop.levels)
-        limit = self._wait("the rules' limit", lambda: self._loop.limit("bodies", "all", "emergency"))
-        self._tell("trainer", f"{before}; its emergency limit is {limit:,.0f} bodies")
-        self._leak(round((limit - before.bodies) / SECONDS_TO_LIMIT * 60, -1))
+        self._tell("trainer", str(before))
+        assert self._trainer.stdin is not None
+        self._trainer.stdin.write("leak\n")
+        self._trainer.stdin.flush()
+        self._tell("leak", "bodies of dead robots, food and memory, until a cleanup")
         self._see_alert("pending")
         self._see_alert("firing")
         self._see_notified()
         action = self._see_cleanup()
-        after = self._see_fall(before.bodies, limit)
+        after = self._see_fall(before)
         self._see_verdict(action["request_id"])
         self._see_silence()
         self._tell("the loop closed", f": {before} → leak → cleanup → {after}", "bold green")
-
-    def _leak(self, bodies_per_minute: float) -> None:
-        rates = {"dynamic": bodies_per_minute, "food": FOOD_PER_MINUTE, "memory": MEGABYTES_PER_MINUTE}
-        assert self._trainer.stdin is not None
-        try:
-            self._trainer.stdin.write(json.dumps(rates) + "\n")
-            self._trainer.stdin.flush()
-        except BrokenPipeError:
-            raise StackError("the demonstration's trainer has ended") from None
-        self._tell(
-            "leak",
-            f"on until a cleanup: {bodies_per_minute:,.0f} bodies of dead robots, {FOOD_PER_MINUTE} food and"
-            f" {MEGABYTES_PER_MINUTE} MB a minute",
-        )
 
     def _see_alert(self, state: str) -> None:
         def reached() -> dict[str, str] | None:
@@ -209,13 +187,12 @@ class _Demonstration:
         )
         return action
 
-    def _see_fall(self, healthy: float, limit: float) -> str:
-        """Wait until Prometheus has scraped fewer bodies and the freed bytes."""
-        calm = healthy + CALM_FRACTION * (limit - healthy)
+    def _see_fall(self, before: Levels) -> Levels:
+        """Wait until Prometheus has scraped the bodies of before, and the freed bytes."""
 
-        def fallen() -> str | None:
+        def fallen() -> Levels | None:
             levels = self._loop.levels()
-            return str(levels) if levels and levels.bodies < calm and self._loop.freed() > 0 else None
+            return levels if levels and levels.bodies <= CALM * before.bodies and self._loop.freed() else None
 
         seen = self._wait("the fall of the bodies in Prometheus", fallen)
         freed = self._loop.freed() / 1e6

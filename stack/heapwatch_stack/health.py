@@ -20,8 +20,6 @@ TAKEN = "port is taken"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
-# The heartbeat comes every minute. One this recent, since the last start, is sufficient.
-RECENT_SECONDS = 90.0
 DELIVERY_PATIENCE = 30.0
 SCRAPE_PATIENCE = 90.0
 LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
@@ -126,18 +124,14 @@ def wait_scraped(settings: Settings, expected: Mapping[str, str]) -> None:
         time.sleep(0.5)
 
 
-def prove_delivery(settings: Settings, *, fresh: bool, patience: float = DELIVERY_PATIENCE) -> None:
-    """Wait until a heartbeat reaches the receiver through Alertmanager: no health check shows that.
-
-    `fresh`: a service was started, so send a new one.
+def prove_delivery(settings: Settings, patience: float = DELIVERY_PATIENCE) -> None:
+    """Send a heartbeat that reaches the receiver through Alertmanager: no health check shows that.
 
     Raises:
         StackError: it does not arrive; with the reason if the receiver knows it.
 
     """
     began = time.time()
-    if not fresh and began - _last_heartbeat(settings) < RECENT_SECONDS:
-        return
     _send(settings)
     while _last_heartbeat(settings) < began:
         if time.time() - began > patience:

@@ -52,7 +52,7 @@ class NativeStack:
                 self._announce()
                 restarted = self._update(wanted)
                 self._wait([service.endpoint for service in wanted], restarted)
-                health.prove_delivery(self._settings, fresh=bool(restarted))
+                health.prove_delivery(self._settings)
                 return
             try:
                 self._announce()
@@ -61,7 +61,7 @@ class NativeStack:
                 self._remember_loaded(wanted)
                 self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
                 self._say("sending a test alert through Alertmanager to the receiver")
-                health.prove_delivery(self._settings, fresh=True)
+                health.prove_delivery(self._settings)
                 self._say("an alert travels from Alertmanager to the receiver")
             except KeyboardInterrupt:
                 self._stop()
