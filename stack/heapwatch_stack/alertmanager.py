@@ -19,9 +19,7 @@ from heapwatch.runtime.own_files import read_text
 
 NOTIFICATIONS = "HEAPWATCH_NOTIFICATIONS_FILE"
 PEOPLE = "people"
-_ALLOWED = (
-    "allowed are lists such as slack_configs, email_configs and webhook_configs, as Alertmanager has them"
-)
+_ALLOWED = "allowed are lists such as slack_configs, email_configs and webhook_configs, as in Alertmanager"
 _TITLE = '{{ template "heapwatch.title" . }}'
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "slack_configs": {

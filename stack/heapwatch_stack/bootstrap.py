@@ -38,8 +38,7 @@ def ensure(venv: Path, requirements: list[Path]) -> None:
         state_folder.make(venv.parent)
     except FileExistsError as error:
         raise StackError(f"{error}: set HEAPWATCH_STATE to another") from error
-    message = "another make sets up the Python environment: waiting for it"
-    with state_folder.locked(venv.parent / "bootstrap.lock", waits=lambda: _say(message)):
+    with state_folder.locked(venv.parent / "bootstrap.lock", say=_say):
         _ensure(venv, requirements)
 
 

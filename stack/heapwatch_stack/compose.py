@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch import stacks
-from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack import configuration, containers, health, preflight
 from heapwatch_stack.alertmanager import hide
@@ -44,7 +43,7 @@ class ComposeStack:
     def __init__(self, settings: Settings, say: Say) -> None:
         self._settings = settings
         self._say = say
-        self._endpoints = settings.endpoints(grafana=True)
+        self._endpoints = settings.endpoints()
         self._targets = containers.ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
 
     def up(self) -> None:
@@ -62,8 +61,7 @@ class ComposeStack:
             preflight.check_ports(self._settings, self._endpoints.values())
         try:
             try:
-                recreate = ["--force-recreate"] if self._gave_other_secrets() else []
-                self._run("up", "-d", "--build", "--remove-orphans", *recreate)
+                self._run("up", "-d", "--build", "--remove-orphans")
             finally:  # after a failure, this container's log has the reason
                 self._await_configuration()
             say = self._say if before != self._container_ids() else (lambda _: None)
@@ -177,16 +175,6 @@ class ComposeStack:
         except StackError as error:
             raise StackError(f"{error}: {self._last_line(self._container_ids()[name])}") from None
 
-    def _gave_other_secrets(self) -> bool:
-        """Whether the containers were given other secrets by the last `up`; notes those of this one."""
-        secrets = self._settings.token_file.parent
-        digest = fingerprint(*(secrets / name for name in containers.READERS))
-        note = self._settings.state / "run" / "secrets-in-containers"
-        make_private(note.parent)
-        before = read_text(note) if note.exists() else digest
-        configuration.write_if_changed(note, digest)
-        return before != digest
-
     def _last_line(self, container: str) -> str:
         done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
         people = configuration.notifications(self._settings)
@@ -215,10 +203,13 @@ class ComposeStack:
 
     def _environment(self) -> dict[str, str]:
         """The variables of docker-compose.yml."""
+        secrets = self._settings.token_file.parent
         handed = containers.HANDED / containers.HANDED_GRAFANA_TOKEN
         return {
             **os.environ,
             "HEAPWATCH_STATE": str(self._settings.state),
+            # A changed secret changes it, so Compose makes the containers that read secrets anew.
+            "REVISION": fingerprint(*(secrets / name for name in containers.READERS)),
             **({containers.GRAFANA_TOKEN: str(handed)} if containers.GRAFANA_TOKEN in os.environ else {}),
         }
 

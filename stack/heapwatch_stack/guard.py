@@ -7,7 +7,7 @@ Neither program checks the headers Host and Origin, and their `--web.config.file
 guard listens at the published address and forwards only requests that no page of another site can have sent.
 
 The first form runs the program on a free loopback port, under a path that cannot be guessed. Guard and
-program end together. In the second form the program runs where no browser reaches it, in a container of its own.
+program end together. In the second form it runs where no browser reaches it, in a container of its own.
 """
 
 from __future__ import annotations

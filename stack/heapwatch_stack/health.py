@@ -12,11 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack.errors import Say, StackError
-from heapwatch_stack.processes import serves
 from heapwatch_stack.settings import Endpoint, Settings
 
 HEALTHY = "healthy"
-TAKEN = "port is taken"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
@@ -40,10 +38,8 @@ def condition(settings: Settings, endpoint: Endpoint) -> str:
 
 def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
     """The condition of a service under the supervisor, not of another process on its port."""
-    state = condition(settings, endpoint)
-    if state == HEALTHY and not serves(info["pid"], endpoint.port):
-        return TAKEN
-    return state if state == HEALTHY or info["statename"] == "RUNNING" else str(info["statename"]).lower()
+    state = str(info["statename"])
+    return condition(settings, endpoint) if state in ("STARTING", "RUNNING") else state.lower()
 
 
 def wait_healthy(

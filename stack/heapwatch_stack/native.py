@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -10,13 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 
 from heapwatch import stacks
-from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
+from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own
 from heapwatch_stack import binaries, configuration, health, preflight, processes
-from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, environment, services
@@ -58,7 +55,6 @@ class NativeStack:
                 self._announce()
                 self._say(f"starting {', '.join(service.name for service in wanted)}")
                 self._supervisor.start()
-                self._remember_loaded(wanted)
                 self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
                 self._say("sending a test alert through Alertmanager to the receiver")
                 health.prove_delivery(self._settings)
@@ -165,29 +161,18 @@ class NativeStack:
         for checked in preflight.check_configuration(self._settings, found):
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)
-        if grafana:
-            replace(self._settings.grafana_mark, "")
-        else:
-            self._settings.grafana_mark.unlink(missing_ok=True)
         self._supervisor.configure(wanted)
         return wanted
 
     def _update(self, wanted: list[Service]) -> set[str]:
-        """Apply changes since the last `up`: reload services where possible, else restart them."""
+        """Restart the services that have changed since the last `up`; the others reload their files."""
         restarted = set(self._supervisor.apply())
-        loaded = self._loaded()
-        for service in wanted:
-            if service.name in restarted or loaded.get(service.name) == fingerprint(*service.reads):
-                continue
-            if service.reloads:
-                self._supervisor.hang_up(service.name)
-                self._say(f"{service.name} reads its changed configuration")
-            else:
-                self._supervisor.restart(service.name)
-                restarted.add(service.name)
         for name in sorted(restarted):
             self._say(f"{name} restarted: it changed")
-        self._remember_loaded(wanted)
+        for service in wanted:
+            if service.reloads and service.name not in restarted:
+                self._supervisor.hang_up(service.name)
+                self._say(f"{service.name} reads its configuration")
         return restarted
 
     def _announce(self) -> None:
@@ -205,12 +190,6 @@ class NativeStack:
 
         say = self._say if started else (lambda _: None)
         health.wait_healthy(self._settings, wanted, watch, say)
-        running = self._supervisor.processes()
-        for endpoint in wanted:
-            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.TAKEN:
-                raise StackError(
-                    f"port {endpoint.port} ({endpoint.name}) is taken by another process: stop it"
-                )
         if started:
             self._say("waiting for Prometheus's first scrape of each")
         targets = {endpoint.name: self._target(endpoint.name, endpoint.port) for endpoint in wanted}
@@ -234,25 +213,11 @@ class NativeStack:
                     f"these processes cannot be ended: {', '.join(str(p.pid) for p in survivors)}"
                 )
 
-    @property
-    def _loaded_file(self) -> Path:
-        return self._settings.state / "run" / "loaded.json"
-
-    def _loaded(self) -> dict[str, str]:
-        with suppress(OSError, ValueError, TypeError):
-            return dict(read_json(self._loaded_file))
-        return {}
-
-    def _remember_loaded(self, wanted: list[Service]) -> None:
-        digests = {service.name: fingerprint(*service.reads) for service in wanted}
-        configuration.write_if_changed(self._loaded_file, json.dumps(digests))
-
     def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""
         configuration.claim(self._settings.state)
         make_private(self._settings.state / "run")
-        held = "process {holder} is bringing this stack up or down; wait for it"
-        return locked(self._settings.state / "run" / "lock", seconds=0, held=held)
+        return locked(self._settings.state / "run" / "lock", seconds=0)
 
 
 @contextmanager

@@ -79,16 +79,6 @@ def listening(port: int) -> psutil.Process | None:
     return next((process for process in psutil.process_iter() if _listens(process, port)), None)
 
 
-def serves(pid: int, port: int) -> bool:
-    """Whether this process, or one that it started, listens on a TCP port: another user may have taken it."""
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except psutil.Error:
-        return False
-    return any(_listens(one, port) for one in family)
-
-
 def _listens(process: psutil.Process, port: int) -> bool:
     try:
         connections = process.net_connections(kind="tcp")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from heapwatch import data
 from heapwatch_stack.binaries import Binaries, Grafana
+from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.settings import DEFAULT_PORTS, TRAINER, Endpoint, Settings
 
 # Old samples are deleted by age or by size, whichever limit is reached first.
@@ -22,18 +23,16 @@ HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
 @dataclass(frozen=True)
 class Service:
-    """A process under the supervisor.
+    """A process under the supervisor, which restarts it if this has changed.
 
     Attributes:
-        reads: files and folders; after a change of one, `up` makes the service read them again.
-        reloads: it does so at SIGHUP; otherwise it is restarted.
+        reloads: it reads its files again at SIGHUP.
 
     """
 
     endpoint: Endpoint
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    reads: tuple[Path, ...] = ()
     reloads: bool = False
 
     @property
@@ -44,7 +43,7 @@ class Service:
 
 def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
     """The services in the order of their start; without Grafana the viewer replaces it."""
-    at = settings.endpoints(grafana=grafana is not None)
+    at = settings.endpoints()
     return [
         _prometheus(settings, binaries, at["prometheus"]),
         _alertmanager(settings, binaries, at["alertmanager"]),
@@ -72,8 +71,7 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
     ]
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
-    reads = (settings.etc / "prometheus.yml", settings.etc / "rules")
-    return Service(endpoint, tuple(command), _handed_on(settings), reads, reloads=True)
+    return Service(endpoint, tuple(command), _handed_on(settings), reloads=True)
 
 
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
@@ -84,8 +82,7 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
         f"--storage.path={settings.state / 'data' / 'alertmanager'}",
         "--cluster.listen-address=",  # one instance: no gossip port
     )
-    reads = (settings.etc / "alertmanager.yml", settings.etc / "templates")
-    return Service(endpoint, command, _handed_on(settings), reads, reloads=True)
+    return Service(endpoint, command, _handed_on(settings), reloads=True)
 
 
 def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
@@ -119,8 +116,9 @@ def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Servic
 def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path) -> Service:
     prefix = endpoint.port_variable.removesuffix("PORT")
     own = {name: value for name, value in settings.environment.items() if name.startswith(prefix)}
-    reads = (_package("heapwatch"), *sources, settings.token_file)
-    return Service(endpoint, (sys.executable, "-m", module), _handed_on(settings) | own, reads)
+    # Nothing reads it: after a change of the source or the token it makes the supervisor restart the service.
+    revision = {"REVISION": fingerprint(_package("heapwatch"), *sources, settings.token_file)}
+    return Service(endpoint, (sys.executable, "-m", module), _handed_on(settings) | own | revision)
 
 
 def _package(name: str) -> Path:

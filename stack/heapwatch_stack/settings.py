@@ -142,28 +142,18 @@ class Settings:
         """The file of the Grafana administrator's password; the viewer has none."""
         return self.state / "secrets" / "grafana-admin-password"
 
-    def endpoints(self, *, grafana: bool | None = None) -> dict[str, Endpoint]:
-        """Every service by name, in the order of their start; the example trainer only in a clone.
-
-        `grafana`: whether it serves the dashboards; None: what the last native `up` chose.
-        """
-        if grafana is None:
-            grafana = self.grafana_mark.exists()
-        ports, health = self.ports, "/api/health" if grafana else "/healthz"
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Every service by name, in the order of their start; the example trainer only in a clone."""
+        ports = self.ports
         listed = [
             Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),
             Endpoint("alertmanager", ports.alertmanager, "HEAPWATCH_ALERTMANAGER_PORT", "/-/ready"),
             Endpoint("receiver", ports.receiver, "HEAPWATCH_RECEIVER_PORT", "/healthz"),
-            Endpoint("dashboards", ports.dashboards, "HEAPWATCH_DASHBOARDS_PORT", health),
+            Endpoint("dashboards", ports.dashboards, "HEAPWATCH_DASHBOARDS_PORT", "/healthz"),
         ]
         if self.checkout:
             listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/readyz"))
         return {endpoint.name: endpoint for endpoint in listed}
-
-    @property
-    def grafana_mark(self) -> Path:
-        """The file that says that the last `up` of the native stack chose Grafana."""
-        return self.state / "run" / "grafana"
 
 
 def refuse_unknown(environment: Mapping[str, str]) -> None:

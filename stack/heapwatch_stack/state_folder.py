@@ -9,13 +9,13 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stacks import MARK
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import Say, StackError
 
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove it.\n"
 LOCK_SECONDS = 1800.0  # a download over a slow line
@@ -62,19 +62,8 @@ def remove(folder: Path) -> None:
 
 
 @contextmanager
-def locked(
-    path: Path,
-    seconds: float = LOCK_SECONDS,
-    waits: Callable[[], None] = lambda: None,
-    held: str = "process {holder} has held {path} for {seconds:.0f} s: end it",
-) -> Iterator[None]:
-    """Hold a lock file, which names this process meanwhile, once no other process does.
-
-    Args:
-        path: the file, made if it is missing; it stays.
-        seconds: for how long it is waited.
-        waits: called once if it is waited.
-        held: the error after that; it may name the `path`, the `seconds` and the `holder`, a process id.
+def locked(path: Path, seconds: float = LOCK_SECONDS, say: Say = lambda _: None) -> Iterator[None]:
+    """Hold a lock file, made if it is missing, once no other process does; `say` is told if that takes time.
 
     Raises:
         StackError: another process has held it for `seconds`.
@@ -82,21 +71,17 @@ def locked(
 
     """
     until = time.monotonic() + seconds
-    reported = False
-    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
+    told = False
+    with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() >= until:
-                    holder = file.read(20).decode(errors="replace").strip() or "?"
-                    raise StackError(held.format(path=path, seconds=seconds, holder=holder)) from None
-            if not reported:
-                waits()
-                reported = True
+                    raise StackError(f"another heapwatch or make holds {path}: wait for it") from None
+            if not told:
+                say(f"another heapwatch or make holds {path}: waiting for it")
+                told = True
             time.sleep(_POLL_SECONDS)
-        with suppress(OSError):  # the lock holds without the name, as on a full disk
-            file.truncate(0)
-            file.write(str(os.getpid()).encode())
         yield

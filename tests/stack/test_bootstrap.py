@@ -123,4 +123,4 @@ def test_two_at_once_make_one_environment(
         for made in [pool.submit(bootstrap.ensure, venv, [requirements]) for _ in range(2)]:
             made.result(60)
     assert installs == [["run.txt"]]
-    assert "another make sets up the Python environment: waiting for it" in capsys.readouterr().err
+    assert "bootstrap.lock: waiting for it" in capsys.readouterr().err

@@ -36,7 +36,7 @@ def composed() -> dict[str, Any]:
 
 
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
-    native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints(grafana=True)
+    native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints()
     assert set(composed["services"]) == {*native, *GUARDS.values(), "configuration"}
     for name, endpoint in native.items():
         (published,) = composed["services"][GUARDS.get(name, name)]["ports"]
@@ -213,27 +213,13 @@ def test_a_wrong_setting_is_named_before_anything_starts(
     assert ran == []
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_another_token_makes_what_reads_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool
-) -> None:
-    stack, settings = stack_of(tmp_path / "state", XDG_STATE_HOME=str(tmp_path))
-    ran: list[tuple[str, ...]] = []
-    monkeypatch.setattr(compose, "engine_answers", lambda: True)
-    monkeypatch.setattr(stack, "_run", lambda *arguments: ran.append(arguments))
-    monkeypatch.setattr(
-        stack, "_container_ids", lambda: dict.fromkeys(settings.endpoints(grafana=True), "id")
-    )
-    monkeypatch.setattr(stack, "_await_configuration", lambda: None)
-    for name in ("wait_healthy", "wait_scraped", "wait_reloaded", "prove_delivery"):
-        monkeypatch.setattr(compose.health, name, lambda *_, **__: None)
-    stack.up()
-    if changed:
-        settings.token_file.write_text("another\n")
-    stack.up()
-    first, second = (arguments for arguments in ran if arguments[0] == "up")
-    assert "--force-recreate" not in first
-    assert ("--force-recreate" in second) == changed
+def test_another_token_makes_what_reads_it_again(tmp_path: Path) -> None:
+    stack, settings = stack_of(tmp_path)
+    configuration.make_secrets(settings)
+    before = stack._environment()["REVISION"]
+    assert before == stack._environment()["REVISION"]
+    settings.token_file.write_text("another\n")
+    assert stack._environment()["REVISION"] != before
 
 
 def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -48,12 +47,11 @@ def test_nobody_there_is_not_answering() -> None:
     assert condition(Settings.from_environment({}), Endpoint("trainer", 1, "X", "/")) == "not answering"
 
 
-@pytest.mark.parametrize("ours", [True, False])
-def test_what_answers_in_place_of_a_service_is_not_taken_for_it(service: Server, ours: bool) -> None:
-    info = {"pid": os.getpid() if ours else 1, "statename": "RUNNING"}
+def test_what_answers_in_place_of_a_service_is_not_taken_for_it(service: Server) -> None:
     endpoint = Endpoint("receiver", service.port, "X", "/well")
-    said = health.supervised(Settings.from_environment({}), endpoint, info)
-    assert said == (health.HEALTHY if ours else health.TAKEN)
+    settings = Settings.from_environment({})
+    assert health.supervised(settings, endpoint, {"statename": "RUNNING"}) == health.HEALTHY
+    assert health.supervised(settings, endpoint, {"statename": "BACKOFF"}) == "backoff"
 
 
 def test_what_takes_long_is_said_and_waited_for(service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +76,7 @@ def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.Monke
     answer = httpx.Response(200, text=text, request=httpx.Request("GET", "http://127.0.0.1"))
     monkeypatch.setattr(httpx, "get", lambda *_, **__: answer)
     settings = Settings.from_environment({})
-    endpoint = settings.endpoints(grafana=False)["prometheus"]
+    endpoint = settings.endpoints()["prometheus"]
     health.wait_reloaded(settings, endpoint, since=999.5, patience=5)
     with pytest.raises(StackError, match="rejected its changed configuration and keeps the old one"):
         health.wait_reloaded(settings, endpoint, since=1001, patience=0.5)
