@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,18 +180,11 @@ def _ports(environment: Mapping[str, str]) -> Ports:
     return Ports(*chosen)
 
 
-def _is_own_clone(folder: Path) -> bool:
-    """Whether it has the example trainer, which is then run, and no other user can have put it there."""
-    if not (folder / _EXAMPLE).is_file():
-        return False
-    found = folder.stat()
-    return found.st_uid == os.geteuid() and not found.st_mode & stat.S_IWOTH
-
-
 def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:
     chosen = environment.get("HEAPWATCH_CHECKOUT")
     if not chosen:
-        return state.parent if _is_own_clone(state.parent) else None  # the state folder of `make`
+        around = state.parent  # of the state folder of `make`
+        return around if (around / _EXAMPLE).is_file() else None
     checkout = Path(chosen).absolute()
     if not (checkout / "docker-compose.yml").is_file():
         raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")

@@ -133,9 +133,7 @@ def test_a_wrong_file_is_one_clear_line_without_a_secret(tmp_path, text, says):
 
 
 def test_no_file_is_said():
-    with pytest.raises(
-        ValueError, match=r"^HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot be read"
-    ):
+    with pytest.raises(ValueError, match=r"^HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot"):
         channels({"HEAPWATCH_NOTIFICATIONS_FILE": "/nowhere"})
 
 

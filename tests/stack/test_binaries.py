@@ -8,9 +8,8 @@ import pytest
 from heapwatch_stack import binaries
 from heapwatch_stack.debian import PackageError
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.releases import PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.stack.archives import archive, pinned_archives, serving
+from tests.stack.archives import pinned_archives, serving
 from tests.support.ports import free_ports
 
 PROGRAMS = ("prometheus", "promtool", "alertmanager", "amtool")
@@ -145,17 +144,6 @@ def test_what_path_lacks_comes_from_official_releases(
     assert grafana is not None
     assert grafana.command == (str(grafana.home / "bin" / "grafana"), "server")
     assert len(mirrored[1]) == 3
-
-
-def test_a_wrong_checksum_is_said_and_debian_is_used(
-    settings: Settings, mirrored: tuple[dict[str, bytes], list[str]], debian: list[Path]
-) -> None:
-    said: list[str] = []
-    mirrored[0][PROMETHEUS.url.rpartition("/")[2]] = archive(PROMETHEUS, {"prometheus": b"evil"})
-    found = binaries.find(settings, said.append)
-    assert (found.prometheus.source, found.alertmanager.version) == ("Debian's package", "0.34.0")
-    (line,) = [line for line in said if line.startswith("prometheus: ") and "and not the pinned" in line]
-    assert "\n" not in line
 
 
 def test_the_tools_are_in_one_folder_for_path(path: Path, settings: Settings) -> None:

@@ -33,17 +33,6 @@ def test_the_state_folder_of_a_clone_knows_the_clone(tmp_path: Path) -> None:
     assert Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / ".heapwatch")}).checkout is None
 
 
-def test_what_another_user_may_have_put_beside_the_state_folder_is_no_clone(tmp_path: Path) -> None:
-    example = tmp_path / "examples" / "walker" / "__main__.py"
-    example.parent.mkdir(parents=True)
-    example.touch()
-    chosen = {"HEAPWATCH_STATE": str(tmp_path / "state")}
-    tmp_path.chmod(0o755)
-    assert Settings.from_environment(chosen).checkout == tmp_path
-    tmp_path.chmod(0o1777)
-    assert Settings.from_environment(chosen).checkout is None
-
-
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -71,11 +60,6 @@ def test_each_stack_has_a_folder_of_targets_of_its_own(tmp_path: Path) -> None:
 def test_a_stack_on_every_address_is_reached_on_loopback() -> None:
     settings = Settings.from_environment({"HEAPWATCH_BIND": "0.0.0.0"})
     assert settings.url(settings.ports.prometheus) == "http://127.0.0.1:9090"
-
-
-def test_state_may_be_elsewhere(tmp_path: Path) -> None:
-    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
-    assert settings.token_file == tmp_path / "secrets" / "token"
 
 
 @pytest.mark.parametrize(
