@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from heapwatch.runtime.plain_text import say, say_json
-from heapwatch.stacks import default_state, same_folder
+from heapwatch.stacks import same_folder, user_folder
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings
 
@@ -176,7 +176,7 @@ def how_to_go_on(settings: Settings) -> str:
     """The commands to continue with, and the state folder, by which a trainer joins this stack."""
     program = "make" if settings.checkout else "heapwatch"
     joins = ""
-    if not same_folder(settings.state, default_state(settings.environment)):
+    if not same_folder(settings.state, user_folder(settings.environment) / "stack"):
         joins = f"\na trainer joins this stack with HEAPWATCH_STATE={shlex.quote(str(settings.state))}"
     return f"\n{program} status | logs | demo | down    state: {settings.state}{joins}"
 

@@ -40,7 +40,7 @@ def claim(state: Path) -> None:
 
 
 def lay_out(settings: Settings) -> None:
-    """Create folders, secrets, links and rendered files; unchanged files are not touched."""
+    """Create folders, secrets, links and rendered files."""
     try:
         claim(settings.state)
         for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
@@ -77,16 +77,16 @@ def write(
     text = text.replace(SHIPPED_RECEIVER, addresses["receiver"])
     for shipped, url in zip(SHIPPED_LINKS, (settings.dashboards_url, settings.runbooks_url), strict=True):
         text = text.replace(shipped, f"{shipped.partition(' ')[0]} {url}")
-    write_if_changed(etc / "prometheus.yml", text)
+    replace(etc / "prometheus.yml", text, 0o644)
     receiver = f"http://{addresses['receiver']}"
     rendered = render(data / "alerting" / "alertmanager.yml", receiver, webhook_token, people)
     # The address of a chat channel is a secret.
-    write_if_changed(etc / "alertmanager.yml", rendered, mode=0o600)
+    replace(etc / "alertmanager.yml", rendered)
     stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]
     alertmanager = [{"targets": [addresses["alertmanager"]], "labels": {}}]
     for name, targets in (("stack", stack), ("alertmanager", alertmanager)):
         (etc / "targets" / name).mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_if_changed(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n")
+        replace(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n", 0o644)
 
 
 def notifications(settings: Settings) -> Channels:
@@ -111,13 +111,13 @@ def make_secrets(settings: Settings) -> None:
             given = find_token(None, settings.environment)
         except (OSError, ValueError) as error:
             raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
-        write_if_changed(own, f"{given}\n", mode=0o600)
+        replace(own, f"{given}\n")
     for file in (own, settings.grafana_password_file):
         if not _content(file).strip():
             replace(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
         file.chmod(0o600)
     secret = read_text(own, private=True).strip()
-    write_if_changed(settings.webhook_token_file, webhook_token(secret) + "\n", mode=0o600)
+    replace(settings.webhook_token_file, webhook_token(secret) + "\n")
 
 
 def _content(file: Path) -> str:
@@ -130,12 +130,6 @@ def _content(file: Path) -> str:
 
 def _said(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
-
-
-def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file atomically, unless it already contains `text`."""
-    if _content(file) != text:
-        replace(file, text, mode)
 
 
 def link(place: Path, target: Path) -> None:

@@ -46,7 +46,7 @@ def hand_over(people: Channels, grafana_token: str | None, secrets: Path) -> Non
             replace(secrets / name, read_text(Path(path).expanduser(), named=True))
         except OSError as error:
             raise StackError(f"a file that a setting names cannot be read: {error}") from error
-    configuration.write_if_changed(secrets / CHANNELS, json.dumps(inside), mode=0o600)
+    replace(secrets / CHANNELS, json.dumps(inside))
 
 
 def prepare(settings: Settings, etc: Path, given: Path, handed: Path) -> None:

@@ -45,25 +45,17 @@ class NativeStack:
                     processes.end_all(self._settings.state)
                 preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
-            if was_running:
-                self._announce()
-                restarted = self._update(wanted)
-                self._wait([service.endpoint for service in wanted], restarted)
-                health.prove_delivery(self._settings)
-                return
             try:
                 self._announce()
-                self._say(f"starting {', '.join(service.name for service in wanted)}")
-                self._supervisor.start()
-                self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
-                self._say("sending a test alert through Alertmanager to the receiver")
+                started = self._update(wanted) if was_running else self._start(wanted)
+                self._wait([service.endpoint for service in wanted], started)
                 health.prove_delivery(self._settings)
                 self._say("an alert travels from Alertmanager to the receiver")
-            except KeyboardInterrupt:
-                self._stop()
-                raise StackError("interrupted: every service that was started has been stopped") from None
-            except BaseException:
-                self._stop()
+            except BaseException as problem:
+                if not was_running:
+                    self._stop()
+                if isinstance(problem, KeyboardInterrupt):
+                    raise StackError("interrupted: what this command has started is stopped") from None
                 raise
 
     def running(self) -> bool:
@@ -163,6 +155,13 @@ class NativeStack:
         wanted = services(self._settings, found, grafana)
         self._supervisor.configure(wanted)
         return wanted
+
+    def _start(self, wanted: list[Service]) -> set[str]:
+        """Start the services; returns their names."""
+        names = [service.name for service in wanted]
+        self._say(f"starting {', '.join(names)}")
+        self._supervisor.start()
+        return set(names)
 
     def _update(self, wanted: list[Service]) -> set[str]:
         """Restart the services that have changed since the last `up`; the others reload their files."""

@@ -122,6 +122,8 @@ def test_the_configuration_container_fills_the_volumes(
     (targets,) = json.loads((etc / "targets/alertmanager/stack.json").read_text())
     assert targets["targets"] == ["alertmanager:9093"]
     assert (handed / "token").stat().st_mode & 0o777 == 0o400
+    for name in ("prometheus.yml", "targets/stack/stack.json"):  # which other users read
+        assert (etc / name).stat().st_mode & 0o777 == 0o644
     assert owners == {
         "alertmanager.yml": 65534,
         "trainer": 65534,
