@@ -18,7 +18,6 @@ from heapwatch_stack.releases import (
     GRAFANA,
     PROMETHEUS,
     DownloadError,
-    NoAnswer,
     Release,
     bring,
 )
@@ -81,10 +80,9 @@ class Grafana:
 def find(settings: Settings, say: Say) -> Binaries:
     """The four programs, downloaded if PATH lacks one; StackError if that fails."""
     found = {name: _on_path(name) for name in MINIMUM}
-    unanswered: set[str] = set()
     for release in RELEASES:
         if not all(found[name] for name in release.programs):
-            place = _release(release, settings, unanswered, say)
+            place = _release(release, settings, say)
             if place is not None:
                 source = f"official release {release.version}"
                 for name, path in release.programs.items():
@@ -119,22 +117,17 @@ def find_grafana(settings: Settings, say: Say) -> Grafana | None:
             home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
             if (home / "conf" / "defaults.ini").is_file():
                 return Grafana(command, home, f"{path} on PATH")
-    place = _release(GRAFANA, settings, set(), say)
+    place = _release(GRAFANA, settings, say)
     if place is None:
         return None
     program = place / GRAFANA.programs["grafana"]
     return Grafana((str(program), "server"), place, f"official release {GRAFANA.version}")
 
 
-def _release(release: Release, settings: Settings, unanswered: set[str], say: Say) -> Path | None:
+def _release(release: Release, settings: Settings, say: Say) -> Path | None:
     """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
-    if release.host in unanswered:
-        return None
     try:
         return bring(release, settings.cache, say)
-    except NoAnswer as error:
-        unanswered.add(release.host)
-        say(f"{release.name}: {error}")
     except (DownloadError, OSError) as error:
         say(f"{release.name}: {error}")
     return None

@@ -106,10 +106,6 @@ class DownloadError(Exception):
     """The release cannot be downloaded; one line with the reason."""
 
 
-class NoAnswer(DownloadError):
-    """The host does not answer, so other downloads from it are not tried."""
-
-
 def bring(release: Release, cache: Path, say: Say) -> Path:
     """The folder of the unpacked release, downloaded if the cache lacks it.
 
@@ -166,7 +162,7 @@ def _download(release: Release, archive: Path, say: Say) -> str:
                     say_at += REPORT_SECONDS
                     say(f"{release.name}: {file.tell() / 1e6:,.0f}{of} MB")
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise NoAnswer(f"{release.host} does not answer ({error or 'timeout'})") from error
+        raise DownloadError(f"{release.host} does not answer ({error or 'timeout'})") from error
     except httpx.HTTPStatusError as error:
         raise DownloadError(f"{release.url} answers {error.response.status_code}") from error
     except httpx.HTTPError as error:

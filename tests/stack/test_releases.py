@@ -13,7 +13,6 @@ from heapwatch_stack.releases import (
     GRAFANA,
     PROMETHEUS,
     DownloadError,
-    NoAnswer,
     Release,
     bring,
 )
@@ -69,11 +68,10 @@ def test_a_wrong_checksum_is_thrown_away(tmp_path: Path) -> None:
 
 def test_an_absent_server_and_a_missing_file_are_distinguished(tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    with pytest.raises(NoAnswer, match=rf"127\.0\.0\.1:{port} does not answer"):
+    with pytest.raises(DownloadError, match=rf"127\.0\.0\.1:{port} does not answer"):
         bring(pinned(PROMETHEUS, CONTENT, f"http://127.0.0.1:{port}"), tmp_path, print)
-    with serving({}) as (address, _), pytest.raises(DownloadError, match="answers 404") as raised:
+    with serving({}) as (address, _), pytest.raises(DownloadError, match="answers 404"):
         bring(pinned(PROMETHEUS, CONTENT, address), tmp_path, print)
-    assert not isinstance(raised.value, NoAnswer)
 
 
 def test_an_archive_that_lacks_its_program_is_not_unpacked(tmp_path: Path) -> None:
