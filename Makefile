@@ -47,7 +47,7 @@ clean: venv ## Stop the stack and remove everything that it wrote
 # Twice as many workers as two cores: half of the time of a test is spent waiting for a server.
 test: tools ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
 	$(RUN) pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
-test-fast: dev ## Run the tests that are not marked slow (ARGS=tests/exporters/measure for some of them)
+test-fast: tools ## Run the tests that are not marked slow (ARGS=tests/exporters/measure for some of them)
 	$(RUN) pytest -q --numprocesses 2 --dist loadfile --durations 10 --durations-min 2 -m "not slow" $(ARGS)
 test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
 	$(RUN) pytest -q --timeout 0 --hypothesis-profile thorough $(or $(ARGS),tests/exporters/explain/test_inventory_safety.py)
@@ -58,7 +58,7 @@ lint: dev ## Check style, types and generated files
 	@for module in $(GENERATED) benchmarks.cases.page; do "$(BIN)/python" -m $$module --check || exit 1; done
 generate: dev ## Write the dashboards and the generated parts of the docs
 	@for module in $(GENERATED) docs.systems.samples; do "$(BIN)/python" -m $$module || exit 1; done
-deploy: dev ## Write a Kustomize base, a Helm chart and a jsonnet mixin into build/deploy (ARGS="--configuration mine.yml")
+deploy: dev ## Write a Kustomize base and a Helm chart into build/deploy (ARGS="--configuration mine.yml")
 	$(RUN) deploy.generator $(ARGS)
 documents-test: tools ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
 	$(RUN) pytest -q --numprocesses 4 --dist loadscope tests/documents $(ARGS)
@@ -81,12 +81,6 @@ test-attacks: tools ## Attack real processes; writes docs/attacks.md (ARGS=word)
 test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)
 	$(RUN) tests.containers
 
-# The old names of targets, for one version.
-rivals: compared-tools
-bench-zoo: bench-cases
-bench-zoo-plugins: bench-cases-plugins
-strangers: bench-third-party
-
 # Packages for one purpose, in an environment of their own.
 own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
 	PYTHONPATH=exporters:stack $(PYTHON) -c 'import pathlib, sys; from heapwatch_stack import state_folder; state_folder.make(pathlib.Path(sys.argv[1]))' "$(HEAPWATCH_STATE)" && \
@@ -95,11 +89,6 @@ own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
 	@$(call own,kubernetes,--no-deps -r requirements/kubernetes.txt)
 	@"$(HEAPWATCH_STATE)/kubernetes/bin/python" -m tests.kubernetes
-test-conda: ## Build the conda package, install it and run its tests, from a channel of stand-ins
-	@$(call own,conda,py-rattler-build==0.73.0)
-	@"$(HEAPWATCH_STATE)/conda/bin/python" -m tests.conda
-mixin: dev ## Write the jsonnet mixin of rules and dashboards into build/deploy (ARGS="--configuration mine.yml")
-	$(RUN) deploy.generator --only mixin $(ARGS)
 bench: compared-tools ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
 	$(RUN) benchmarks $(ARGS)
 gpu-test: dev ## Test on a real GPU: every series, verdict and adapter, a leak of each kind, the cost of watching

@@ -23,7 +23,6 @@ SHARED_NAMES = {
     "HEAPWATCH_TOKEN_FILE": "token_file",
     "HEAPWATCH_PROMETHEUS_URL": "prometheus_url",
     "HEAPWATCH_ALERTMANAGER_URL": "alertmanager_url",
-    "HEAPWATCH_RUNBOOKS_URL": "runbooks_url",
     "HEAPWATCH_TARGETS_DIR": "targets_dir",
 }
 # Variables that the command line reads, and the one that renders Alertmanager's configuration.

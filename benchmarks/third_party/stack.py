@@ -24,7 +24,7 @@ class Stack(running.Stack):
 
     def __init__(self, folder: Path) -> None:
         state = {"XDG_STATE_HOME": str(folder / "home"), "HEAPWATCH_STATE": str(folder / "stack")}
-        super().__init__(folder, **state, HEAPWATCH_TARGETS_DIR="", HEAPWATCH_DOWNLOADS="")
+        super().__init__(folder, **state, HEAPWATCH_TARGETS_DIR="", HTTPS_PROXY="")
         own = {name: text for name, text in self.environment.items() if not name.startswith("HEAPWATCH_")}
         self.user = own | state
         self._client = httpx.Client(timeout=20, trust_env=False)

@@ -1,7 +1,7 @@
 """Serve the dashboards: `python -m heapwatch_viewer`.
 
 Environment: HEAPWATCH_BIND (127.0.0.1), HEAPWATCH_DASHBOARDS_PORT (3009),
-HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (dashboards/generated).
+HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090).
 """
 
 import sys

@@ -16,7 +16,6 @@ from heapwatch_viewer.panels.base import Mark
 from heapwatch_viewer.prometheus import Prometheus, QueryError
 from heapwatch_viewer.queries import ALL, available_or_all, choices, find_marks
 from heapwatch_viewer.timerange import PRESETS, TimeRange, Window
-from heapwatch_viewer.unhealthy_services import unhealthy_services
 
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
@@ -69,8 +68,6 @@ class DashboardPage:
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
         self._note = ui.label(self._problem).classes("note error")
-        self._unhealthy = ui.label().classes("note error")
-        _show(self._unhealthy, unhealthy_services())
         self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in self._rows for view in row.views]
         ui.label(ABOUT).classes("note")
@@ -165,7 +162,6 @@ class DashboardPage:
 
     async def _ask(self) -> None:
         """Query variables, annotations and panels, and show each error at its place."""
-        _show(self._unhealthy, unhealthy_services())
         now = time.time()
         try:
             window = Window.of(self.state.span, 300, now)

@@ -40,7 +40,6 @@ class Settings:
             host=environment.get("HEAPWATCH_BIND", cls.host),
             port=int(port),
             prometheus_url=url,
-            folder=Path(environment.get("HEAPWATCH_DASHBOARDS_DIR", GENERATED)),
         )
 
 

@@ -1,33 +1,28 @@
-"""Write the Kustomize base, the Helm chart and the jsonnet mixin."""
+"""Write the Kustomize base and the Helm chart."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
-from deploy.generator import chart, kustomize, mixin
+from deploy.generator import chart, kustomize
 from deploy.generator.configuration import load
 from deploy.generator.monitoring import ROOT
 
-# Folder to what is in it, and who makes its files from a configuration and the dashboards.
-MADE = {
-    "kubernetes": ("a Kustomize base", kustomize.files),
-    "chart": ("a Helm chart", chart.files),
-    "mixin": ("a jsonnet mixin", mixin.files),
-}
+# Folder to who makes its files from a configuration and the dashboards.
+MADE = {"kubernetes": kustomize.files, "chart": chart.files}
 
 
-def files(configuration_file: Path, wanted: Iterable[str] = MADE) -> dict[str, str]:
+def files(configuration_file: Path) -> dict[str, str]:
     """Path below the output folder to content. Raises ValueError for a configuration that is wrong."""
     configuration = load(configuration_file)
     generated = ROOT / "dashboards" / "generated"
     boards = {path.name: path.read_text(encoding="utf-8") for path in sorted(generated.glob("*.json"))}
     return {
         f"{folder}/{name}": content
-        for folder in wanted
-        for name, content in MADE[folder][1](configuration, boards).items()
+        for folder, made in MADE.items()
+        for name, content in made(configuration, boards).items()
     }
 
 
@@ -43,18 +38,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--output", type=Path, default=ROOT / "build" / "deploy", help="folder (default: %(default)s)"
     )
-    parser.add_argument("--only", choices=MADE, help="write this alone (all)")
     options = parser.parse_args(arguments)
-    wanted = [options.only] if options.only else list(MADE)
     try:
-        written = files(options.configuration, wanted)
+        written = files(options.configuration)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     for name, content in written.items():
         (options.output / name).parent.mkdir(parents=True, exist_ok=True)
         (options.output / name).write_text(content, encoding="utf-8")
-    print(f"{options.output}/ has {', '.join(f'{MADE[folder][0]} ({folder})' for folder in wanted)}")
+    print(f"{options.output}/ has a Kustomize base (kubernetes) and a Helm chart (chart)")
     return 0
 
 

@@ -46,7 +46,7 @@ def load(file: Path) -> Configuration:
     """The configuration in a YAML file.
 
     Raises:
-        ValueError: a value is missing, unknown or of another type; the message names it.
+        ValueError: a value is missing, unknown or empty; the message names it.
 
     """
     given = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -57,12 +57,8 @@ def load(file: Path) -> Configuration:
         raise ValueError(
             f"{file}: missing or unknown: {', '.join(map(str, wrong))}; there are {', '.join(names)}"
         )
-    for name, value in given.items():
-        if name.endswith("labels"):
-            if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-                raise ValueError(f"{file}: {name} must be a mapping of texts")
-        elif not isinstance(value, str) or not value:
-            raise ValueError(f"{file}: {name} must be a text")
+    if empty := [name for name, value in given.items() if not value and not name.endswith("labels")]:
+        raise ValueError(f"{file}: {', '.join(empty)} must not be empty")
     if not given["trainer_labels"]:
         raise ValueError(f"{file}: trainer_labels must have a label, or every pod would be scraped")
     return Configuration(**given)

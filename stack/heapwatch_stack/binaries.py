@@ -11,17 +11,15 @@ from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
 from heapwatch_stack.configuration import claim, link
-from heapwatch_stack.debian import BUILT_IN, PackageError, relocate, unpack
+from heapwatch_stack.debian import PackageError, unpack, write_wrapper
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.releases import (
     ALERTMANAGER,
     GRAFANA,
     PROMETHEUS,
     DownloadError,
-    NoAnswer,
     Release,
     bring,
-    is_whole,
 )
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.state_folder import locked
@@ -82,10 +80,9 @@ class Grafana:
 def find(settings: Settings, say: Say) -> Binaries:
     """The four programs, downloaded if PATH lacks one; StackError if that fails."""
     found = {name: _on_path(name) for name in MINIMUM}
-    unanswered: set[str] = set()
     for release in RELEASES:
         if not all(found[name] for name in release.programs):
-            place = _release(release, settings, unanswered, say)
+            place = _release(release, settings, say)
             if place is not None:
                 source = f"official release {release.version}"
                 for name, path in release.programs.items():
@@ -120,26 +117,17 @@ def find_grafana(settings: Settings, say: Say) -> Grafana | None:
             home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
             if (home / "conf" / "defaults.ini").is_file():
                 return Grafana(command, home, f"{path} on PATH")
-    place = _release(GRAFANA, settings, set(), say)
+    place = _release(GRAFANA, settings, say)
     if place is None:
         return None
     program = place / GRAFANA.programs["grafana"]
     return Grafana((str(program), "server"), place, f"official release {GRAFANA.version}")
 
 
-def _release(release: Release, settings: Settings, unanswered: set[str], say: Say) -> Path | None:
+def _release(release: Release, settings: Settings, say: Say) -> Path | None:
     """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
-    mirror = settings.downloads
-    if mirror is None:
-        place = settings.cache / release.folder
-        return place if is_whole(place, release) else None
-    if release.host(mirror) in unanswered:
-        return None
     try:
-        return bring(release, settings.cache, mirror, say)
-    except NoAnswer as error:
-        unanswered.add(release.host(mirror))
-        say(f"{release.name}: {error}")
+        return bring(release, settings.cache, say)
     except (DownloadError, OSError) as error:
         say(f"{release.name}: {error}")
     return None
@@ -156,8 +144,8 @@ def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
     if lacking := [name for name in missing if name not in whole]:
         raise StackError(
-            f"this system's packages have no {' and '.join(lacking)} that is new enough;"
-            " put Prometheus 2.42 or newer and Alertmanager 0.25 or newer on PATH"
+            f"{' and '.join(lacking)} of this system's packages is too old or cannot be run from"
+            f" {packages}; put Prometheus 2.42 or newer and Alertmanager 0.25 or newer on PATH"
         )
     return whole
 
@@ -178,7 +166,7 @@ def _unpack_packages(missing: str, packages: Path, say: Say) -> None:
     for name in MINIMUM:
         program = packages / "usr" / "bin" / ALSO_CALLED.get(name, name)
         if name == "alertmanager":
-            relocate(program, packages / "usr" / "share" / "prometheus", folder / name)
+            write_wrapper(program, packages / "usr" / "share", folder / name)
         else:
             link(folder / name, program)
     for name, debian_name in ALSO_CALLED.items():
@@ -188,21 +176,11 @@ def _unpack_packages(missing: str, packages: Path, say: Say) -> None:
 def _on_path(name: str) -> Binary | None:
     for called in filter(None, (name, ALSO_CALLED.get(name))):
         path = shutil.which(called)
-        if path and not _lacks_templates(name, Path(path)):
+        if path:
             binary = _version_of(Path(path), f"{path} on PATH")
             if binary and _new_enough(name, binary):
                 return binary
     return None
-
-
-def _lacks_templates(name: str, path: Path) -> bool:
-    """Whether this is Debian's Alertmanager without the templates that it opens at start."""
-    if name != "alertmanager" or Path(BUILT_IN.decode()).exists():
-        return False
-    try:
-        return BUILT_IN in path.read_bytes()
-    except OSError:
-        return True
 
 
 def _version_of(path: Path, source: str) -> Binary | None:

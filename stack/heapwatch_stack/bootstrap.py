@@ -1,40 +1,35 @@
-"""Creates the project's virtual environment, and repairs it. Run by make; standard library only.
+"""Creates the project's virtual environment with venv and pip. Run by make; standard library only.
 
     python3 -m heapwatch_stack.bootstrap VENV REQUIREMENTS...
 
-The last step writes a stamp that names the installed requirements. An environment without a stamp, left by an
-interruption or a full disk, is created again.
+The last step writes a stamp that names the interpreter and the installed requirements. An environment without
+a stamp, left by an interruption or a full disk, or one of another interpreter is created anew.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import re
 import subprocess
 import sys
-import tempfile
-import urllib.error
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own, read_text, replace
 from heapwatch_stack import state_folder
-from heapwatch_stack.debian import PackageError, unpack
 from heapwatch_stack.errors import StackError
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
-_RUN_SECONDS = 1800
-_END_SECONDS = 60  # for a program that has closed its output
+_RUN_SECONDS = 3600
 REPOSITORY = Path(__file__).resolve().parents[2]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
 # With containers, the host needs no torch: the example trainer, which uses it, runs in a container.
 WITHOUT_TORCH = "stack.txt"
 # On Linux x86-64, torch from PyPI downloads gigabytes of CUDA libraries. This index has the small CPU build.
 CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
-PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)")
+_NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+_ERROR = re.compile(r"^ERROR: .*", re.MULTILINE)
 
 
 def ensure(venv: Path, requirements: list[Path]) -> None:
@@ -43,148 +38,83 @@ def ensure(venv: Path, requirements: list[Path]) -> None:
         state_folder.make(venv.parent)
     except FileExistsError as error:
         raise StackError(f"{error}: set HEAPWATCH_STATE to another") from error
-    message = "another make sets up the Python environment: waiting for it"
-    with state_folder.locked(venv.parent / "bootstrap.lock", waits=lambda: _say(message)):
+    with state_folder.locked(venv.parent / "bootstrap.lock", say=_say):
         _ensure(venv, requirements)
 
 
 def _ensure(venv: Path, requirements: list[Path]) -> None:
     stamp = venv / "complete"
-    wanted = {_fingerprint(path) for path in requirements}
-    installed = set(read_text(stamp).splitlines()) if stamp.is_file() else set()
-    damaged = not installed or bool(damage(venv))
-    if wanted <= installed and not damaged:
+    interpreter = _line("interpreter", sys.version.encode(), str(REPOSITORY).encode())
+    wanted = {path.name: _fingerprint(path) for path in requirements}
+    lines = read_text(stamp).splitlines() if stamp.is_file() else []
+    usable = interpreter in lines and (venv / "bin" / "python").exists()
+    if usable and set(wanted.values()) <= set(lines):
         return
-    if damaged:
-        if venv.exists():
-            if not state_folder.carried_by(venv) and not stamp.exists() and any(venv.iterdir()):
-                raise StackError(f"{venv} was not made by this project: move it, or set HEAPWATCH_STATE")
-            _say("the Python environment is incomplete: creating it again")
-            state_folder.discard(venv)
-            installed = set()
-        _create(venv)
     stamp.unlink(missing_ok=True)
+    if not usable:
+        _say(f"creating the Python environment in {venv}")
+        _run([sys.executable, "-m", "venv", "--clear", str(venv)], venv.parent)
     _install(venv, requirements)
-    names = {path.name for path in requirements}
-    kept = {line for line in installed if line.split()[0] not in names}
-    replace(stamp, "\n".join(sorted(wanted | kept)) + "\n", 0o644)
-
-
-def damage(venv: Path) -> str | None:
-    """The first installed file that is missing; None if every file that pip recorded exists."""
-    if not (venv / "bin" / "python").exists():
-        return "bin/python"
-    for record in sorted(venv.glob("lib/python3.*/site-packages/*.dist-info/RECORD")):
-        site_packages = record.parent.parent
-        for line in record.read_text(encoding="utf-8").splitlines():
-            name = line.split(",", 1)[0].strip('"')
-            if name.endswith(".py") and not os.path.exists(site_packages / name):
-                return name
-    return None
+    others = [line for line in lines if usable and line.split()[0] not in wanted]
+    replace(stamp, "\n".join(sorted({interpreter, *others, *wanted.values()})) + "\n", 0o644)
 
 
 def _fingerprint(requirements: Path) -> str:
-    """A requirements file's name with a digest of its contents, the checkout and the interpreter."""
+    """A requirements file's name with a digest of what an installation from it reads."""
     files = (requirements, TORCH, REPOSITORY / "pyproject.toml")
-    parts = (*(file.read_bytes() for file in files), str(REPOSITORY).encode(), sys.version.encode())
-    return f"{requirements.name} {hashlib.sha256(b'|'.join(parts)).hexdigest()}"
+    return _line(requirements.name, *(file.read_bytes() for file in files))
 
 
-def _create(venv: Path) -> None:
-    _say(f"creating the Python environment in {venv}")
-    state_folder.make(venv)
-    _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], "python3 -m venv")
-    _bring_pip(venv)
-
-
-def _bring_pip(venv: Path) -> None:
-    """Install pip with ensurepip; on a Debian without python3-venv, from the wheel of that package."""
-    python = str(venv / "bin" / "python")
-    with suppress(ModuleNotFoundError):
-        if importlib.util.find_spec("ensurepip.__main__"):
-            _run([python, "-m", "ensurepip", "--upgrade"], "ensurepip")
-            return
-    with tempfile.TemporaryDirectory(dir=venv.parent) as folder:
-        try:
-            unpack(["python3-pip-whl"], Path(folder) / "pip", _say)
-        except PackageError as error:
-            raise StackError(
-                f"this Python has no ensurepip (Debian: apt install python3-venv); {error}"
-            ) from error
-        (wheel,) = Path(folder).glob("pip/usr/share/python-wheels/pip-*.whl")
-        _run([python, f"{wheel}/pip", "install", "-q", "--no-index", "--no-deps", str(wheel)], "pip")
+def _line(name: str, *parts: bytes) -> str:
+    return f"{name} {hashlib.sha256(b'|'.join(parts)).hexdigest()}"
 
 
 def _install(venv: Path, requirements: list[Path]) -> None:
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     pip.append("--no-compile")  # modules are compiled at their first import, and most are never imported
     locked = [option for path in requirements for option in ("-r", str(path))]
-    pins = [pin for path in requirements for pin in _pins(path)]
-    log = venv.parent / "logs" / "pip.log"
-    make_private(log.parent)
+    names = ", ".join(path.name for path in requirements)
+    _say(f"installing the packages of {names}, which takes minutes (progress: {_log(venv.parent)})")
     # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
-    _pip([*pip, "--no-deps", "--require-hashes", *locked], log, len(pins))
+    _run([*pip, "--no-deps", "--require-hashes", *locked], venv.parent)
     if any(path.name != WITHOUT_TORCH for path in requirements):
-        index = _torch_index()
-        _pip([*pip, "-r", str(TORCH), *(["--extra-index-url", index] if index else [])], log, 1)
-    _pip([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], log, 1)
+        _run([*pip, "-r", str(TORCH), *_torch_index()], venv.parent)
+    _run([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], venv.parent)
 
 
-def _pins(requirements: Path) -> list[tuple[str, str]]:
-    lines = requirements.read_text(encoding="utf-8").splitlines()
-    return [(match[1], match[2]) for line in lines if (match := PIN.match(line))]
-
-
-def _torch_index() -> str | None:
-    """An index with CPU builds of torch, if needed and reachable; HEAPWATCH_TORCH_INDEX="" means PyPI."""
-    index = os.environ.get("HEAPWATCH_TORCH_INDEX", CPU_TORCH_INDEX)
-    if not index or os.uname().machine != "x86_64" or sys.platform != "linux":
-        return None
+def _torch_index() -> list[str]:
+    """The option for the index with the CPU builds of torch, where they suffice and the index answers."""
+    if _NVIDIA_DRIVER.exists() or os.uname().machine != "x86_64" or sys.platform != "linux":
+        return []
     try:
-        urllib.request.urlopen(index.rstrip("/") + "/torch/", timeout=5).close()
-    except (OSError, ValueError):
-        _say(f"{index} does not answer: taking torch from the configured package index")
-        return None
-    return index
+        urllib.request.urlopen(f"{CPU_TORCH_INDEX}/torch/", timeout=5).close()
+    except OSError:
+        _say(f"{CPU_TORCH_INDEX} does not answer: taking torch from the configured package index")
+        return []
+    return ["--extra-index-url", CPU_TORCH_INDEX]
 
 
-def _pip(command: list[str], log: Path, expected: int) -> None:
-    """Run pip with its output in `log`; show one line of progress, without a terminal the large downloads."""
-    moving = sys.stderr.isatty()
-    collected = 0
-    with os.fdopen(open_own(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=REPOSITORY
-        )
-        assert process.stdout is not None
-        error = ""
-        for line in process.stdout:
-            output.write(line)
-            collected += line.startswith(("Collecting ", "Requirement already satisfied"))
-            if line.startswith("ERROR:"):
-                error = error or line.strip()
-            elif moving and line.split(" ", 1)[0] in ("Collecting", "Downloading", "Installing", "Building"):
-                print(
-                    f"\r\033[K  [{min(collected, expected)}/{expected}] {line.strip()[:90]}",
-                    end="",
-                    file=sys.stderr,
-                )
-            elif line.startswith("Installing collected") or re.search(r"\(\d{2,}\.\d MB\)", line):
-                _say(line.strip()[:100])
-    if moving:
-        print("\r\033[K", end="", file=sys.stderr)
-    if process.wait(_END_SECONDS) != 0:
-        raise StackError(f"pip failed: {error or f'see {log}'} (whole output: {log})")
+def _log(state: Path) -> Path:
+    return state / "logs" / "pip.log"
 
 
-def _run(command: list[str], name: str) -> None:
-    try:
-        done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=_RUN_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise StackError(f"{name} has not ended within {_RUN_SECONDS} s") from None
-    if done.returncode != 0:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
-        raise StackError(f"{name} failed: {lines[-1]}")
+def _run(command: list[str], state: Path) -> None:
+    """Run a command with its output in the log; StackError with its first error if it fails."""
+    log = _log(state)
+    make_private(log.parent)
+    with os.fdopen(open_own(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC), "w+", encoding="utf-8") as output:
+        try:
+            done = subprocess.run(
+                command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY, timeout=_RUN_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise StackError(f"{' '.join(command[1:3])} has not ended within {_RUN_SECONDS} s") from None
+        output.seek(0)
+        if done.returncode != 0:
+            error = _ERROR.search(output.read())
+            raise StackError(
+                f"{' '.join(command[1:3])} failed: {error[0] if error else 'see'} (output: {log})"
+            )
 
 
 def _say(text: str) -> None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heapwatch.runtime.plain_text import say, say_json
@@ -141,10 +137,8 @@ def clean(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.down()
     stack.remove_data()
-    if left := state_folder.remove(state):
-        say(f"removed what heapwatch made in {state}; not its own, so it stays: {', '.join(left)}")
-    else:
-        say(f"removed {state}")
+    state_folder.remove(state)
+    say(f"removed {state}")
     return 0
 
 
@@ -179,17 +173,12 @@ def show(rows: list[ServiceStatus]) -> None:
 
 
 def how_to_go_on(settings: Settings) -> str:
-    """The commands to continue with, in a clone those of make, and the state folder."""
-    program = Path(sys.prefix) / "bin" / "heapwatch"
-    found = shutil.which("heapwatch")
-    on_path = found is not None and program.exists() and os.path.samefile(found, program)
-    own = "heapwatch" if on_path else str(program)
-    verbs = "status | logs | demo | down"
-    commands = f"make {verbs}    {own} ps" if settings.checkout else f"{own} ps | {verbs}"
+    """The commands to continue with, and the state folder, by which a trainer joins this stack."""
+    program = "make" if settings.checkout else "heapwatch"
     joins = ""
     if not same_folder(settings.state, user_folder(settings.environment) / "stack"):
         joins = f"\na trainer joins this stack with HEAPWATCH_STATE={shlex.quote(str(settings.state))}"
-    return f"\n{commands}    state: {settings.state}{joins}"
+    return f"\n{program} status | logs | demo | down    state: {settings.state}{joins}"
 
 
 _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {

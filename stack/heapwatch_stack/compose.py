@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch import stacks
-from heapwatch.runtime.own_files import make_private, read_text
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack import configuration, containers, health, preflight
+from heapwatch_stack.alertmanager import hide
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
@@ -43,7 +43,7 @@ class ComposeStack:
     def __init__(self, settings: Settings, say: Say) -> None:
         self._settings = settings
         self._say = say
-        self._endpoints = settings.endpoints(grafana=True)
+        self._endpoints = settings.endpoints()
         self._targets = containers.ADDRESSES | {TRAINER: f"{TRAINER}:7777"}
 
     def up(self) -> None:
@@ -52,9 +52,10 @@ class ComposeStack:
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
         configuration.claim(self._settings.state)
         configuration.make_secrets(self._settings)
-        self._hand_over_named_files()
-        text = self._check_settings()
-        self._run("config", "-q")
+        self._check_receiver()
+        people = configuration.notifications(self._settings)
+        grafana_token = self._settings.environment.get(containers.GRAFANA_TOKEN)
+        containers.hand_over(people, grafana_token, self._settings.token_file.parent)
         before = self._container_ids()
         if not any(before.values()):
             preflight.check_ports(self._settings, self._endpoints.values())
@@ -67,9 +68,10 @@ class ComposeStack:
             watch = self._refuse_restarts
             health.wait_healthy(self._settings, self._endpoints.values(), watch, say)
             for name in ("prometheus", "alertmanager"):
-                self._reload(name, text, is_new=before.get(name) != self._container_ids().get(name))
+                if before.get(name) == self._container_ids().get(name):
+                    self._reload(name)
             health.wait_scraped(self._settings, self._targets)
-            health.prove_delivery(self._settings, fresh=before != self._container_ids())
+            health.prove_delivery(self._settings)
             # Prometheus in a container cannot reach loopback addresses of this machine.
             at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
             configuration.announce(self._settings, at, targets=None)
@@ -121,47 +123,35 @@ class ComposeStack:
         with suppress(KeyboardInterrupt):
             self._run("logs", f"--tail={lines}", *(["-f"] if follow else []), *([name] if name else []))
 
-    @property
-    def trainer_target(self) -> str:
-        """The `instance` of the stack's trainer in Prometheus."""
-        return self._targets[TRAINER]
+    def start_trainer(self) -> subprocess.Popen[str]:
+        """The demonstration's trainer, in the example's container: Prometheus does not reach the host's."""
+        return subprocess.Popen(
+            [*self._command(), "exec", "-T", TRAINER, "python", "-m", "heapwatch_stack.trainer"],
+            env=self._environment(),
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
-    def leak(self, *arguments: str) -> list[str]:
-        """The command that sets the leaks of the example trainer."""
-        program = ("python", "-m", "examples.leak", "walker")
-        return [*self._command(), "exec", "-T", TRAINER, *program, *arguments]
+    def trainer_instance(self, port: int) -> str:
+        """The `instance` in Prometheus of a trainer on this port of that container."""
+        return f"{TRAINER}:{port}"
 
-    def _hand_over_named_files(self) -> None:
-        """Copy secret files that settings name to the place where containers read them."""
-        for name, file in containers.NAMED_FILES.items():
-            copy = self._settings.token_file.parent / file
-            source = self._settings.environment.get(name)
-            if not source:
-                copy.unlink(missing_ok=True)
-                continue
-            try:
-                text = read_text(Path(source).expanduser(), named=True)
-            except (OSError, RuntimeError) as error:
-                raise StackError(f"{name} is {source!r}, which cannot be read: {error}") from error
-            configuration.write_if_changed(copy, text, mode=0o600)
-
-    def _check_settings(self) -> str:
-        """Check the settings before anything starts; returns Alertmanager's configuration."""
-        # the receiver's settings need pydantic, which is optional
+    def _check_receiver(self) -> None:
+        """Check the receiver's settings before anything starts."""
+        # they need pydantic, which is optional
         from heapwatch_receiver.settings import SettingsError, load
 
-        environment = dict(self._settings.environment)
         try:
-            load(None, environment)
+            load(None, dict(self._settings.environment))
         except SettingsError as error:
             raise StackError(str(error)) from error
-        return configuration.alertmanager_text(self._settings.data, containers.environment(environment))
 
     def _await_configuration(self) -> None:
         """Wait until the container that fills the volumes has ended; StackError if it failed."""
         for container in self._output("ps", "--all", "-q", "configuration").split()[:1]:
             if _output("docker", "wait", container) != "0":
-                raise StackError(f"the configuration cannot be written: {_last_line(container)}")
+                raise StackError(f"the configuration cannot be written: {self._last_line(container)}")
 
     def _refuse_restarts(self) -> None:
         """Raise StackError, with the last line of its log, for a container that ends after each start."""
@@ -170,32 +160,25 @@ class ComposeStack:
                 continue
             count = _output("docker", "inspect", "--format", "{{.RestartCount}}", container)
             if count.isdigit() and int(count) >= MOST_RESTARTS:
-                raise StackError(f"{name} ends as soon as it is started: {_last_line(container)}")
+                raise StackError(f"{name} ends as soon as it is started: {self._last_line(container)}")
 
-    def _reload(self, name: str, alertmanager_text: str, *, is_new: bool) -> None:
-        """Make a running service reload its changed files; StackError if it rejects them.
+    def _reload(self, name: str) -> None:
+        """Make a running service reload its files; StackError if it rejects them.
 
         The signal is sent inside the container: `docker kill` would mark it as stopped by the user, which
         disables its restart policy.
         """
-        data = self._settings.data
-        read = {
-            "prometheus": (data / "prometheus" / "prometheus.yml", data / "prometheus" / "rules"),
-            "alertmanager": (data / "alerting" / "templates",),
-        }
-        file = self._settings.state / "run" / f"{name}.loaded-in-container"
-        make_private(file.parent)
-        rendered = alertmanager_text if name == "alertmanager" else ""
-        digest = f"{fingerprint(*read[name])} {hashlib.sha256(rendered.encode()).hexdigest()}"
-        if not is_new and (not file.exists() or read_text(file) != digest):
-            sent = time.time()
-            self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
-            try:
-                health.wait_reloaded(self._settings, self._endpoints[name], sent, RELOAD_PATIENCE)
-            except StackError as error:
-                raise StackError(f"{error}: {_last_line(self._container_ids()[name])}") from None
-            self._say(f"{name} has read its changed configuration")
-        configuration.write_if_changed(file, digest)
+        sent = time.time()
+        self._run("exec", "-T", name, "sh", "-c", "kill -HUP 1")
+        try:
+            health.wait_reloaded(self._settings, self._endpoints[name], sent, RELOAD_PATIENCE)
+        except StackError as error:
+            raise StackError(f"{error}: {self._last_line(self._container_ids()[name])}") from None
+
+    def _last_line(self, container: str) -> str:
+        done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
+        people = configuration.notifications(self._settings)
+        return plain(hide((done.stderr or done.stdout).strip(), people), 300)
 
     @property
     def _checkout(self) -> Path:
@@ -219,19 +202,15 @@ class ComposeStack:
         return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
 
     def _environment(self) -> dict[str, str]:
-        """The variables of docker-compose.yml, independent of the calling shell."""
+        """The variables of docker-compose.yml."""
+        secrets = self._settings.token_file.parent
+        handed = containers.HANDED / containers.HANDED_GRAFANA_TOKEN
         return {
             **os.environ,
-            "HEAPWATCH_SECRETS": str(self._settings.token_file.parent),
-            "HEAPWATCH_DASHBOARDS_URL": self._settings.dashboards_url,
-            "HEAPWATCH_RUNBOOKS_URL": self._settings.runbooks_url,
-            # A changed secret changes the environment, so Compose recreates the containers that read it.
-            "HEAPWATCH_REVISION": fingerprint(*sorted(self._settings.token_file.parent.glob("*"))),
-            **{
-                name: str(containers.HANDED / file)
-                for name, file in containers.NAMED_FILES.items()
-                if self._settings.environment.get(name)
-            },
+            "HEAPWATCH_STATE": str(self._settings.state),
+            # A changed secret changes it, so Compose makes the containers that read secrets anew.
+            "REVISION": fingerprint(*(secrets / name for name in containers.READERS)),
+            **({containers.GRAFANA_TOKEN: str(handed)} if containers.GRAFANA_TOKEN in os.environ else {}),
         }
 
     def _run(self, *arguments: str) -> None:
@@ -258,11 +237,6 @@ def _client() -> tuple[str, ...] | None:
         if shutil.which(client[0]) and _succeeds(*client, "version"):
             return client
     return None
-
-
-def _last_line(container: str) -> str:
-    done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
-    return plain((done.stderr or done.stdout).strip(), 300)
 
 
 def _output(*command: str) -> str:

@@ -14,12 +14,17 @@ from heapwatch.http.guards import find_token
 from heapwatch.http.signing import webhook_token
 from heapwatch.runtime.own_files import make_private, read_text, replace
 from heapwatch_stack import state_folder
-from heapwatch_stack.alertmanager import render
+from heapwatch_stack.alertmanager import Channels, channels, render
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import TRAINER, Settings
 
 TOKEN_BYTES = 32
-SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
+# In prometheus.yml.
+SHIPPED_RECEIVER = "receiver:9095"
+SHIPPED_LINKS = (
+    "heapwatch_dashboards: http://127.0.0.1:3009",
+    "heapwatch_runbooks: http://127.0.0.1:9095/runbooks",
+)
 _MOST_BYTES = 1 << 20
 WATCHED = (".py", ".yml", ".yaml", ".json", ".tmpl", ".css", ".js")
 
@@ -35,7 +40,7 @@ def claim(state: Path) -> None:
 
 
 def lay_out(settings: Settings) -> None:
-    """Create folders, secrets, links and rendered files; unchanged files are not touched."""
+    """Create folders, secrets, links and rendered files."""
     try:
         claim(settings.state)
         for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
@@ -47,39 +52,47 @@ def lay_out(settings: Settings) -> None:
         raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
     make_secrets(settings)
     link(settings.etc / "targets" / "trainer", settings.targets)
-    environment = {
-        **settings.environment,
-        "HEAPWATCH_RECEIVER_URL": settings.url(settings.ports.receiver),
-        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(settings.webhook_token_file),
-    }
     services = (one for one in settings.endpoints().values() if one.name != TRAINER)
     addresses = {one.name: f"{settings.host}:{one.port}" for one in services}
-    write(settings.data, settings.etc, environment, addresses)
+    write(settings, settings.etc, addresses, settings.webhook_token_file, notifications(settings))
 
 
-def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapping[str, str]) -> None:
-    """Fill `etc`: links to shipped files, the rendered alertmanager.yml, the stack's targets.
+def write(
+    settings: Settings, etc: Path, addresses: Mapping[str, str], webhook_token: Path, people: Channels
+) -> None:
+    """Fill `etc`: links to shipped files, prometheus.yml, alertmanager.yml, the stack's targets.
 
-    Raises StackError with the name of a variable that is wrong.
+    Args:
+        settings: where the shipped files are, and where the links of alerts lead.
+        etc: the folder.
+        addresses: `host:port` of each service, as Prometheus and Alertmanager reach it.
+        webhook_token: the file of Alertmanager's token for the receiver.
+        people: the channels of the notifications.
+
     """
+    data = settings.data
     for name, place in (("rules", "prometheus"), ("templates", "alerting")):
         link(etc / name, (data / place / name).resolve())
-    shipped = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
-    rendered = shipped.replace(SHIPPED_RECEIVER, addresses["receiver"])
-    write_if_changed(etc / "prometheus.yml", rendered)
-    # The rendered text may contain the address of a chat channel, which is a secret.
-    write_if_changed(etc / "alertmanager.yml", alertmanager_text(data, environment), mode=0o600)
+    text = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
+    text = text.replace(SHIPPED_RECEIVER, addresses["receiver"])
+    for shipped, url in zip(SHIPPED_LINKS, (settings.dashboards_url, settings.runbooks_url), strict=True):
+        text = text.replace(shipped, f"{shipped.partition(' ')[0]} {url}")
+    replace(etc / "prometheus.yml", text, 0o644)
+    receiver = f"http://{addresses['receiver']}"
+    rendered = render(data / "alerting" / "alertmanager.yml", receiver, webhook_token, people)
+    # The address of a chat channel is a secret.
+    replace(etc / "alertmanager.yml", rendered)
     stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]
     alertmanager = [{"targets": [addresses["alertmanager"]], "labels": {}}]
     for name, targets in (("stack", stack), ("alertmanager", alertmanager)):
         (etc / "targets" / name).mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_if_changed(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n")
+        replace(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n", 0o644)
 
 
-def alertmanager_text(data: Path, environment: Mapping[str, str]) -> str:
-    """Alertmanager's configuration for these settings; StackError with the name of a wrong one."""
+def notifications(settings: Settings) -> Channels:
+    """The user's channels of notifications; StackError with what is wrong with their file."""
     try:
-        return render(data / "alerting" / "alertmanager.yml", environment)
+        return channels(settings.environment)
     except ValueError as error:
         raise StackError(str(error)) from error
 
@@ -98,13 +111,13 @@ def make_secrets(settings: Settings) -> None:
             given = find_token(None, settings.environment)
         except (OSError, ValueError) as error:
             raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
-        write_if_changed(own, f"{given}\n", mode=0o600)
+        replace(own, f"{given}\n")
     for file in (own, settings.grafana_password_file):
         if not _content(file).strip():
             replace(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
         file.chmod(0o600)
     secret = read_text(own, private=True).strip()
-    write_if_changed(settings.webhook_token_file, webhook_token(secret) + "\n", mode=0o600)
+    replace(settings.webhook_token_file, webhook_token(secret) + "\n")
 
 
 def _content(file: Path) -> str:
@@ -117,12 +130,6 @@ def _content(file: Path) -> str:
 
 def _said(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
-
-
-def write_if_changed(file: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file atomically, unless it already contains `text`."""
-    if _content(file) != text:
-        replace(file, text, mode)
 
 
 def link(place: Path, target: Path) -> None:

@@ -5,15 +5,16 @@ It is the only one that runs as root, because the files belong to different user
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from heapwatch import data
 from heapwatch.runtime.own_files import read_text, replace
 from heapwatch_stack import configuration
+from heapwatch_stack.alertmanager import Channels, with_files
 from heapwatch_stack.errors import StackError
+from heapwatch_stack.settings import Settings
 
 # Inside the Compose network each service has its own name and the documented port.
 ADDRESSES = {
@@ -24,43 +25,50 @@ ADDRESSES = {
 }
 NOBODY, GRAFANA = 65534, 472
 READERS = {"token": NOBODY, "webhook-token": NOBODY, "grafana-admin-password": GRAFANA}
-# Files that settings of the host name, and their names inside the containers.
 HANDED = Path("/run/heapwatch")
-NAMED_FILES = {
-    "HEAPWATCH_SLACK_URL_FILE": "slack-url",
-    "HEAPWATCH_SMTP_PASSWORD_FILE": "smtp-password",
-    "HEAPWATCH_WEBHOOK_URL_FILE": "webhook-url",
-    "HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE": "grafana-token",
-}
+# In the folder of secrets: the user's channels as JSON, and the files of this machine that settings name.
+CHANNELS, NAMED_FILES = "notifications.json", "named-*"
+GRAFANA_TOKEN = "HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE"
+HANDED_GRAFANA_TOKEN = "named-grafana-token"
 
 
-def prepare(data: Path, etc: Path, given: Path, handed: Path) -> None:
+def hand_over(people: Channels, grafana_token: str | None, secrets: Path) -> None:
+    """Copy the channels, and the files that they and the receiver name, to where the container reads them.
+
+    Raises StackError for one that cannot be read.
+    """
+    for old in secrets.glob(NAMED_FILES):
+        old.unlink()
+    names = {grafana_token: HANDED_GRAFANA_TOKEN} if grafana_token else {}
+    inside = with_files(people, lambda path: str(HANDED / names.setdefault(path, f"named-{len(names) + 1}")))
+    for path, name in names.items():
+        try:
+            replace(secrets / name, read_text(Path(path).expanduser(), named=True))
+        except OSError as error:
+            raise StackError(f"a file that a setting names cannot be read: {error}") from error
+    replace(secrets / CHANNELS, json.dumps(inside))
+
+
+def prepare(settings: Settings, etc: Path, given: Path, handed: Path) -> None:
     """Write `etc` from shipped files; copy each secret from `given` to `handed`, owned by its reader."""
     for name in READERS:
         if not (given / name).is_file():
             raise StackError(f"there is no {name}: start the stack with make up, which makes it")
-    for name, reader in (READERS | dict.fromkeys(NAMED_FILES.values(), NOBODY)).items():
+    named = {path.name: NOBODY for folder in (given, handed) for path in folder.glob(NAMED_FILES)}
+    for name, reader in (READERS | named).items():
         copy = handed / name
         copy.unlink(missing_ok=True)
         if (given / name).is_file():
             replace(copy, read_text(given / name, named=True), 0o400)
             os.chown(copy, reader, reader)
-    configuration.write(data, etc, environment(os.environ, handed), ADDRESSES)
+    channels = json.loads(read_text(given / CHANNELS, named=True)) if (given / CHANNELS).is_file() else {}
+    configuration.write(settings, etc, ADDRESSES, handed / "webhook-token", channels)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
     os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)
 
 
-def environment(given: Mapping[str, str], handed: Path = HANDED) -> dict[str, str]:
-    """The settings for Alertmanager's configuration in the Compose network."""
-    return {
-        **given,
-        "HEAPWATCH_RECEIVER_URL": f"http://{ADDRESSES['receiver']}",
-        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(handed / "webhook-token"),
-    }
-
-
 if __name__ == "__main__":
     try:
-        prepare(data.folder(), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), HANDED)
+        prepare(Settings.from_environment(), Path("/etc/heapwatch"), Path("/heapwatch/secrets"), HANDED)
     except StackError as problem:
         sys.exit(f"error: {problem}")

@@ -10,15 +10,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from heapwatch.runtime.own_files import make_private
+from heapwatch.runtime.own_files import make_private, replace
 from heapwatch_stack.errors import Say
 
 _RUN_SECONDS = 1800
-BUILT_IN = b"/usr/share/prometheus/alertmanager"
-DESCRIPTOR = 9
-THROUGH_DESCRIPTOR = (
-    f"/proc/self/fd/{DESCRIPTOR}".encode().ljust(len(BUILT_IN) - len(b"alertmanager"), b"/") + b"alertmanager"
-)
 
 
 class PackageError(Exception):
@@ -35,24 +30,17 @@ def unpack(packages: Sequence[str], destination: Path, say: Say) -> None:
         if shutil.which(tool) is None:
             raise PackageError(f"{tool} is not on this system")
     make_private(destination.parent)
-    for leftover in destination.parent.glob(f"{destination.name}.partial-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix=f"{destination.name}.partial-", dir=destination.parent))
-    try:
+    with tempfile.TemporaryDirectory(prefix=f"{destination.name}.", dir=destination.parent) as folder:
+        work = Path(folder)
         apt = _private_apt(work)
         say("refreshing the package lists")
         _run([*apt, "update"], work)
-        more = f" and {len(packages) - 2} more" if packages[2:] else ""
-        say(f"downloading {', '.join(packages[:2])}{more}")
+        say(f"downloading {', '.join(packages[:2])} and {len(packages[2:])} more")
         _run([*apt, "download", *packages], work)
-        root = work / "root"
         for archive in sorted(work.glob("*.deb")):
-            say(f"unpacking {archive.name.split('_')[0]} {archive.name.split('_')[1]}")
-            _run(["dpkg-deb", "-x", str(archive), str(root)], work)
+            _run(["dpkg-deb", "-x", str(archive), str(work / "root")], work)
         shutil.rmtree(destination, ignore_errors=True)
-        root.rename(destination)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        (work / "root").rename(destination)
 
 
 def _private_apt(folder: Path) -> list[str]:
@@ -80,25 +68,16 @@ def _run(command: list[str], folder: Path) -> None:
         raise PackageError(f"{command[0]} failed: {reasons[0].strip() if reasons else done.returncode}")
 
 
-def relocate(program: Path, share: Path, wrapper: Path) -> None:
-    """Write `wrapper`, which runs Debian's Alertmanager, `program`, with `share` for /usr/share/prometheus.
+def write_wrapper(program: Path, share: Path, wrapper: Path) -> None:
+    """Write `wrapper`, which runs `program` where it also sees the folder `share` in /usr/share.
 
-    Debian's build opens its templates below that folder. It has no option for another one, and only root can
-    write there. So the path is replaced in a copy of the program by a path of the same length below
-    /proc/self/fd, and a two-line wrapper opens the folder with that descriptor. This works in any folder and
-    for any user.
+    Debian's Alertmanager opens its templates below /usr/share, where only root can write, and has no option
+    for another place. The wrapper lays `share` over /usr/share in a mount namespace of its own, which needs
+    no root where Linux allows user namespaces. Elsewhere it fails, with the reason on stderr.
     """
-    relocated = program.with_name(program.name + ".relocated")
-    _write(relocated, program.read_bytes().replace(BUILT_IN, THROUGH_DESCRIPTOR))
-    script = (
-        f'#!/bin/sh\nexec {DESCRIPTOR}<{shlex.quote(str(share))} && exec {shlex.quote(str(relocated))} "$@"\n'
+    overlay = "mount -t overlay overlay -o lowerdir=.:/usr/share /usr/share"
+    inside = f'(cd "$0" && {overlay}) && exec "$@"'
+    command = shlex.join(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", inside, str(share), str(program)]
     )
-    _write(wrapper, script.encode())
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Replace an executable atomically, even while the old one is running."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    fresh.write_bytes(content)
-    fresh.chmod(0o755)
-    fresh.replace(file)
+    replace(wrapper, f'#!/bin/sh\nexec {command} "$@"\n', 0o755)

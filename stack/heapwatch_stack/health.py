@@ -12,16 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack.errors import Say, StackError
-from heapwatch_stack.processes import serves
 from heapwatch_stack.settings import Endpoint, Settings
 
 HEALTHY = "healthy"
-TAKEN = "port is taken"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
 SAYS_AFTER = 30.0
-# The heartbeat comes every minute. One this recent, since the last start, is sufficient.
-RECENT_SECONDS = 90.0
 DELIVERY_PATIENCE = 30.0
 SCRAPE_PATIENCE = 90.0
 LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
@@ -42,10 +38,8 @@ def condition(settings: Settings, endpoint: Endpoint) -> str:
 
 def supervised(settings: Settings, endpoint: Endpoint, info: Mapping[str, Any]) -> str:
     """The condition of a service under the supervisor, not of another process on its port."""
-    state = condition(settings, endpoint)
-    if state == HEALTHY and not serves(info["pid"], endpoint.port):
-        return TAKEN
-    return state if state == HEALTHY or info["statename"] == "RUNNING" else str(info["statename"]).lower()
+    state = str(info["statename"])
+    return condition(settings, endpoint) if state in ("STARTING", "RUNNING") else state.lower()
 
 
 def wait_healthy(
@@ -126,18 +120,14 @@ def wait_scraped(settings: Settings, expected: Mapping[str, str]) -> None:
         time.sleep(0.5)
 
 
-def prove_delivery(settings: Settings, *, fresh: bool, patience: float = DELIVERY_PATIENCE) -> None:
-    """Wait until a heartbeat reaches the receiver through Alertmanager: no health check shows that.
-
-    `fresh`: a service was started, so send a new one.
+def prove_delivery(settings: Settings, patience: float = DELIVERY_PATIENCE) -> None:
+    """Send a heartbeat that reaches the receiver through Alertmanager: no health check shows that.
 
     Raises:
         StackError: it does not arrive; with the reason if the receiver knows it.
 
     """
     began = time.time()
-    if not fresh and began - _last_heartbeat(settings) < RECENT_SECONDS:
-        return
     _send(settings)
     while _last_heartbeat(settings) < began:
         if time.time() - began > patience:
@@ -152,7 +142,7 @@ def _send(settings: Settings) -> None:
     """Post a heartbeat in a new group to Alertmanager: a group's first alert is sent at once."""
     now = datetime.now(timezone.utc)
     labels = {
-        "alertname": settings.environment.get("HEAPWATCH_RECEIVER_WATCHDOG_ALERTNAME") or "Watchdog",
+        "alertname": "Watchdog",
         "component": "watchdog",
         "instance": f"heapwatch up {now:%Y-%m-%dT%H:%M:%S.%f}",
         "kind": "health",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -10,16 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 
 from heapwatch import stacks
-from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own, read_json, replace
+from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own
 from heapwatch_stack import binaries, configuration, health, preflight, processes
-from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
-from heapwatch_stack.services import Service, services
+from heapwatch_stack.services import Service, environment, services
 from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 from heapwatch_stack.state_folder import locked
 from heapwatch_stack.supervision import Supervisor
@@ -48,26 +45,17 @@ class NativeStack:
                     processes.end_all(self._settings.state)
                 preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
-            if was_running:
-                self._announce()
-                restarted = self._update(wanted)
-                self._wait([service.endpoint for service in wanted], restarted)
-                health.prove_delivery(self._settings, fresh=bool(restarted))
-                return
             try:
                 self._announce()
-                self._say(f"starting {', '.join(service.name for service in wanted)}")
-                self._supervisor.start()
-                self._remember_loaded(wanted)
-                self._wait([service.endpoint for service in wanted], {service.name for service in wanted})
-                self._say("sending a test alert through Alertmanager to the receiver")
-                health.prove_delivery(self._settings, fresh=True)
+                started = self._update(wanted) if was_running else self._start(wanted)
+                self._wait([service.endpoint for service in wanted], started)
+                health.prove_delivery(self._settings)
                 self._say("an alert travels from Alertmanager to the receiver")
-            except KeyboardInterrupt:
-                self._stop()
-                raise StackError("interrupted: every service that was started has been stopped") from None
-            except BaseException:
-                self._stop()
+            except BaseException as problem:
+                if not was_running:
+                    self._stop()
+                if isinstance(problem, KeyboardInterrupt):
+                    raise StackError("interrupted: what this command has started is stopped") from None
                 raise
 
     def running(self) -> bool:
@@ -134,14 +122,19 @@ class NativeStack:
     def remove_data(self) -> None:
         """Nothing to do: all data is in the state folder."""
 
-    @property
-    def trainer_target(self) -> str:
-        """The `instance` of the stack's trainer in Prometheus."""
-        return self._target(TRAINER, self._settings.ports.trainer)
+    def start_trainer(self) -> subprocess.Popen[str]:
+        """The demonstration's trainer, which this stack finds."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "heapwatch_stack.trainer"],
+            env={**os.environ, **environment(self._settings)},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
-    def leak(self, *arguments: str) -> list[str]:
-        """The command that sets the leaks of the example trainer."""
-        return [sys.executable, "-m", "examples.leak", "walker", *arguments]
+    def trainer_instance(self, port: int) -> str:
+        """The `instance` in Prometheus of a trainer on this port."""
+        return self._target(TRAINER, port)
 
     def _target(self, name: str, port: int) -> str:
         """The `instance` of a service: a trainer that listens on every address uses the machine's name."""
@@ -157,30 +150,28 @@ class NativeStack:
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
-        preflight.check_files(self._settings.state, self._settings.targets)
-        preflight.check_data(self._settings, found)
         for checked in preflight.check_configuration(self._settings, found):
             self._say(f"checked {checked}")
         wanted = services(self._settings, found, grafana)
-        if grafana:
-            replace(self._settings.grafana_mark, "")
-        else:
-            self._settings.grafana_mark.unlink(missing_ok=True)
         self._supervisor.configure(wanted)
         return wanted
 
+    def _start(self, wanted: list[Service]) -> set[str]:
+        """Start the services; returns their names."""
+        names = [service.name for service in wanted]
+        self._say(f"starting {', '.join(names)}")
+        self._supervisor.start()
+        return set(names)
+
     def _update(self, wanted: list[Service]) -> set[str]:
-        """Apply changes since the last `up`: reload services where possible, else restart them."""
+        """Restart the services that have changed since the last `up`; the others reload their files."""
         restarted = set(self._supervisor.apply())
-        loaded = self._loaded()
-        for service in wanted:
-            stale = service.reloads and loaded.get(service.name) != fingerprint(*service.reloads)
-            if stale and service.name not in restarted:
-                self._supervisor.hang_up(service.name)
-                self._say(f"{service.name} reads its changed configuration")
         for name in sorted(restarted):
             self._say(f"{name} restarted: it changed")
-        self._remember_loaded(wanted)
+        for service in wanted:
+            if service.reloads and service.name not in restarted:
+                self._supervisor.hang_up(service.name)
+                self._say(f"{service.name} reads its configuration")
         return restarted
 
     def _announce(self) -> None:
@@ -198,12 +189,6 @@ class NativeStack:
 
         say = self._say if started else (lambda _: None)
         health.wait_healthy(self._settings, wanted, watch, say)
-        running = self._supervisor.processes()
-        for endpoint in wanted:
-            if health.supervised(self._settings, endpoint, running[endpoint.name]) == health.TAKEN:
-                raise StackError(
-                    f"port {endpoint.port} ({endpoint.name}) is taken by another process: stop it"
-                )
         if started:
             self._say("waiting for Prometheus's first scrape of each")
         targets = {endpoint.name: self._target(endpoint.name, endpoint.port) for endpoint in wanted}
@@ -227,25 +212,11 @@ class NativeStack:
                     f"these processes cannot be ended: {', '.join(str(p.pid) for p in survivors)}"
                 )
 
-    @property
-    def _loaded_file(self) -> Path:
-        return self._settings.state / "run" / "loaded.json"
-
-    def _loaded(self) -> dict[str, str]:
-        with suppress(OSError, ValueError, TypeError):
-            return dict(read_json(self._loaded_file))
-        return {}
-
-    def _remember_loaded(self, wanted: list[Service]) -> None:
-        digests = {s.name: fingerprint(*s.reloads) for s in wanted if s.reloads}
-        configuration.write_if_changed(self._loaded_file, json.dumps(digests))
-
     def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""
         configuration.claim(self._settings.state)
         make_private(self._settings.state / "run")
-        held = "process {holder} is bringing this stack up or down; wait for it"
-        return locked(self._settings.state / "run" / "lock", seconds=0, held=held)
+        return locked(self._settings.state / "run" / "lock", seconds=0)
 
 
 @contextmanager

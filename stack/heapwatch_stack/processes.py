@@ -1,28 +1,61 @@
-"""The processes of a stack: supervisord and its descendants have a mark in their environment."""
+"""The processes of a stack: supervisord and its descendants have its address in their environment."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-MARKER = "HEAPWATCH_STACK"
+from heapwatch_stack.errors import StackError
+
+MARKER = "SUPERVISOR_SERVER_URL"  # which supervisord itself gives to what it starts
 PATIENCE = 10.0
+# supervisord first binds PATH.PID; the kernel allows 107 bytes
+LONGEST_SOCKET_PATH = 95
+
+
+def socket_path(state: Path) -> Path:
+    """The socket of supervisord: in `state`, or in a private temporary folder if that path is too long.
+
+    Raises:
+        StackError: there is such a folder, but others can write in it.
+
+    """
+    inside = state / "run" / "supervisor.sock"
+    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
+        return inside
+    name = hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"heapwatch-{os.getuid()}-{name}"
+    with suppress(FileNotFoundError):
+        owner = folder.lstat()
+        if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid() or owner.st_mode & 0o077:
+            raise StackError(
+                f"{folder} is not a private folder of yours: "
+                "remove it, or set HEAPWATCH_STATE to a shorter path"
+            )
+    return folder / "supervisor.sock"
+
+
+def mark(state: Path) -> dict[str, str]:
+    """The variable that every process of the stack in `state` has."""
+    return {MARKER: f"unix://{socket_path(state)}"}
 
 
 def of_stack(state: Path) -> list[psutil.Process]:
     """Every live process of the stack in `state`, except the calling one."""
-    return [one for one in psutil.process_iter() if one.pid != os.getpid() and is_of_stack(one, state)]
+    address = mark(state)[MARKER]
+    return [one for one in psutil.process_iter() if one.pid != os.getpid() and _has_mark(one, address)]
 
 
-def is_of_stack(process: psutil.Process, state: Path) -> bool:
-    """Whether a process is alive and has the mark of the stack in `state`."""
+def _has_mark(process: psutil.Process, address: str) -> bool:
     try:
-        marked = process.environ().get(MARKER) == str(state)
-        return marked and process.status() != psutil.STATUS_ZOMBIE
+        return process.environ().get(MARKER) == address and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, OSError):
         return False  # it has ended, or belongs to another user
 
@@ -44,16 +77,6 @@ def end_all(state: Path) -> list[psutil.Process]:
 def listening(port: int) -> psutil.Process | None:
     """The process that listens on a TCP port; None if there is none or this user may not see it."""
     return next((process for process in psutil.process_iter() if _listens(process, port)), None)
-
-
-def serves(pid: int, port: int) -> bool:
-    """Whether this process, or one that it started, listens on a TCP port: another user may have taken it."""
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except psutil.Error:
-        return False
-    return any(_listens(one, port) for one in family)
 
 
 def _listens(process: psutil.Process, port: int) -> bool:

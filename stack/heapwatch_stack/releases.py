@@ -25,10 +25,7 @@ from heapwatch_stack.errors import Say
 from heapwatch_stack.state_folder import locked
 
 CONNECT_SECONDS = 5.0
-# A download with fewer than this number of bytes in this time has stalled.
 STALL_SECONDS = 15.0
-STALL_BYTES = 128 * 1024
-ATTEMPTS = 4
 REPORT_SECONDS = 5.0
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -52,14 +49,15 @@ class Release:
     sha256: Mapping[str, str]
     programs: Mapping[str, str]
 
-    def url(self, mirror: str = "") -> str:
-        """The address of this machine's archive; on a `mirror` it has the same file name."""
-        official = self.address.format(version=self.version, arch=architecture())
-        return f"{mirror.rstrip('/')}/{official.rpartition('/')[2]}" if mirror else official
+    @property
+    def url(self) -> str:
+        """The address of this machine's archive."""
+        return self.address.format(version=self.version, arch=architecture())
 
-    def host(self, mirror: str = "") -> str:
+    @property
+    def host(self) -> str:
         """The host of that address."""
-        return urlsplit(self.url(mirror)).netloc
+        return urlsplit(self.url).netloc
 
     @property
     def folder(self) -> str:
@@ -108,15 +106,11 @@ class DownloadError(Exception):
     """The release cannot be downloaded; one line with the reason."""
 
 
-class NoAnswer(DownloadError):
-    """The host does not answer, so other downloads from it are not tried."""
-
-
-def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:
+def bring(release: Release, cache: Path, say: Say) -> Path:
     """The folder of the unpacked release, downloaded if the cache lacks it.
 
     Raises:
-        DownloadError: the download failed; its part stays in the cache for the next attempt.
+        DownloadError: the download failed, and nothing of it is left.
         OSError: the cache cannot be written.
 
     """
@@ -130,17 +124,15 @@ def bring(release: Release, cache: Path, mirror: str, say: Say) -> Path:
     with locked(cache / f"{release.name}.lock"):
         if is_whole(place, release):
             return place
-        archive = cache / f"{release.folder}.tar.gz.partial"
-        _download(release, archive, release.url(mirror), say)
-        found = _sha256(archive)
-        if found != wanted:
-            archive.unlink()
-            raise DownloadError(
-                f"{release.url(mirror)} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
-                " it was thrown away"
-            )
-        _unpack(archive, place, release)
-        archive.unlink()
+        with tempfile.TemporaryDirectory(prefix=f"{release.folder}.", dir=cache) as folder:
+            work = Path(folder)
+            found = _download(release, work / "archive.tar.gz", say)
+            if found != wanted:
+                raise DownloadError(
+                    f"{release.url} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
+                    " it was thrown away"
+                )
+            _unpack(work, place, release)
     return place
 
 
@@ -149,94 +141,48 @@ def is_whole(place: Path, release: Release) -> bool:
     return all((place / program).is_file() for program in release.programs.values())
 
 
-def _download(release: Release, archive: Path, url: str, say: Say) -> None:
-    """Download the rest of `archive`, in several attempts."""
-    problem = ""
-    for _ in range(ATTEMPTS):
-        before = archive.stat().st_size if archive.exists() else 0
-        try:
-            _fetch(release, archive, url, say)
-            return
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise NoAnswer(f"{urlsplit(url).netloc} does not answer ({error or 'timeout'})") from error
-        except httpx.HTTPStatusError as error:
-            raise DownloadError(f"{url} answers {error.response.status_code}") from error
-        except httpx.HTTPError as error:
-            problem = str(error) or type(error).__name__
-        if (archive.stat().st_size if archive.exists() else 0) <= before:
-            break  # another attempt would not get further
-    raise DownloadError(f"{url} ends early or stalls ({problem})")
-
-
-def _fetch(release: Release, archive: Path, url: str, say: Say) -> None:
-    """Request the missing part once."""
-    have = archive.stat().st_size if archive.exists() else 0
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+def _download(release: Release, archive: Path, say: Say) -> str:
+    """Write the archive, and say how far it is; returns its SHA-256."""
+    digest = hashlib.sha256()
     timeout = httpx.Timeout(STALL_SECONDS, connect=CONNECT_SECONDS)
-    with httpx.stream("GET", url, headers=headers, timeout=timeout, follow_redirects=True) as answer:
-        if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return  # it is complete already
-        answer.raise_for_status()
-        resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
-        have = have if resumed else 0
-        total = have + int(answer.headers.get("Content-Length") or 0)
-        verb = "resuming" if resumed else "downloading"
-        say(f"{verb} {release.name} {release.version} from {urlsplit(url).netloc}")
-        watch = _Progress(have, total, lambda text: say(f"{release.name}: {text}"))
-        written = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if resumed else os.O_TRUNC)
-        with os.fdopen(open_own(archive, written), "ab" if resumed else "wb") as file:
+    try:
+        with (
+            httpx.stream("GET", release.url, timeout=timeout, follow_redirects=True) as answer,
+            os.fdopen(open_own(archive, os.O_WRONLY | os.O_CREAT), "wb") as file,
+        ):
+            answer.raise_for_status()
+            say(f"downloading {release.name} {release.version} from {release.host}")
+            total = int(answer.headers.get("Content-Length") or 0)
+            of = f" of {total / 1e6:,.0f}" if total else ""
+            say_at = time.monotonic() + REPORT_SECONDS
             for chunk in answer.iter_raw():
                 file.write(chunk)
-                watch.count(len(chunk))
+                digest.update(chunk)
+                if time.monotonic() >= say_at:
+                    say_at += REPORT_SECONDS
+                    say(f"{release.name}: {file.tell() / 1e6:,.0f}{of} MB")
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise DownloadError(f"{release.host} does not answer ({error or 'timeout'})") from error
+    except httpx.HTTPStatusError as error:
+        raise DownloadError(f"{release.url} answers {error.response.status_code}") from error
+    except httpx.HTTPError as error:
+        raise DownloadError(
+            f"{release.url} ends early or stalls ({error or type(error).__name__})"
+        ) from error
+    return digest.hexdigest()
 
 
-class _Progress:
-    """Reports the progress of a download, and ends one that stalls."""
-
-    def __init__(self, have: int, total: int, say: Say) -> None:
-        self._have = have
-        self._total = total
-        self._say = say
-        self._reported = self._checked = time.monotonic()
-        self._since_check = 0
-
-    def count(self, size: int) -> None:
-        """Count received bytes; raises httpx.ReadTimeout if the download stalls."""
-        self._have += size
-        self._since_check += size
-        now = time.monotonic()
-        if now - self._reported >= REPORT_SECONDS:
-            self._reported = now
-            of = f" of {self._total / 1e6:,.0f}" if self._total else ""
-            self._say(f"{self._have / 1e6:,.0f}{of} MB")
-        if now - self._checked >= STALL_SECONDS:
-            if self._since_check < STALL_BYTES:
-                raise httpx.ReadTimeout(f"{self._since_check} bytes in {now - self._checked:.0f} s")
-            self._checked, self._since_check = now, 0
-
-
-def _unpack(archive: Path, place: Path, release: Release) -> None:
-    work = Path(tempfile.mkdtemp(prefix=f"{release.folder}.", dir=place.parent))
+def _unpack(work: Path, place: Path, release: Release) -> None:
     try:
-        with tarfile.open(archive) as file:
+        with tarfile.open(work / "archive.tar.gz") as file:
             # older Pythons have no filter; the archive has the pinned checksum
             if hasattr(tarfile, "data_filter"):
                 file.extraction_filter = staticmethod(tarfile.data_filter)
-            file.extractall(work)
-        (top,) = work.iterdir()
-        if not is_whole(top, release):
-            raise DownloadError(f"{archive.name} lacks {' or '.join(release.programs.values())}")
-        shutil.rmtree(place, ignore_errors=True)
-        top.rename(place)
+            file.extractall(work / "unpacked")
     except (tarfile.TarError, ValueError) as error:
-        raise DownloadError(f"{archive.name} cannot be unpacked: {error}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with os.fdopen(open_own(file), "rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        raise DownloadError(f"{release.url} cannot be unpacked: {error}") from error
+    (top,) = (work / "unpacked").iterdir()
+    if not is_whole(top, release):
+        raise DownloadError(f"{release.url} lacks {' or '.join(release.programs.values())}")
+    shutil.rmtree(place, ignore_errors=True)
+    top.rename(place)

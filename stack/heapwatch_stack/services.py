@@ -18,19 +18,22 @@ RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
 # By default Prometheus allows pages of any site to read its answers; this expression matches no site.
 NO_OTHER_ORIGIN = "null-origin"
-MOST_CONNECTIONS = 10_000
-IDLE_TIME = "10s"
 HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
 
 
 @dataclass(frozen=True)
 class Service:
-    """A process under the supervisor; if a file in `reloads` changes, it gets SIGHUP."""
+    """A process under the supervisor, which restarts it if this has changed.
+
+    Attributes:
+        reloads: it reads its files again at SIGHUP.
+
+    """
 
     endpoint: Endpoint
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    reloads: tuple[Path, ...] = ()
+    reloads: bool = False
 
     @property
     def name(self) -> str:
@@ -40,20 +43,14 @@ class Service:
 
 def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
     """The services in the order of their start; without Grafana the viewer replaces it."""
-    at = settings.endpoints(grafana=grafana is not None)
+    at = settings.endpoints()
     return [
         _prometheus(settings, binaries, at["prometheus"]),
         _alertmanager(settings, binaries, at["alertmanager"]),
         _python(settings, at["receiver"], "heapwatch_receiver", _package("heapwatch_receiver")),
         _grafana(settings, at["dashboards"], grafana)
         if grafana
-        else _python(
-            settings,
-            at["dashboards"],
-            "heapwatch_viewer",
-            _package("heapwatch_viewer"),
-            data.path("dashboards", "generated"),
-        ),
+        else _python(settings, at["dashboards"], "heapwatch_viewer", _package("heapwatch_viewer")),
         *(
             [_python(settings, at[TRAINER], "examples.walker", settings.checkout / "examples")]
             if settings.checkout
@@ -71,30 +68,21 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
         f"--storage.tsdb.retention.time={RETENTION_TIME}",
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
         f"--web.cors.origin={NO_OTHER_ORIGIN}",
-        # Its own port behind the guard is on loopback, where any user may open connections and say nothing.
-        f"--web.max-connections={MOST_CONNECTIONS}",
-        f"--web.read-timeout={IDLE_TIME}",
     ]
-    if binaries.prometheus.version.startswith("2."):  # the default of later versions
-        command.append("--enable-feature=expand-external-labels")
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
-    reloads = (settings.etc / "prometheus.yml", settings.etc / "rules")
-    return Service(endpoint, tuple(command), _handed_on(settings) | environment(settings), reloads)
+    return Service(endpoint, tuple(command), _handed_on(settings), reloads=True)
 
 
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
     command = (
         *_guarded(settings, endpoint),
-        "--socket",
-        str(settings.state / "run" / "alertmanager.sock"),
         str(binaries.alertmanager.path),
         f"--config.file={settings.etc / 'alertmanager.yml'}",
         f"--storage.path={settings.state / 'data' / 'alertmanager'}",
         "--cluster.listen-address=",  # one instance: no gossip port
     )
-    reloads = (settings.etc / "alertmanager.yml", settings.etc / "templates")
-    return Service(endpoint, command, _handed_on(settings) | environment(settings), reloads)
+    return Service(endpoint, command, _handed_on(settings), reloads=True)
 
 
 def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
@@ -111,7 +99,7 @@ def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Servic
         "GF_PATHS_LOGS": str(settings.logs / "grafana"),
         "GF_PATHS_PROVISIONING": str(data.path("dashboards", "grafana", "provisioning")),
         "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(generated / "heapwatch-fleet.json"),
-        "HEAPWATCH_DASHBOARDS_DIR": str(generated),
+        "GF_PATHS_DASHBOARDS": str(generated),  # which the provisioning reads
         "GF_SECURITY_ADMIN_PASSWORD": f"$__file{{{settings.grafana_password_file}}}",
         "GF_AUTH_ANONYMOUS_ENABLED": "true",
         "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
@@ -126,16 +114,11 @@ def _grafana(settings: Settings, endpoint: Endpoint, grafana: Grafana) -> Servic
 
 
 def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path) -> Service:
-    # A changed source or token changes the environment, so the supervisor restarts exactly these services.
-    revision = fingerprint(_package("heapwatch"), *sources, settings.token_file)
     prefix = endpoint.port_variable.removesuffix("PORT")
-    own = {
-        name: value
-        for name, value in settings.environment.items()
-        if name.startswith(prefix) or name in HANDED_ON
-    }
-    whole = own | environment(settings) | {"HEAPWATCH_REVISION": revision}
-    return Service(endpoint, (sys.executable, "-m", module), whole)
+    own = {name: value for name, value in settings.environment.items() if name.startswith(prefix)}
+    # Nothing reads it: after a change of the source or the token it makes the supervisor restart the service.
+    revision = {"REVISION": fingerprint(_package("heapwatch"), *sources, settings.token_file)}
+    return Service(endpoint, (sys.executable, "-m", module), _handed_on(settings) | own | revision)
 
 
 def _package(name: str) -> Path:
@@ -143,7 +126,8 @@ def _package(name: str) -> Path:
 
 
 def _handed_on(settings: Settings) -> dict[str, str]:
-    return {name: value for name, value in settings.environment.items() if name in HANDED_ON}
+    named = {name: value for name, value in settings.environment.items() if name in HANDED_ON}
+    return named | environment(settings)
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -159,8 +143,7 @@ def environment(settings: Settings) -> dict[str, str]:
         **{name: str(port) for name, port in zip(DEFAULT_PORTS, astuple(ports), strict=True)},
         "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
         "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
-        "HEAPWATCH_DASHBOARDS_URL": settings.dashboards_url,
-        "HEAPWATCH_RUNBOOKS_URL": settings.runbooks_url,
+        "HEAPWATCH_RECEIVER_RUNBOOKS_URL": settings.runbooks_url,
         "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
         "PYTHONUNBUFFERED": "1",
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +54,7 @@ class Settings:
         checkout: a clone with the example trainer and docker-compose.yml; None without one.
         state: the folder for everything that the stack writes.
         targets: the folder of the trainers' target files.
-        environment: the environment variables, for notification channels and the receiver.
+        environment: the environment variables, for the notifications and the receiver.
 
     """
 
@@ -100,14 +99,12 @@ class Settings:
     @property
     def dashboards_url(self) -> str:
         """The prefix of the dashboard links in alerts, without a slash at the end."""
-        given = self.environment.get("HEAPWATCH_DASHBOARDS_URL")
-        return (given or self.url(self.ports.dashboards)).rstrip("/")
+        return self.url(self.ports.dashboards)
 
     @property
     def runbooks_url(self) -> str:
-        """The address of the runbooks; by default the receiver serves them."""
-        given = self.environment.get("HEAPWATCH_RUNBOOKS_URL")
-        return (given or f"{self.url(self.ports.receiver)}/runbooks").rstrip("/")
+        """The address of the runbooks, which the receiver serves."""
+        return f"{self.url(self.ports.receiver)}/runbooks"
 
     @property
     def folder(self) -> Path:
@@ -117,15 +114,7 @@ class Settings:
     @property
     def cache(self) -> Path:
         """The folder of downloads, shared by all stacks of this user."""
-        chosen = self.environment.get("HEAPWATCH_CACHE")
-        user = Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
-        return Path(chosen).absolute() if chosen else user
-
-    @property
-    def downloads(self) -> str | None:
-        """A mirror of the official releases; empty for their own hosts, None if downloads are disabled."""
-        chosen = self.environment.get("HEAPWATCH_DOWNLOADS", "")
-        return None if chosen == "off" else chosen
+        return Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"
 
     @property
     def etc(self) -> Path:
@@ -152,28 +141,18 @@ class Settings:
         """The file of the Grafana administrator's password; the viewer has none."""
         return self.state / "secrets" / "grafana-admin-password"
 
-    def endpoints(self, *, grafana: bool | None = None) -> dict[str, Endpoint]:
-        """Every service by name, in the order of their start; the example trainer only in a clone.
-
-        `grafana`: whether it serves the dashboards; None: what the last native `up` chose.
-        """
-        if grafana is None:
-            grafana = self.grafana_mark.exists()
-        ports, health = self.ports, "/api/health" if grafana else "/healthz"
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Every service by name, in the order of their start; the example trainer only in a clone."""
+        ports = self.ports
         listed = [
             Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),
             Endpoint("alertmanager", ports.alertmanager, "HEAPWATCH_ALERTMANAGER_PORT", "/-/ready"),
             Endpoint("receiver", ports.receiver, "HEAPWATCH_RECEIVER_PORT", "/healthz"),
-            Endpoint("dashboards", ports.dashboards, "HEAPWATCH_DASHBOARDS_PORT", health),
+            Endpoint("dashboards", ports.dashboards, "HEAPWATCH_DASHBOARDS_PORT", "/healthz"),
         ]
         if self.checkout:
             listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/readyz"))
         return {endpoint.name: endpoint for endpoint in listed}
-
-    @property
-    def grafana_mark(self) -> Path:
-        """The file that says that the last `up` of the native stack chose Grafana."""
-        return self.state / "run" / "grafana"
 
 
 def refuse_unknown(environment: Mapping[str, str]) -> None:
@@ -201,18 +180,11 @@ def _ports(environment: Mapping[str, str]) -> Ports:
     return Ports(*chosen)
 
 
-def _is_own_clone(folder: Path) -> bool:
-    """Whether it has the example trainer, which is then run, and no other user can have put it there."""
-    if not (folder / _EXAMPLE).is_file():
-        return False
-    found = folder.stat()
-    return found.st_uid == os.geteuid() and not found.st_mode & stat.S_IWOTH
-
-
 def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:
     chosen = environment.get("HEAPWATCH_CHECKOUT")
     if not chosen:
-        return state.parent if _is_own_clone(state.parent) else None  # the state folder of `make`
+        around = state.parent  # of the state folder of `make`
+        return around if (around / _EXAMPLE).is_file() else None
     checkout = Path(chosen).absolute()
     if not (checkout / "docker-compose.yml").is_file():
         raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")

@@ -1,16 +1,13 @@
-"""supervisord: its configuration, its start and its RPC."""
+"""supervisord: its configuration, its start and its RPC. If it is killed, its services end with it."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 import xmlrpc.client
 from collections.abc import Iterable
@@ -22,7 +19,7 @@ from supervisor.xmlrpc import Faults, SupervisorTransport, UnixStreamHTTPConnect
 
 from heapwatch.runtime.own_files import make_private, replace
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.processes import MARKER
+from heapwatch_stack.processes import mark, socket_path
 from heapwatch_stack.services import Service, environment
 from heapwatch_stack.settings import Settings
 
@@ -30,8 +27,6 @@ WATCHDOG = "watchdog"
 ANSWER_SECONDS = 120  # stopping a service takes up to 20 s
 START_SECONDS = 60
 STOP_SECONDS = 60
-# supervisord first binds PATH.PID; the kernel allows 107 bytes
-LONGEST_SOCKET_PATH = 95
 # characters that supervisord's configuration treats as a comment or the end of a value
 UNWRITABLE = re.compile(r"\s[;#]|\n")
 
@@ -42,7 +37,7 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._configuration = settings.etc / "supervisord.conf"
-        self.socket = _socket_path(settings.state)
+        self.socket = socket_path(settings.state)
 
     def configure(self, services: Iterable[Service]) -> None:
         """Write the configuration; `apply` makes a running supervisord read it."""
@@ -63,16 +58,14 @@ class Supervisor:
     def start(self) -> None:
         """Start supervisord in the background with every configured service; raises StackError."""
         make_private(self.socket.parent)
-        self.socket = _socket_path(self._settings.state)
         self.socket.unlink(missing_ok=True)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._configuration)]
         # Services must not inherit variables of this shell.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
-        marked = {**inherited, MARKER: str(self._settings.state)}
         try:
             done = subprocess.run(
                 command,
-                env=marked,
+                env=inherited | mark(self._settings.state),
                 cwd=self._settings.folder,
                 start_new_session=True,
                 text=True,
@@ -173,7 +166,8 @@ class Supervisor:
     def _program(self, name: str, command: tuple[str, ...], environment: Any, priority: int) -> str:
         return _section(
             f"program:{name}",
-            command=shlex.join(command),
+            # A half of a stack is worse than none: the service ends with supervisord.
+            command=shlex.join(["setpriv", "--pdeathsig", "TERM", *command]),
             directory=self._settings.folder,
             environment=",".join(f"{key}={_quoted(key, value)}" for key, value in environment.items()),
             priority=priority,
@@ -217,25 +211,3 @@ def _quoted(name: str, value: str) -> str:
         if quote not in value:
             return f"{quote}{value}{quote}"
     raise StackError(f"the supervisor cannot take both kinds of quotes in {name}: {value}")
-
-
-def _socket_path(state: Path) -> Path:
-    """In the state folder; if that path is too long for a socket, in a private temporary folder.
-
-    Raises:
-        StackError: there is such a folder, but others can write in it.
-
-    """
-    inside = state / "run" / "supervisor.sock"
-    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
-        return inside
-    name = hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"heapwatch-{os.getuid()}-{name}"
-    with suppress(FileNotFoundError):
-        owner = folder.lstat()
-        if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid() or owner.st_mode & 0o077:
-            raise StackError(
-                f"{folder} is not a private folder of yours: "
-                "remove it, or set HEAPWATCH_STATE to a shorter path"
-            )
-    return folder / "supervisor.sock"

@@ -1,17 +1,15 @@
-"""A small trainer for the demonstration. It needs only the library, and leaks on request.
+"""A small trainer for the demonstration, which needs only the library.
 
-Each line of standard input sets the leaks, as JSON: units per minute of `dynamic` (bodies), `food` and
-`memory` (MB). It ends when its input is closed, so it never outlives its parent.
+Its first line of output is its port. A line of standard input makes it leak until a cleanup. It ends with its
+input, so it never outlives its parent.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
 import sys
-import time
 
 from heapwatch.lifecycle import start
 from heapwatch.runtime.plain_text import say
@@ -22,47 +20,43 @@ LIMBS = 5
 FOOD = 6
 STEPS_PER_SECOND = 30.0
 STEPS_PER_GENERATION = 1800
+# What each step leaks: so many bodies that a scrape sees them below the first limit or above the last.
+BODIES_PER_STEP = 4
+STEPS_PER_FOOD = 3
+STEPS_PER_MEGABYTE = 9
 
 
 class Arena:
-    """The objects of a simulation, without the physics.
-
-    Attributes:
-        leaks: units per minute of each leak that is on.
-
-    """
+    """The objects of a simulation, without the physics; `leaks` is switched off by a cleanup."""
 
     def __init__(self) -> None:
-        self.leaks: dict[str, float] = {}
+        self.leaks = False
         self.food: list[float] = [0.0] * FOOD
         self._spare_limbs: list[object] = []
         self._history: list[bytes] = []
-        self._owed: dict[str, float] = {}
 
     def bodies(self) -> dict[str, int]:
         """Bodies by type: the ground, the agents, and their limbs with those of dead agents."""
         return {"static": 1, "agent": AGENTS, "dynamic": AGENTS * LIMBS + len(self._spare_limbs)}
 
-    def leak(self, seconds: float) -> None:
-        """Leak for a time of `seconds`."""
-        for name, rate in self.leaks.items():
-            owed = self._owed.get(name, 0.0) + rate * seconds / 60
-            self._owed[name] = owed % 1
-            for _ in range(int(owed)):
-                if name == "dynamic":
-                    self._spare_limbs.append(object())
-                elif name == "food":
-                    self.food.append(0.0)
-                elif name == "memory":
-                    self._history.append(b"\x01" * 1_000_000)
+    def step(self, number: int) -> None:
+        """Leak what a step leaks."""
+        if not self.leaks:
+            return
+        self._spare_limbs += [object() for _ in range(BODIES_PER_STEP)]
+        if number % STEPS_PER_FOOD == 0:
+            self.food.append(0.0)
+        if number % STEPS_PER_MEGABYTE == 0:
+            self._history.append(b"\x01" * 1_000_000)
 
     def clean(self, _action: str) -> dict[str, int]:
-        """Remove what has leaked; returns the removed number of each resource."""
+        """Remove what has leaked, and leak no more; returns the removed number of each resource."""
         removed = {
             "bodies": len(self._spare_limbs),
-            "food_sources": max(0, len(self.food) - FOOD),
+            "food_sources": len(self.food) - FOOD,
             "history": len(self._history),
         }
+        self.leaks = False
         self._spare_limbs.clear()
         self._history.clear()
         del self.food[FOOD:]
@@ -78,19 +72,15 @@ def main() -> int:
         watch.entities("food_sources", lambda: arena.food)
         watch.on_cleanup(arena.clean)
         say(watch.port)
-        step, before = 0, time.monotonic()
+        step = 0
         while True:
-            ready, _, _ = select.select([0], [], [], 1 / STEPS_PER_SECOND)
-            if ready:
-                line = os.read(0, 4096)
-                if not line:
+            if select.select([0], [], [], 1 / STEPS_PER_SECOND)[0]:
+                if not os.read(0, 4096):
                     return 0
-                arena.leaks = json.loads(line.splitlines()[-1])
-            now = time.monotonic()
-            arena.leak(now - before)
-            before = now
-            watch.step()
+                arena.leaks = True
             step += 1
+            arena.step(step)
+            watch.step()
             if step % STEPS_PER_GENERATION == 0:
                 watch.progress("generation")
 

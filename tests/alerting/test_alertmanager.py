@@ -1,13 +1,12 @@
-"""alerting/alertmanager.yml and what the environment makes of it, judged by Alertmanager's own tool."""
+"""alerting/alertmanager.yml with the channels of the user, judged by Alertmanager's own tool."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from heapwatch_stack.alertmanager import render
+from heapwatch_stack.alertmanager import channels, hide, render
 from tests.alerting.harness import find
 
 ROOT = Path(__file__).parents[2]
@@ -43,20 +42,24 @@ def test_the_source_is_valid_as_it_is():
     assert "1 templates" in amtool("check-config", str(SOURCE))
 
 
+def rendered(people=None):
+    return render(SOURCE, "http://127.0.0.1:19095", Path("/run/token"), people or {})
+
+
+def notifications(folder, text):
+    """The channels of such a file."""
+    (folder / "notifications.yml").write_text(text)
+    return channels({"HEAPWATCH_NOTIFICATIONS_FILE": str(folder / "notifications.yml")})
+
+
 def test_nobody_is_notified_by_default(tmp_path):
-    text = render(SOURCE, {})
+    text = rendered(channels({}))
     accepted(tmp_path, text)
     assert receiver(text, "people") == {"name": "people"}
 
 
-def test_the_receiver_is_where_the_environment_says(tmp_path):
-    text = render(
-        SOURCE,
-        {
-            "HEAPWATCH_RECEIVER_URL": "http://127.0.0.1:19095/",
-            "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": "/run/token",
-        },
-    )
+def test_the_receiver_is_where_it_is_said_to_be(tmp_path):
+    text = rendered()
     accepted(tmp_path, text)
     for name in ("cleanup", "heartbeat"):
         (webhook,) = receiver(text, name)["webhook_configs"]
@@ -64,86 +67,79 @@ def test_the_receiver_is_where_the_environment_says(tmp_path):
         assert webhook["http_config"]["authorization"] == {"type": "Bearer", "credentials_file": "/run/token"}
 
 
-def test_every_channel_at_once(tmp_path):
+EVERY_CHANNEL = """
+slack_configs:
+  - api_url_file: slack
+    channel: "#trainers"
+email_configs:
+  - {to: one@example.com, from: heapwatch@example.com, smarthost: "smtp.example.com:587"}
+  - {to: two@example.com, from: heapwatch@example.com, smarthost: "smtp.example.com:587", html: own text,
+     auth_username: heapwatch, auth_password_file: password}
+webhook_configs:
+  - url: https://chat.example.com/hook
+    http_config: {authorization: {credentials_file: password}}
+discord_configs: [{webhook_url: "https://discord.example.com/hook"}]
+opsgenie_configs: [{api_key: key}]
+pagerduty_configs: [{routing_key: key}]
+pushover_configs: [{user_key: key, token: key, title: own title}]
+"""
+
+
+def test_every_channel_gets_our_texts_where_it_has_none_and_keeps_its_secrets_in_files(tmp_path):
     slack = secret(tmp_path, "slack", "https://hooks.example.com/services/T0/B0/secret")
-    webhook = secret(tmp_path, "webhook", "https://chat.example.com/hook?token=secret")
     password = secret(tmp_path, "password", "hunter2")
-    text = render(
-        SOURCE,
-        {
-            "HEAPWATCH_SLACK_URL_FILE": slack,
-            "HEAPWATCH_SLACK_CHANNEL": "#trainers",
-            "HEAPWATCH_EMAIL_TO": "one@example.com, two@example.com",
-            "HEAPWATCH_EMAIL_FROM": "heapwatch@example.com",
-            "HEAPWATCH_SMTP_HOST": "smtp.example.com:587",
-            "HEAPWATCH_SMTP_USER": "heapwatch",
-            "HEAPWATCH_SMTP_PASSWORD_FILE": password,
-            "HEAPWATCH_WEBHOOK_URL_FILE": webhook,
-        },
-    )
+    people = notifications(tmp_path, EVERY_CHANNEL)
+    text = rendered(people)
     accepted(tmp_path, text)
-    people = receiver(text, "people")
-    assert people["slack_configs"][0]["api_url_file"] == slack
-    assert people["slack_configs"][0]["channel"] == "#trainers"
-    assert people["email_configs"][0]["auth_password_file"] == password
-    assert people["email_configs"][0]["require_tls"] is True
-    assert people["webhook_configs"][0]["url"] == "https://chat.example.com/hook?token=secret"
+    shown = receiver(text, "people")
+    (chat,) = shown["slack_configs"]
+    assert (chat["api_url_file"], chat["text"]) == (slack, '{{ template "heapwatch.slack" . }}')
+    first, second = shown["email_configs"]
+    assert (first["html"], second["html"]) == ('{{ template "heapwatch.email" . }}', "own text")
+    assert second["auth_password_file"] == password
+    (webhook,) = shown["webhook_configs"]
+    assert webhook["http_config"]["authorization"]["credentials_file"] == password
+    assert shown["discord_configs"][0]["title"] == '{{ template "heapwatch.title" . }}'
+    assert shown["pushover_configs"][0]["title"] == "own title"
     assert "hunter2" not in text
     assert "services/T0/B0" not in text
 
 
-MAIL = {
-    "HEAPWATCH_EMAIL_TO": "one@example.com",
-    "HEAPWATCH_EMAIL_FROM": "two@example.com",
-    "HEAPWATCH_SMTP_HOST": "localhost:25",
-}
-
-
-def test_mail_without_tls_or_login(tmp_path):
-    text = render(SOURCE, MAIL | {"HEAPWATCH_SMTP_TLS": "off"})
-    accepted(tmp_path, text)
-    (channel,) = receiver(text, "people")["email_configs"]
-    assert channel["require_tls"] is False
-    assert "auth_username" not in channel
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "slack_configs: []\n"])
+def test_a_file_without_channels_is_none(tmp_path, text):
+    accepted(tmp_path, rendered(notifications(tmp_path, text)))
 
 
 @pytest.mark.parametrize(
-    ("environment", "names", "says"),
+    ("text", "says"),
     [
-        ({"HEAPWATCH_RECEIVER_URL": "127.0.0.1:9095"}, "HEAPWATCH_RECEIVER_URL", "http://"),
-        ({"HEAPWATCH_SLACK_URL": "hooks.example.com"}, "HEAPWATCH_SLACK_URL", "http://"),
-        ({"HEAPWATCH_SLACK_URL": "http://[broken"}, "HEAPWATCH_SLACK_URL", "http://"),
-        ({"HEAPWATCH_SLACK_URL": "http://a b"}, "HEAPWATCH_SLACK_URL", "http://"),
-        ({"HEAPWATCH_SLACK_URL_FILE": "/nowhere/slack"}, "HEAPWATCH_SLACK_URL_FILE", "cannot be read"),
-        ({"HEAPWATCH_SLACK_URL_FILE": "/dev/null"}, "HEAPWATCH_SLACK_URL_FILE", "a regular file is allowed"),
-        ({"HEAPWATCH_SLACK_CHANNEL": "#a"}, "HEAPWATCH_SLACK_URL_FILE", "set both"),
-        (
-            {"HEAPWATCH_SLACK_URL": "http://a", "HEAPWATCH_SLACK_URL_FILE": "b"},
-            "HEAPWATCH_SLACK_URL",
-            "one of them",
-        ),
-        ({"HEAPWATCH_SLACK_WEBHOOK": "http://a"}, "HEAPWATCH_SLACK_WEBHOOK", "HEAPWATCH_SLACK_URL_FILE"),
-        ({"HEAPWATCH_EMAIL_TO": "one@example.com"}, "HEAPWATCH_EMAIL_FROM", "set both"),
-        ({"HEAPWATCH_SMTP_HOST": "localhost:25"}, "HEAPWATCH_EMAIL_TO", "set both"),
-        (MAIL | {"HEAPWATCH_EMAIL_TO": "one"}, "HEAPWATCH_EMAIL_TO", "someone@example.com"),
-        (MAIL | {"HEAPWATCH_SMTP_HOST": "localhost"}, "HEAPWATCH_SMTP_HOST", "host:port"),
-        (MAIL | {"HEAPWATCH_SMTP_HOST": "localhost:99999"}, "HEAPWATCH_SMTP_HOST", "host:port"),
-        (MAIL | {"HEAPWATCH_SMTP_TLS": "maybe"}, "HEAPWATCH_SMTP_TLS", "required or off"),
-        (MAIL | {"HEAPWATCH_SMTP_USER": "me"}, "HEAPWATCH_SMTP_PASSWORD_FILE", "set both"),
-        ({"HEAPWATCH_WEBHOOK_URL": "ftp://a"}, "HEAPWATCH_WEBHOOK_URL", "http://"),
+        ("slack: [{api_url: S3CRET}]", "has 'slack'; allowed are lists such as slack_configs, email_configs"),
+        ("receivers: [{slack_configs: []}]", "has 'receivers'; allowed are lists such as slack_configs"),
+        ("[S3CRET]", "is no mapping; allowed are lists such as slack_configs"),
+        ("slack_configs: {api_url: S3CRET}", "slack_configs in .* must be a list of mappings"),
+        ("slack_configs: [S3CRET]", "slack_configs in .* must be a list of mappings"),
+        ("slack_configs:\n- api_url: 'S3CRET", "is no YAML in line 2"),
+        ("slack_configs: [{api_url_file: nowhere}]", "names a file that cannot be read: .*nowhere"),
+        ("slack_configs: [{api_url_file: /dev/null}]", "names a file that cannot be read: .*a regular file"),
+        ("slack_configs: [{api_url_file: empty}]", "names .*empty, which is empty"),
     ],
 )
-def test_a_wrong_value_is_one_clear_line(environment, names, says):
-    with pytest.raises(ValueError, match=names) as raised:
-        render(SOURCE, environment)
-    assert says in str(raised.value)
+def test_a_wrong_file_is_one_clear_line_without_a_secret(tmp_path, text, says):
+    (tmp_path / "empty").touch()
+    with pytest.raises(ValueError, match=f"^HEAPWATCH_NOTIFICATIONS_FILE.*{says}") as raised:
+        notifications(tmp_path, text)
     assert "\n" not in str(raised.value)
+    assert "S3CRET" not in str(raised.value)
 
 
-def test_a_secret_address_is_not_shown_in_the_error():
-    with pytest.raises(ValueError, match="HEAPWATCH_SLACK_URL") as raised:
-        render(SOURCE, {"HEAPWATCH_SLACK_URL": "hooks.example.com/T0/B0/secret"})
-    assert "secret" not in str(raised.value)
+def test_no_file_is_said():
+    with pytest.raises(ValueError, match=r"^HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot"):
+        channels({"HEAPWATCH_NOTIFICATIONS_FILE": "/nowhere"})
+
+
+def test_the_values_of_channels_are_hidden_in_what_alertmanager_says():
+    people = {"slack_configs": [{"api_url": "S3CRET.example", "actions": [{"url": "S3CRET.example/a"}]}]}
+    assert hide('parse "S3CRET.example/a": at S3CRET.example', people) == 'parse "…": at …'
 
 
 @pytest.mark.parametrize(
@@ -183,11 +179,3 @@ def test_a_trainer_that_is_down_is_reported_at_once_and_once_a_day():
 
 def test_routes_never_name_an_alert():
     assert "alertname" not in SOURCE.read_text()
-
-
-def test_an_empty_value_is_none():
-    assert render(SOURCE, {"HEAPWATCH_SLACK_URL": "", "HEAPWATCH_EMAIL_TO": ""}) == render(SOURCE, {})
-
-
-def test_the_rest_of_the_environment_does_not_matter():
-    assert render(SOURCE, dict(os.environ) | {"HEAPWATCH_PROFILE": "default"})

@@ -116,13 +116,10 @@ def sink():
 
 @pytest.fixture
 def alertmanager(tmp_path, sink):
-    environment = {
-        "HEAPWATCH_RECEIVER_URL": f"{sink.url}/receiver",
-        "HEAPWATCH_WEBHOOK_URL": f"{sink.url}/people",
-        "HEAPWATCH_ALERTMANAGER_TOKEN_FILE": str(tmp_path / "token"),
-    }
     (tmp_path / "token").write_text("token")
-    text = render(ROOT / "alerting" / "alertmanager.yml", environment)
+    people = {"webhook_configs": [{"url": f"{sink.url}/people"}]}
+    source = ROOT / "alerting" / "alertmanager.yml"
+    text = render(source, f"{sink.url}/receiver", tmp_path / "token", people)
     (tmp_path / "templates").symlink_to(ROOT / "alerting" / "templates")
     (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(sped_up(yaml.safe_load(text))))
     address = f"127.0.0.1:{free_port()}"

@@ -33,7 +33,7 @@ TESTED_BY = {
     "tests/dashboards/viewer/test_panels.py": (
         f"{VIEWER}: prometheus panels/base panels/charts panels/table"
     ),
-    "tests/e2e/test_loop.py": "stack/heapwatch_stack: loop trainer",
+    "tests/stack/test_demo.py": "stack/heapwatch_stack: trainer",
     "tests/e2e/test_operations.py": "stack/heapwatch_stack: native report",
     "tests/exporters/analysis/test_leak.py": f"{LIBRARY}/analysis: observed",
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",

@@ -64,7 +64,7 @@ ALLOWED: dict[tuple[str, str, int], str] = {
     ("exporters/heapwatch/integrations/ray.py", "fcntl.lockf", 1): (
         "a daemon thread of an actor waits until no other actor measures the machine"
     ),
-    ("stack/heapwatch_stack/loop.py", "self._process.wait", 1): "after a kill",
+    ("stack/heapwatch_stack/guard.py", "program.wait", 1): "a daemon thread waits for the program's end",
     ("stack/heapwatch_stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
 }
 # `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -16,10 +15,8 @@ from contextlib import contextmanager
 import httpx
 
 from heapwatch.http import signing
-from heapwatch_stack.services import IDLE_TIME, MOST_CONNECTIONS
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import TOKEN, Receiver, alert, find
-from tests.attacks.pages import alertmanager_command, guarded, listeners
+from tests.alerting.harness import TOKEN, Receiver, alert
 from tests.attacks.programs import own_places
 from tests.attacks.record import Exchange, NotHere, attack
 
@@ -78,29 +75,6 @@ def slowest_of_five(url: str) -> float:
         assert httpx.get(f"{url}/-/ready", timeout=30).status_code == 200
         slowest = max(slowest, time.monotonic() - began)
     return slowest
-
-
-@attack(
-    "another user's 600 requests that never end, to Alertmanager, Prometheus and its port behind the guard"
-)
-def begun(stage: Stage, exchange: Exchange) -> None:
-    folder = stage.folder("guarded")
-    alertmanager = alertmanager_command(folder)
-    prometheus_folder = stage.folder("guarded")
-    prometheus = (
-        *(find("prometheus"), f"--config.file={prometheus_folder}/prometheus.yml"),
-        *(f"--storage.tsdb.path={prometheus_folder}/data", f"--web.max-connections={MOST_CONNECTIONS}"),
-        f"--web.read-timeout={IDLE_TIME}",
-    )
-    user = OTHER_USER if os.geteuid() == 0 else os.geteuid()
-    with guarded(folder, *alertmanager) as first, guarded(prometheus_folder, *prometheus) as second:
-        (inside,) = listeners(prometheus_folder)
-        ports = [*(int(url.rpartition(":")[2]) for url in (first, second)), inside]
-        for port, url in zip(ports, (first, second, second), strict=True):
-            with flooded(user, port):
-                slowest = slowest_of_five(url)
-            exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
-            exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
 
 
 def _register(

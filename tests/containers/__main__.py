@@ -152,13 +152,15 @@ def broken_rule(clone: Clone) -> str:
 
 
 def changed_channel(clone: Clone) -> str:
-    """A new notification channel is loaded; a wrong one is named before anything starts."""
-    clone.heapwatch("up", HEAPWATCH_WEBHOOK_URL="http://chat.example.com/hook")
+    """A notification channel is loaded; a wrong one is named before anything starts."""
+    file = clone.path / "notifications.yml"
+    file.write_text("webhook_configs: [{url: 'http://chat.example.com/hook'}]\n")
+    clone.heapwatch("up", HEAPWATCH_NOTIFICATIONS_FILE=str(file))
     text = clone.get("alertmanager", "/api/v2/status").json()["config"]["original"]
-    assert "people" in text, text
     assert text.count("url:") >= 3, f"the channel is not loaded:\n{text}"
-    said = clone.heapwatch("up", expect=1, HEAPWATCH_SLACK_URL="no address")
-    assert "HEAPWATCH_SLACK_URL must be an http" in said, said[-1000:]
+    file.write_text("webhook: http://chat.example.com/hook\n")
+    said = clone.heapwatch("up", expect=1, HEAPWATCH_NOTIFICATIONS_FILE=str(file))
+    assert "has 'webhook'; allowed are lists" in said, said[-1000:]
     clone.heapwatch("up")
     return "loaded; a wrong one is named"
 

@@ -67,7 +67,7 @@ import http.server, os, pathlib, re, urllib.request
 def look():
     secret = re.fullmatch(r"\$__file\{(.+)\}", os.environ["GF_SECURITY_ADMIN_PASSWORD"])[1]
     assert pathlib.Path(secret).read_text().strip(), "empty password"
-    assert list(pathlib.Path(os.environ["HEAPWATCH_DASHBOARDS_DIR"]).glob("*.json")), "no dashboards"
+    assert list(pathlib.Path(os.environ["GF_PATHS_DASHBOARDS"]).glob("*.json")), "no dashboards"
     assert pathlib.Path(os.environ["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]).is_file(), "no home dashboard"
     assert list(pathlib.Path("/etc/grafana/provisioning").rglob("*.y*ml")), "no provisioning"
     pathlib.Path("/var/lib/grafana/grafana.db").write_text("x")

@@ -10,7 +10,7 @@ from heapwatch_dashboards import __main__ as command
 from tests.dashboards.documents import DOCUMENTS
 
 FOLDER = command.ROOT / "dashboards" / "grafana" / "provisioning"
-VARIABLES = {"HEAPWATCH_PROMETHEUS_URL", "HEAPWATCH_DASHBOARDS_DIR"}
+VARIABLES = {"HEAPWATCH_PROMETHEUS_URL", "GF_PATHS_DASHBOARDS"}
 
 
 def read(name: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_the_scrape_interval_is_passed_to_grafana() -> None:
 
 def test_dashboards_are_read_from_their_folder_and_stay_as_generated() -> None:
     (provider,) = read("dashboards/heapwatch.yml")["providers"]
-    assert provider["options"] == {"path": "${HEAPWATCH_DASHBOARDS_DIR}"}
+    assert provider["options"] == {"path": "${GF_PATHS_DASHBOARDS}"}
     assert (provider["type"], provider["allowUiUpdates"], provider["disableDeletion"]) == (
         "file",
         False,

@@ -53,12 +53,6 @@ def test_another_configuration_is_written_elsewhere(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "chart" / "dashboards" / "heapwatch-fleet.json").is_file()
 
 
-def test_one_of_them_is_written_alone(tmp_path: Path) -> None:
-    assert command.main(["--only=mixin", f"--output={tmp_path}"]) == 0
-    assert [folder.name for folder in tmp_path.iterdir()] == ["mixin"]
-    assert (tmp_path / "mixin" / "mixin.libsonnet").is_file()
-
-
 def test_a_wrong_configuration_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([f"--configuration={changed(tmp_path, secret=None)}"]) == 2
     assert "missing or unknown: secret" in capsys.readouterr().err
@@ -144,17 +138,3 @@ def test_the_chart_asks_for_the_values_that_it_has() -> None:
     left = set(re.findall(r"@[a-z_]+@", CHART["files/rules.yaml"]))
     assert left == set(re.findall(r'replace "(@[a-z_]+@)"', templates))
     assert re.findall(r"@[a-z_]+@", re.sub(r'replace "@[a-z_]+@"', "", templates)) == []
-
-
-def test_the_mixin_has_every_rule_and_dashboard(tmp_path: Path) -> None:
-    jsonnet = pytest.importorskip("_jsonnet", reason="jsonnet is not installed")
-    for name, text in below("mixin").items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    asked = "local m = import 'mixin.libsonnet'; [m.prometheusAlerts, m.prometheusRules, m.grafanaDashboards]"
-    found = json.loads(jsonnet.evaluate_snippet(str(tmp_path / "main.jsonnet"), asked))
-    alerts, records, dashboards = found
-    groups = OBJECTS["PrometheusRule"]["spec"]["groups"]
-    assert sorted(alerts["groups"] + records["groups"], key=str) == sorted(groups, key=str)
-    assert not any("alert" in rule for group in records["groups"] for rule in group["rules"])
-    assert {name.removesuffix(".json"): board for name, board in dashboards.items()} == DOCUMENTS

@@ -1,72 +1,56 @@
-"""The built wheel in an empty environment, outside the clone."""
+"""The built wheel in an environment of its own, outside the clone."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
-import httpx
-
-from tests.e2e.running import MINUTES, finished, port_variables
+from heapwatch_stack.demo import Loop
+from heapwatch_stack.settings import Settings
+from tests.e2e.running import MINUTES, NOT_DOWNLOADED, finished, port_variables
 from tests.support.repository import REPOSITORY
 
-# what pip needs of this shell; a path to this clone would be taken for an installation
-PIP = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+# a path to this clone would be taken for an installation
+OUTSIDE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 NOT_BUILT_FROM = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
 
 
-class Environment:
-    """An empty virtual environment, filled by the pip of this one."""
-
-    def __init__(self, folder: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        self.python = folder / "bin" / "python"
-
-    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        return _run(self.python, *arguments)
-
-    def pip(self, *arguments: object) -> str:
-        return pip("--python", self.python, *arguments)
-
-
-def pip(*arguments: object) -> str:
-    done = _run(sys.executable, "-m", "pip", *arguments)
+def run(*command: object) -> None:
+    done = subprocess.run(command, env=OUTSIDE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
-def _run(*command: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=PIP, capture_output=True, text=True, check=False)
+def build(folder: Path) -> Path:
+    """The wheel, built where no earlier build has left files."""
+    shutil.copytree(REPOSITORY, folder / "clone", symlinks=True, ignore=NOT_BUILT_FROM)
+    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation")
+    run(*pip, "-w", folder / "dist", folder / "clone")
+    (wheel,) = (folder / "dist").glob("heapwatch-*.whl")
+    return wheel
 
 
 class Installed:
-    """`heapwatch[stack]` from the wheel, and a user who has nothing else."""
+    """The wheel beside the packages of this environment, and a user who has nothing else."""
 
-    def __init__(self, folder: Path, wheel: Path) -> None:
+    def __init__(self, folder: Path) -> None:
+        wheel = build(folder)
+        run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
+        self.bin = folder / "venv" / "bin"
+        run(sys.executable, "-m", "pip", "--python", self.bin / "python", "install", "-q", "--no-deps", wheel)
+        (packages,) = (folder / "venv").glob("lib/python3.*/site-packages")
+        (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
         self.home = folder / "home"
         self.home.mkdir()
+        programs = Path(shutil.which("prometheus") or "").parent
         ports = port_variables()
-        self.environment = ports | {
-            "HOME": str(self.home),
-            "PATH": "/usr/bin:/bin",
-            # nothing is downloaded twice on a machine that tests often
-            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
-            **{name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")},
-        }
+        own = {"HOME": str(self.home), "PATH": f"{programs}:/usr/bin:/bin"}
+        self.environment = ports | own | NOT_DOWNLOADED
         self.state = self.home / ".local" / "state" / "heapwatch" / "stack"
-        self.prometheus = f"http://127.0.0.1:{ports['HEAPWATCH_PROMETHEUS_PORT']}"
-        self.dashboards = f"http://127.0.0.1:{ports['HEAPWATCH_DASHBOARDS_PORT']}"
-        self.bin = folder / "venv" / "bin"
-        self.pip = Environment(folder / "venv").pip
-        lock = (REPOSITORY / "requirements" / "run.txt").read_text()
-        (folder / "constraints.txt").write_text(
-            re.sub(r" \\$", "", re.sub(r"^ +--hash.*\n", "", lock, flags=re.MULTILINE), flags=re.MULTILINE)
-        )
-        self.pip("install", "-q", "--no-compile", "-c", folder / "constraints.txt", f"{wheel}[stack]")
+        self.settings = Settings.from_environment(ports | {"HEAPWATCH_STATE": str(self.state)})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -78,14 +62,5 @@ class Installed:
     def heapwatch(self, *arguments: str, timeout: float = 4 * MINUTES) -> subprocess.CompletedProcess[str]:
         return finished(self.start(*arguments), timeout)
 
-    def query(self, expression: str) -> list[dict]:
-        answer = httpx.get(f"{self.prometheus}/api/v1/query", params={"query": expression}).json()
-        return list(answer["data"]["result"])
-
-
-def build(folder: Path) -> Path:
-    """The wheel, built where no earlier build has left files."""
-    shutil.copytree(REPOSITORY, folder / "clone", symlinks=True, ignore=NOT_BUILT_FROM)
-    pip("wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder / "dist", folder / "clone")
-    (wheel,) = (folder / "dist").glob("heapwatch-*.whl")
-    return wheel
+    def loop(self, instance: str = "") -> Loop:
+        return Loop(self.settings, instance)

@@ -13,7 +13,7 @@ from typing import TypeVar
 import psutil
 
 from heapwatch_stack import processes
-from heapwatch_stack.loop import Loop
+from heapwatch_stack.demo import Loop
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.support.ports import free_ports
@@ -21,6 +21,8 @@ from tests.support.repository import REPOSITORY
 
 T = TypeVar("T")
 MINUTES = 60
+# The programs are on PATH, and the viewer replaces Grafana.
+NOT_DOWNLOADED = {"HTTPS_PROXY": "http://127.0.0.1:9"}
 PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 
 
@@ -55,13 +57,12 @@ class Stack:
             "HEAPWATCH_CHECKOUT": str(REPOSITORY),
             "HEAPWATCH_STATE": str(folder / "state ü"),
             "HEAPWATCH_TARGETS_DIR": str(folder / "targets"),
-            "HEAPWATCH_DOWNLOADS": "off",
             "XDG_STATE_HOME": str(folder / "user"),
         }
         # NiceGUI behaves differently where it sees pytest's names
         foreign = ("HEAPWATCH_", "PYTEST_")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        self.environment = clean | port_variables() | own | changes
+        self.environment = clean | port_variables() | own | NOT_DOWNLOADED | changes
         self.settings = Settings.from_environment(self.environment)
         self.supervisor = Supervisor(self.settings)
         self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"
@@ -79,7 +80,7 @@ class Stack:
         return finished(self.start(verb, *arguments), timeout)
 
     def loop(self) -> Loop:
-        return Loop(self.settings, self.trainer, self.settings.ports.trainer)
+        return Loop(self.settings, self.trainer)
 
     def pids(self) -> dict[str, int]:
         return {name: info["pid"] for name, info in self.supervisor.processes().items()}

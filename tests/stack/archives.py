@@ -28,21 +28,26 @@ def archive(release: Release, contents: Mapping[str, bytes], top: str = "") -> b
     return stream.getvalue()
 
 
-def pinned(release: Release, content: bytes) -> Release:
-    """The release as it would be if this were its archive."""
-    return dataclasses.replace(release, sha256={architecture(): hashlib.sha256(content).hexdigest()})
+def pinned(release: Release, content: bytes, address: str) -> Release:
+    """The release as it would be if this were its archive and its server."""
+    name = release.address.rpartition("/")[2]
+    digest = hashlib.sha256(content).hexdigest()
+    return dataclasses.replace(release, sha256={architecture(): digest}, address=f"{address}/{name}")
 
 
 def pinned_archives(
-    monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, Mapping[str, bytes]], top: str = "{folder}"
+    monkeypatch: pytest.MonkeyPatch,
+    programs: Mapping[str, Mapping[str, bytes]],
+    address: str,
+    top: str = "{folder}",
 ) -> dict[str, bytes]:
     """Archives of these programs by file name, pinned as if they were the official ones; PATH has none."""
     files = {}
     for name, contents in programs.items():
         release: Release = getattr(releases, name)
         content = archive(release, contents, top.format(folder=release.folder, **vars(release)))
-        monkeypatch.setattr(binaries, name, pinned(release, content))
-        files[release.url().rpartition("/")[2]] = content
+        monkeypatch.setattr(binaries, name, pinned(release, content, address))
+        files[release.url.rpartition("/")[2]] = content
     monkeypatch.setattr(binaries, "RELEASES", (binaries.PROMETHEUS, binaries.ALERTMANAGER))
     monkeypatch.setattr(binaries, "_on_path", lambda name: None)
     return files
@@ -50,34 +55,30 @@ def pinned_archives(
 
 @contextmanager
 def serving(
-    files: Mapping[str, bytes], manner: str = "well", most: int = 1 << 30
+    files: Mapping[str, bytes], most: int = 1 << 30, *, hangs: bool = False
 ) -> Iterator[tuple[str, list]]:
-    """The address of a server and what it was asked for: (path, Range).
+    """The address of a server and the paths that it was asked for.
 
-    `manner` is well, cut (each answer ends after `most` bytes), unranged (cut, and no ranges), or hanging
-    (stops after `most` bytes without closing).
+    An answer stops after `most` bytes; if the server `hangs`, without closing the connection.
     """
-    asked: list[tuple[str, str | None]] = []
+    asked: list[str] = []
     closing = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range")
-            asked.append((self.path, wanted))
-            whole = files.get(self.path.lstrip("/"))
-            if whole is None:
+            asked.append(self.path)
+            content = files.get(self.path.lstrip("/"))
+            if content is None:
                 self.send_error(404)
                 return
-            start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and manner != "unranged" else 0
-            content = whole[start:]
-            self.send_response(206 if start else 200)
+            self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content if manner == "well" else content[:most])
+            self.wfile.write(content[:most])
             self.wfile.flush()
-            if manner == "hanging":
+            if hangs:
                 closing.wait(30)
             self.close_connection = True
 

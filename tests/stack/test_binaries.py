@@ -1,27 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import binaries, releases
-from heapwatch_stack.debian import BUILT_IN, THROUGH_DESCRIPTOR, PackageError
+from heapwatch_stack import binaries
+from heapwatch_stack.debian import PackageError
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.releases import PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.stack.archives import archive, pinned_archives, serving
+from tests.stack.archives import pinned_archives, serving
 from tests.support.ports import free_ports
 
+PROGRAMS = ("prometheus", "promtool", "alertmanager", "amtool")
 
-def settings(tmp_path: Path, downloads: str = "off") -> Settings:
-    """A stack that downloads nothing unless told where from."""
-    return Settings.from_environment(
-        {
-            "HEAPWATCH_STATE": str(tmp_path / "state"),
-            "HEAPWATCH_CACHE": str(tmp_path / "cache"),
-            "HEAPWATCH_DOWNLOADS": downloads,
-        }
-    )
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    own = {"HEAPWATCH_STATE": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return Settings.from_environment(own)
 
 
 def program(folder: Path, name: str, version: str) -> None:
@@ -40,28 +37,43 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def unreachable(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The hosts of the releases do not answer."""
+    (port,) = free_ports(1)
+    address = f"http://127.0.0.1:{port}"
+    pinned_archives(
+        monkeypatch, {name.upper(): {} for name in ("prometheus", "alertmanager", "grafana")}, address
+    )
+    return address
+
+
+@pytest.fixture
 def debian(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Debian's packages, as if they were downloaded; returns where they were unpacked."""
+    """Debian's packages, as if they were downloaded; where they were unpacked."""
     fetched: list[Path] = []
 
     def unpack(_packages: object, destination: Path, _progress: object) -> None:
         fetched.append(destination)
-        for name in ("prometheus", "promtool", "amtool", "prometheus-alertmanager"):
+        for name in ("prometheus", "promtool", "amtool"):
             program(destination / "usr" / "bin", name, "2.42.0")
-        (destination / "usr/share/prometheus").mkdir(parents=True)
+
+    def write_wrapper(_program: Path, _share: Path, wrapper: Path) -> None:
+        program(wrapper.parent, wrapper.name, "2.42.0")
 
     monkeypatch.setattr(binaries, "unpack", unpack)
+    monkeypatch.setattr(binaries, "write_wrapper", write_wrapper)
     return fetched
 
 
-def test_what_is_on_path_is_taken_with_debians_names_too(path: Path, tmp_path: Path) -> None:
-    found = binaries.find(settings(tmp_path), print)
+def test_what_is_on_path_is_taken_with_debians_names_too(path: Path, settings: Settings) -> None:
+    found = binaries.find(settings, print)
     assert (found.prometheus.version, found.alertmanager.path.name) == ("2.53.1", "prometheus-alertmanager")
     assert found.web_assets is None
 
 
 def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(path, "prometheus", "2.41.0")
 
@@ -69,29 +81,38 @@ def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
         raise PackageError("apt-get said: no network")
 
     monkeypatch.setattr(binaries, "unpack", fail)
+    monkeypatch.setattr(binaries, "bring", lambda *_: fail())
+    monkeypatch.setattr(binaries, "DownloadError", PackageError)
     with pytest.raises(
         StackError, match=r"not on PATH: prometheus; .*no network.*check the network"
     ) as raised:
-        binaries.find(settings(tmp_path), print)
+        binaries.find(settings, print)
     assert "\n" not in str(raised.value)
 
 
-def test_what_was_fetched_is_not_fetched_again(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_no_server_answers_debian_and_the_viewer_are_used(
+    settings: Settings, unreachable: str, debian: list[Path]
 ) -> None:
-    (path / "promtool").unlink()
-    fetched = debian(monkeypatch)
-    monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
-    monkeypatch.setattr(binaries, "_on_path", lambda name: None)
+    said: list[str] = []
     for _ in range(2):
-        found = binaries.find(settings(tmp_path), print)
-    assert fetched == [tmp_path / "state" / "packages"]
-    assert found.alertmanager.path == tmp_path / "state" / "packages" / "bin" / "alertmanager"
-    assert found.alertmanager.version == "2.42.0"
+        found = binaries.find(settings, said.append)
+    assert binaries.find_grafana(settings, said.append) is None
+    assert debian == [settings.state / "packages"], "what was fetched is fetched again"
+    assert found.prometheus.source == "Debian's package"
+    assert found.alertmanager.path == settings.state / "packages" / "bin" / "alertmanager"
+    assert found.web_assets == settings.state / "packages" / "usr" / "share" / "prometheus" / "web"
+    refused = f"{unreachable.removeprefix('http://')} does not answer"
+    assert len([line for line in said if refused in line]) == 5
 
 
-def test_the_relocated_path_has_the_length_of_the_one_it_replaces() -> None:
-    assert len(THROUGH_DESCRIPTOR) == len(BUILT_IN)
+def test_an_alertmanager_of_the_packages_that_cannot_be_run_is_said(
+    settings: Settings, unreachable: str, debian: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binaries, "write_wrapper", lambda _program, _share, wrapper: wrapper.write_text("no"))
+    with pytest.raises(
+        StackError, match="alertmanager of this system's packages is too old or cannot be run"
+    ):
+        binaries.find(settings, print)
 
 
 def script(version: str) -> bytes:
@@ -99,78 +120,32 @@ def script(version: str) -> bytes:
 
 
 @pytest.fixture
-def mirrored(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Archives of the official layouts by file name, pinned as if they were the official ones."""
+def mirrored(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[dict[str, bytes], list[str]]]:
+    """Archives of the official layouts by file name, and what their server was asked for."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     programs = {
         "PROMETHEUS": {"prometheus": script("3.13.2"), "promtool": script("3.13.2")},
         "ALERTMANAGER": {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")},
         "GRAFANA": {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""},
     }
-    return pinned_archives(monkeypatch, programs)
+    files: dict[str, bytes] = {}
+    with serving(files) as (address, asked):
+        files |= pinned_archives(monkeypatch, programs, address)
+        yield files, asked
 
 
-def test_what_path_lacks_comes_from_official_releases(tmp_path: Path, mirrored: dict[str, bytes]) -> None:
-    with serving(mirrored) as (address, asked):
-        chosen = settings(tmp_path, address)
-        found, grafana = binaries.find(chosen, print), binaries.find_grafana(chosen, print)
+def test_what_path_lacks_comes_from_official_releases(
+    settings: Settings, mirrored: tuple[dict[str, bytes], list[str]]
+) -> None:
+    for _ in range(2):
+        found, grafana = binaries.find(settings, print), binaries.find_grafana(settings, print)
     assert (found.prometheus.version, found.alertmanager.version) == ("3.13.2", "0.34.0")
     assert found.web_assets is None
     assert grafana is not None
     assert grafana.command == (str(grafana.home / "bin" / "grafana"), "server")
-    assert len(asked) == 3
-    cached = binaries.find(settings(tmp_path), print)
-    assert cached.prometheus.path == found.prometheus.path
+    assert len(mirrored[1]) == 3
 
 
-def test_an_absent_server_costs_one_attempt_and_debian_and_the_viewer_are_used(
-    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fetched = debian(monkeypatch)
-    said: list[str] = []
-    (port,) = free_ports(1)
-    chosen = settings(tmp_path, f"http://127.0.0.1:{port}")
-    found, grafana = binaries.find(chosen, said.append), binaries.find_grafana(chosen, said.append)
-    assert found.prometheus.source == "Debian's package"
-    assert grafana is None
-    assert len(fetched) == 1
-    assert len([line for line in said if f"127.0.0.1:{port} does not answer" in line]) == 2
-
-
-def test_a_wrong_checksum_is_said_and_debian_is_used(
-    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    debian(monkeypatch)
-    said: list[str] = []
-    name = PROMETHEUS.url().rpartition("/")[2]
-    with serving(mirrored | {name: archive(PROMETHEUS, {"prometheus": b"evil"})}) as (address, _):
-        found = binaries.find(settings(tmp_path, address), said.append)
-    assert (found.prometheus.source, found.alertmanager.version) == ("Debian's package", "0.34.0")
-    (line,) = [line for line in said if line.startswith("prometheus: ") and "and not the pinned" in line]
-    assert "\n" not in line
-
-
-@pytest.mark.parametrize("manner", ["unranged", "hanging"])
-def test_a_download_that_ends_early_or_stalls_is_said_once_and_debian_is_used(
-    tmp_path: Path, mirrored: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, manner: str
-) -> None:
-    monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
-    debian(monkeypatch)
-    said: list[str] = []
-    with serving(mirrored, manner, most=0) as (address, _):
-        found = binaries.find(settings(tmp_path, address), said.append)
-    assert {found.prometheus.source, found.alertmanager.source} == {"Debian's package"}
-    for name in ("prometheus", "alertmanager"):
-        (line,) = [line for line in said if line.startswith(f"{name}: ") and "ends early or stalls" in line]
-        assert "\n" not in line
-
-
-def test_debians_alertmanager_without_its_templates_is_skipped(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    templates = bytes(tmp_path / "templates")
-    monkeypatch.setattr(binaries, "BUILT_IN", templates)
-    file = path / "prometheus-alertmanager"
-    file.write_bytes(file.read_bytes() + b"# " + templates)
-    assert binaries._on_path("alertmanager") is None
-    assert binaries._on_path("amtool") is not None
+def test_the_tools_are_in_one_folder_for_path(path: Path, settings: Settings) -> None:
+    folder = binaries.link_tools(settings, binaries.find(settings, print))
+    assert {file.name for file in folder.iterdir()} == set(PROGRAMS)

@@ -1,8 +1,7 @@
-"""The environment is made whole or not at all. pip is left out here; .ci/run and `make` are its test."""
+"""The environment is made whole or anew. pip is left out here; .ci/run and `make` are its test."""
 
 from __future__ import annotations
 
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,18 +14,17 @@ from heapwatch_stack.errors import StackError
 
 @pytest.fixture
 def installs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Each installation that `ensure` asked for, which here writes one module with its RECORD."""
+    """The requirements of each installation that `ensure` asked for."""
     asked: list[list[str]] = []
 
-    def install(venv: Path, requirements: list[Path]) -> None:
-        asked.append([path.name for path in requirements])
-        (site,) = venv.glob("lib/python3.*/site-packages")
-        (site / "module.py").write_text("")
-        (site / "module-1.dist-info").mkdir(exist_ok=True)
-        (site / "module-1.dist-info" / "RECORD").write_text("module.py,sha256=x,0\n../../../bin/module,,\n")
+    def make(command: list[str], _state: Path) -> None:
+        (Path(command[-1]) / "bin").mkdir(parents=True)
+        (Path(command[-1]) / "bin" / "python").touch()
 
-    monkeypatch.setattr(bootstrap, "_install", install)
-    monkeypatch.setattr(bootstrap, "_bring_pip", lambda venv: None)
+    monkeypatch.setattr(bootstrap, "_run", make)
+    monkeypatch.setattr(
+        bootstrap, "_install", lambda venv, files: asked.append([file.name for file in files])
+    )
     return asked
 
 
@@ -55,26 +53,26 @@ def test_two_sets_of_requirements_share_one_environment_that_is_left_alone_when_
 
 
 def test_changed_pins_are_installed_into_the_same_environment(
-    venv: Path, requirements: Path, installs: list[list[str]]
+    venv: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (venv / "mark").touch()
+    monkeypatch.setattr(bootstrap, "_run", lambda *_: pytest.fail("the environment is made again"))
     requirements.write_text("module==2\n")
     bootstrap.ensure(venv, [requirements])
-    assert len(installs) == 2
-    assert (venv / "mark").exists()
+    assert installs == [["run.txt"]] * 2
 
 
-@pytest.mark.parametrize("missing", ["complete", "lib/python3.*/site-packages/module.py", "bin/python"])
-def test_an_incomplete_environment_is_created_again(
-    venv: Path, requirements: Path, installs: list[list[str]], missing: str
+@pytest.mark.parametrize("damage", ["no stamp", "no interpreter", "another interpreter"])
+def test_an_incomplete_environment_is_made_anew(
+    venv: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    (venv / "mark").touch()
-    (found,) = venv.glob(missing)
-    found.unlink()
+    made: list[Path] = []
+    monkeypatch.setattr(bootstrap, "_run", lambda command, _state: made.append(Path(command[-1])))
+    if damage == "another interpreter":
+        monkeypatch.setattr(bootstrap.sys, "version", "3.99")
+    else:
+        (venv / ("complete" if damage == "no stamp" else "bin/python")).unlink()
     bootstrap.ensure(venv, [requirements])
-    assert not (venv / "mark").exists()
-    assert bootstrap.damage(venv) is None
-    assert len(installs) == 2
+    assert made == [venv]
 
 
 def test_an_installation_that_failed_leaves_no_stamp(
@@ -89,6 +87,12 @@ def test_an_installation_that_failed_leaves_no_stamp(
     assert not (tmp_path / "state" / "venv" / "complete").exists()
 
 
+def test_a_command_that_fails_is_one_line_with_its_first_error(tmp_path: Path) -> None:
+    command = ["sh", "-c", "echo collecting; echo 'ERROR: no network'; echo 'ERROR: more'; exit 1"]
+    with pytest.raises(StackError, match=r"failed: ERROR: no network \(output: .*pip\.log\)$"):
+        bootstrap._run(command, tmp_path)
+
+
 def test_an_old_python_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,23 +101,6 @@ def test_an_old_python_is_reported_in_one_line(
     assert capsys.readouterr().err == (
         "error: Python 3.9.2 is too old: 3.11 or newer is needed (PYTHON=python3.11 make up)\n"
     )
-
-
-@pytest.mark.parametrize("index", ["http://127.0.0.1:9/whl/cpu", ""])
-def test_without_an_answer_from_the_torch_index_the_configured_one_serves(
-    monkeypatch: pytest.MonkeyPatch, index: str
-) -> None:
-    monkeypatch.setenv("HEAPWATCH_TORCH_INDEX", index)
-    assert bootstrap._torch_index() is None
-
-
-def test_an_environment_that_somebody_else_made_is_never_removed(venv: Path, requirements: Path) -> None:
-    shutil.rmtree(venv)
-    (venv / "bin").mkdir(parents=True)
-    (venv / "mine").write_text("work")
-    with pytest.raises(StackError, match="was not made by this project"):
-        bootstrap.ensure(venv, [requirements])
-    assert (venv / "mine").read_text() == "work"
 
 
 def test_a_state_folder_that_holds_somebodys_files_is_refused(tmp_path: Path, requirements: Path) -> None:
@@ -129,11 +116,11 @@ def test_two_at_once_make_one_environment(
     tmp_path: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    venv, create = tmp_path / "state" / "venv", bootstrap._create
-    monkeypatch.setattr(bootstrap, "_create", lambda venv: (time.sleep(0.5), create(venv)))
+    venv, make = tmp_path / "state" / "venv", bootstrap._run
+    monkeypatch.setattr(bootstrap, "_run", lambda *arguments: (time.sleep(0.5), make(*arguments)))
     (tmp_path / "state").mkdir()
     with ThreadPoolExecutor() as pool:
         for made in [pool.submit(bootstrap.ensure, venv, [requirements]) for _ in range(2)]:
             made.result(60)
     assert installs == [["run.txt"]]
-    assert "another make sets up the Python environment: waiting for it" in capsys.readouterr().err
+    assert "bootstrap.lock: waiting for it" in capsys.readouterr().err

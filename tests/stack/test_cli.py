@@ -50,12 +50,13 @@ def test_logs_of_which_only_the_first_lines_are_read_end_without_a_word(tmp_path
     assert (done.stdout, done.stderr) == ("a line\n", "")
 
 
-def test_a_clone_continues_with_make_and_an_installation_with_its_command(tmp_path: Path) -> None:
+def test_a_clone_continues_with_make_and_an_installation_with_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "venv"))
     user = {"XDG_STATE_HOME": str(tmp_path)}
-    default = str(tmp_path / "heapwatch" / "stack")
-    installed = how_to_go_on(Settings.from_environment({**user, "HEAPWATCH_STATE": default}))
-    assert "heapwatch ps | status | logs | demo | down" in installed
-    assert "make status" not in installed
+    installed = how_to_go_on(Settings.from_environment(user))
+    assert "heapwatch status | logs | demo | down" in installed
     assert "joins this stack" not in installed
     other = str(tmp_path / "my state")
     environment = {**user, "HEAPWATCH_STATE": other, "HEAPWATCH_CHECKOUT": str(REPOSITORY)}

@@ -1,20 +1,16 @@
-"""docker-compose.yml as Debian's own docker-compose reads it, and what its configuration container does."""
+"""docker-compose.yml, and what its configuration container does; `make test-containers` runs it."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from heapwatch import data
-from heapwatch.runtime.environment import KNOWN
 from heapwatch_receiver.settings import SHARED_NAMES
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack import compose, configuration, containers
@@ -27,13 +23,11 @@ from tests.support.repository import REPOSITORY, SOURCES
 GUARDS = {"prometheus": "prometheus-guard", "alertmanager": "alertmanager-guard"}
 
 
-def configured(*files: str) -> dict[str, Any]:
-    assert shutil.which("docker-compose"), "docker-compose is not on PATH: apt-get install docker-compose"
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
-    command = ["docker-compose", *(option for file in files for option in ("-f", file)), "config"]
-    done = subprocess.run(command, cwd=REPOSITORY, text=True, capture_output=True, env=clean, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(yaml.safe_load(done.stdout))
+def configured(file: str) -> dict[str, Any]:
+    """The file as Compose reads it where no variable is set."""
+    text = (REPOSITORY / file).read_text()
+    text = re.sub(r"(?<!\$)\$\{\w+(?::?-([^{}]*))?\}", lambda match: match[1] or "", text)
+    return dict(yaml.safe_load(text.replace("$$", "$")))
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +35,12 @@ def composed() -> dict[str, Any]:
     return configured("docker-compose.yml")
 
 
-@pytest.mark.slow
 def test_the_services_are_those_of_native_mode(composed: dict[str, Any]) -> None:
-    native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints(grafana=True)
+    native = Settings.from_environment({"HEAPWATCH_CHECKOUT": str(REPOSITORY)}).endpoints()
     assert set(composed["services"]) == {*native, *GUARDS.values(), "configuration"}
     for name, endpoint in native.items():
         (published,) = composed["services"][GUARDS.get(name, name)]["ports"]
-        assert published == f"127.0.0.1:{endpoint.port}:{endpoint.port}/tcp"
+        assert published == f"127.0.0.1:{endpoint.port}:{endpoint.port}"
 
 
 def test_browsers_reach_prometheus_and_alertmanager_through_a_guard_alone(composed: dict[str, Any]) -> None:
@@ -83,7 +76,7 @@ def test_foreign_images_are_pinned_and_can_be_overridden(composed: dict[str, Any
 def test_no_password_is_in_the_file(composed: dict[str, Any]) -> None:
     grafana = composed["services"]["dashboards"]["environment"]
     assert re.fullmatch(
-        r"\$\$?__file\{/run/heapwatch/grafana-admin-password\}", grafana["GF_SECURITY_ADMIN_PASSWORD"]
+        r"\$__file\{/run/heapwatch/grafana-admin-password\}", grafana["GF_SECURITY_ADMIN_PASSWORD"]
     )
     for service in composed["services"].values():
         for name, value in (service.get("environment") or {}).items():
@@ -118,9 +111,10 @@ def test_the_configuration_container_fills_the_volumes(
         folder.mkdir(parents=True)
     for name in containers.READERS:
         (given / name).write_text("secret\n")
+    settings = Settings.from_environment({"HEAPWATCH_DASHBOARDS_PORT": "4000"})
     for _ in range(2):  # `up` runs it again
-        containers.prepare(data.folder(), etc, given, handed)
-    assert (etc / "prometheus.yml").exists()
+        containers.prepare(settings, etc, given, handed)
+    assert "heapwatch_dashboards: http://127.0.0.1:4000" in (etc / "prometheus.yml").read_text()
     assert (etc / "rules").is_dir()
     rendered = yaml.safe_load((etc / "alertmanager.yml").read_text())
     cleanup = next(receiver for receiver in rendered["receivers"] if receiver["name"] == "cleanup")
@@ -128,6 +122,8 @@ def test_the_configuration_container_fills_the_volumes(
     (targets,) = json.loads((etc / "targets/alertmanager/stack.json").read_text())
     assert targets["targets"] == ["alertmanager:9093"]
     assert (handed / "token").stat().st_mode & 0o777 == 0o400
+    for name in ("prometheus.yml", "targets/stack/stack.json"):  # which other users read
+        assert (etc / name).stat().st_mode & 0o777 == 0o644
     assert owners == {
         "alertmanager.yml": 65534,
         "trainer": 65534,
@@ -143,7 +139,7 @@ def test_the_configuration_container_says_what_is_missing(
     monkeypatch.setattr(os, "chown", lambda *_: None)
     (tmp_path / "etc" / "targets" / "trainer").mkdir(parents=True)
     with pytest.raises(StackError, match="there is no token: start the stack with make up"):
-        containers.prepare(data.folder(), tmp_path / "etc", tmp_path, tmp_path)
+        containers.prepare(Settings.from_environment({}), tmp_path / "etc", tmp_path, tmp_path)
 
 
 def test_every_setting_reaches_its_container(composed: dict[str, Any]) -> None:
@@ -158,8 +154,6 @@ def test_every_setting_reaches_its_container(composed: dict[str, Any]) -> None:
     }
     assert fields <= receiver
     assert set(SHARED_NAMES) <= receiver
-    channels = {name for name in KNOWN if re.match("HEAPWATCH_(SLACK|EMAIL|SMTP|WEBHOOK)_", name)}
-    assert channels <= set(composed["services"]["configuration"]["environment"])
 
 
 def stack_of(state: Path, **environment: str) -> tuple[compose.ComposeStack, Settings]:
@@ -167,32 +161,46 @@ def stack_of(state: Path, **environment: str) -> tuple[compose.ComposeStack, Set
     return compose.ComposeStack(settings, print), settings
 
 
-def test_a_secret_named_by_a_file_of_the_host_is_handed_over(
+def test_channels_and_the_files_that_they_name_are_handed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "chown", lambda *_: None)
     (tmp_path / "chat").write_text("https://chat.example.com/hook")
-    stack, settings = stack_of(tmp_path / "state", HEAPWATCH_SLACK_URL_FILE=str(tmp_path / "chat"))
+    file = tmp_path / "notifications.yml"
+    file.write_text("slack_configs: [{api_url_file: chat, channel: a}, {api_url_file: chat, channel: b}]\n")
+    (tmp_path / "grafana").write_text("a token")
+    _, settings = stack_of(tmp_path / "state", HEAPWATCH_NOTIFICATIONS_FILE=str(file))
     (tmp_path / "state").mkdir()
     configuration.make_secrets(settings)
-    stack._hand_over_named_files()
+    secrets = settings.token_file.parent
+    containers.hand_over(configuration.notifications(settings), str(tmp_path / "grafana"), secrets)
     etc, handed = tmp_path / "etc", tmp_path / "handed"
     for folder in (etc / "targets" / "trainer", handed):
         folder.mkdir(parents=True)
-    monkeypatch.setenv("HEAPWATCH_SLACK_URL_FILE", str(handed / "slack-url"))
-    containers.prepare(data.folder(), etc, settings.token_file.parent, handed)
-    assert str(handed / "slack-url") in (etc / "alertmanager.yml").read_text()
-    assert stack._environment()["HEAPWATCH_SLACK_URL_FILE"] == "/run/heapwatch/slack-url"
+    containers.prepare(settings, etc, secrets, handed)
+    text = (etc / "alertmanager.yml").read_text()
+    people = next(one for one in yaml.safe_load(text)["receivers"] if one["name"] == "people")
+    inside = {channel["api_url_file"] for channel in people["slack_configs"]}
+    assert inside == {"/run/heapwatch/named-2"}
+    assert (handed / "named-2").read_text() == "https://chat.example.com/hook"
+    assert (handed / containers.HANDED_GRAFANA_TOKEN).read_text() == "a token"
+    assert "chat.example.com" not in text
 
-    stack_of(tmp_path / "state")[0]._hand_over_named_files()
-    assert not (settings.token_file.parent / "slack-url").exists()
+    containers.hand_over({}, None, secrets)
+    containers.prepare(settings, etc, secrets, handed)
+    assert not list(handed.glob(containers.NAMED_FILES))
+    assert "slack" not in (etc / "alertmanager.yml").read_text()
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("HEAPWATCH_SLACK_URL", "not an address", "HEAPWATCH_SLACK_URL must be an http"),
-        ("HEAPWATCH_SLACK_URL_FILE", "/nowhere", "HEAPWATCH_SLACK_URL_FILE is '/nowhere', which cannot be"),
+        (
+            "HEAPWATCH_NOTIFICATIONS_FILE",
+            "/nowhere",
+            "HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot",
+        ),
+        ("HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE", "/nowhere", "belong together"),
         ("HEAPWATCH_RECEIVER_DRY_RUN", "perhaps", "dry_run"),
     ],
 )
@@ -210,19 +218,18 @@ def test_a_wrong_setting_is_named_before_anything_starts(
 def test_another_token_makes_what_reads_it_again(tmp_path: Path) -> None:
     stack, settings = stack_of(tmp_path)
     configuration.make_secrets(settings)
-    before = stack._environment()["HEAPWATCH_REVISION"]
-    assert before == stack._environment()["HEAPWATCH_REVISION"]
+    before = stack._environment()["REVISION"]
+    assert before == stack._environment()["REVISION"]
     settings.token_file.write_text("another\n")
-    assert stack._environment()["HEAPWATCH_REVISION"] != before
+    assert stack._environment()["REVISION"] != before
 
 
 def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:
     assert stack_of(tmp_path / "a")[0]._project != stack_of(tmp_path / "b")[0]._project
 
 
-@pytest.mark.slow
 def test_the_example_has_the_gpus_with_the_override() -> None:
-    trainer = configured("docker-compose.yml", "docker-compose.gpu.yml")["services"]["walker-training-app"]
+    trainer = configured("docker-compose.gpu.yml")["services"]["walker-training-app"]
     (device,) = trainer["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
 

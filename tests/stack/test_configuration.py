@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import stat
 from pathlib import Path
 
 import pytest
+import yaml
 
 from heapwatch.http.signing import webhook_token
 from heapwatch_stack import configuration
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import StackError
+from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Settings
 
 
@@ -22,7 +26,11 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("HEAPWATCH_SLACK_URL", "not an address", "HEAPWATCH_SLACK_URL must be an http"),
+        (
+            "HEAPWATCH_NOTIFICATIONS_FILE",
+            "/nowhere",
+            "HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot",
+        ),
         ("HEAPWATCH_TOKEN", "two words", "HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used"),
     ],
 )
@@ -31,13 +39,48 @@ def test_a_wrong_value_is_named(settings: Settings, name: str, value: str, messa
         configuration.lay_out(dataclasses.replace(settings, environment={name: value}))
 
 
-def test_laying_out_twice_keeps_the_token_and_touches_no_file(settings: Settings) -> None:
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_every_folder_of_the_state_is_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        made = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "above" / "state")})
+        configuration.lay_out(made)
+    finally:
+        os.umask(before)
+    inside = [made.state / name for name in ("etc", "logs", "run", "secrets", "targets")]
+    folders = [made.state.parent, made.state, *inside]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+
+
+def test_the_links_of_alerts_lead_to_this_stack(tmp_path: Path) -> None:
+    ports = {"HEAPWATCH_DASHBOARDS_PORT": "4000", "HEAPWATCH_RECEIVER_PORT": "4001"}
+    made = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / "state"), **ports})
+    configuration.lay_out(made)
+    rendered = yaml.safe_load((made.etc / "prometheus.yml").read_text())
+    assert rendered["global"]["external_labels"] == {
+        "heapwatch_dashboards": "http://127.0.0.1:4000",
+        "heapwatch_runbooks": "http://127.0.0.1:4001/runbooks",
+    }
+
+
+def test_one_command_at_a_time_changes_a_stack(settings: Settings) -> None:
+    stack = NativeStack(settings, print)
+    with stack._locked(), pytest.raises(StackError, match=r"another heapwatch or make holds .*run/lock"):
+        stack.down()
+
+
+def test_the_last_line_of_a_large_log_is_its_last(settings: Settings) -> None:
     configuration.lay_out(settings)
-    names = ("secrets/token", "etc/alertmanager.yml", "etc/targets/stack/stack.json")
-    files = [settings.state / name for name in names]
-    before = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
+    with (settings.logs / "prometheus.log").open("w") as log:
+        log.writelines(f"line {number}\n" for number in range(100_000))
+    assert NativeStack(settings, print)._last_line("prometheus").startswith("line 99999 ")
+
+
+def test_laying_out_twice_keeps_the_token(settings: Settings) -> None:
     configuration.lay_out(settings)
-    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == before
+    before = settings.token_file.read_text()
+    configuration.lay_out(settings)
+    assert settings.token_file.read_text() == before
     assert settings.token_file.stat().st_mode & 0o777 == 0o600
 
 
@@ -74,14 +117,3 @@ def test_names_and_contents_of_what_is_read_count(folder: Path) -> None:
     renamed = fingerprint(folder)
     (folder / "more.yml").write_text("")
     assert len({first, changed, renamed, fingerprint(folder)}) == 4
-
-
-def test_links_to_folders_are_followed(folder: Path) -> None:
-    (folder / "link").symlink_to(folder / "rules")
-    assert fingerprint(folder / "link") == fingerprint(folder / "rules")
-
-
-def test_a_file_by_itself_counts_whatever_its_kind(folder: Path) -> None:
-    before = fingerprint(folder / "notes.txt")
-    (folder / "notes.txt").write_text("changed")
-    assert fingerprint(folder / "notes.txt") != before

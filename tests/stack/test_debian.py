@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack.debian import PackageError, unpack
+from heapwatch_stack.debian import PackageError, unpack, write_wrapper
 
 
 @pytest.fixture
@@ -34,12 +34,11 @@ def apt_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_packages_are_unpacked_and_nothing_else_remains_also_after_an_interruption(
+def test_packages_are_unpacked_and_nothing_else_remains(
     tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apt_that(tmp_path, monkeypatch, f'for last; do :; done; [ "$last" != sample ] || cp {archive} .')
     place = tmp_path / "state" / "packages"
-    (place.parent / "packages.partial-old" / "lists").mkdir(parents=True)
     unpack(["sample"], place, lambda text: None)
     assert (place / "usr/share/sample/file").read_text() == "here\n"
     assert [path.name for path in place.parent.iterdir()] == ["packages"]
@@ -63,3 +62,18 @@ def test_a_system_without_apt_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     assert shutil.which("apt-get") is None
     with pytest.raises(PackageError, match="apt-get is not on this system"):
         unpack(["sample"], tmp_path / "packages", lambda text: None)
+
+
+def test_a_program_of_a_package_sees_its_files_beside_those_of_the_system(tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
+        pytest.skip("this Linux allows no user namespaces")
+    share, program, wrapper = tmp_path / "a: b", tmp_path / "program", tmp_path / "wrapper"
+    (share / "of-a-package").mkdir(parents=True)
+    program.write_text('#!/bin/sh\nls /usr/share | grep -x -e of-a-package -e doc; pwd; echo "$@"\n')
+    program.chmod(0o755)
+    write_wrapper(program, share, wrapper)
+    done = subprocess.run([wrapper, "one", "two  three"], cwd=tmp_path, text=True, capture_output=True)
+    assert done.stdout.split("\n") == ["doc", "of-a-package", str(tmp_path), "one two  three", ""], (
+        done.stderr
+    )
+    assert not Path("/usr/share/of-a-package").exists()

@@ -1,163 +1,117 @@
-"""What the guard before Prometheus and Alertmanager passes on; tests/attacks tries it with real programs."""
+"""What the guard before Prometheus and Alertmanager passes on, and what not."""
 
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
+import subprocess
+import sys
+from collections.abc import Mapping
 
+import httpx
 import pytest
 
-from heapwatch.http.addresses import known_names
 from heapwatch_stack import guard as module
-from heapwatch_stack.guard import Guard, Refusal
+from heapwatch_stack.guard import guarded
+from tests.support.http_server import Request, Server, serving
+from tests.support.ports import free_port
+
+NAMED = "monitoring.example:443, other"
 
 
-async def unreachable() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    raise OSError
+def echo(request: Request) -> tuple[int, bytes]:
+    return 200, f"{request.method} {request.path} ".encode() + request.body
 
 
-LOOPBACK = Guard(unreachable, "/secret", known_names("127.0.0.1"))
-NAMED = {"HEAPWATCH_ALLOWED_HOSTS": "monitoring.example:443, other"}
-OPEN = Guard(unreachable, "/secret", known_names("0.0.0.0", NAMED))
+@pytest.fixture
+def program() -> object:
+    with serving(echo) as server:
+        yield server
 
 
-def head(*fields: str, line: str = "GET /graph?g0=1 HTTP/1.1") -> bytes:
-    return "\r\n".join([line, *fields, "", ""]).encode()
+def ask(
+    program: Server,
+    path: str = "/",
+    headers: Mapping[str, str] = {},
+    *,
+    bind: str = "127.0.0.1",
+    **request: object,
+) -> httpx.Response:
+    """The answer to one request, which by default asks for the guard's own address."""
 
-
-def test_a_request_gets_the_path_that_no_page_can_guess_and_ends_its_connection() -> None:
-    passed = LOOPBACK.checked(head("Host: 127.0.0.1:9090", "Connection: keep-alive", "Accept: */*"))
-    lines = passed.decode().split("\r\n")
-    assert lines[0] == "GET /secret/graph?g0=1 HTTP/1.1"
-    assert "Accept: */*" in lines
-    assert "Connection: close" in lines
-    assert "Connection: keep-alive" not in lines
-
-
-@pytest.mark.parametrize(
-    ("guard", "host", "known"),
-    [
-        *((LOOPBACK, host, True) for host in ("localhost:9090", "[::1]:9090", "127.0.0.1")),
-        *((LOOPBACK, host, False) for host in ("evil.example:9090", "10.0.0.1:9090", "")),
-        *((OPEN, host, False) for host in ("evil.example", "10.0.0.1.evil.example")),
-        *((OPEN, host, True) for host in ("10.0.0.1:9090", "[2001:db8::1]:9090")),
-        *((OPEN, host, True) for host in ("monitoring.example", "other:9090")),
-    ],
-)
-def test_only_names_of_this_machine_and_given_ones_pass(guard: Guard, host: str, known: bool) -> None:
-    if known:
-        assert guard.checked(head(f"Host: {host}"))
-        return
-    with pytest.raises(Refusal) as refused:
-        guard.checked(head(f"Host: {host}"))
-    assert refused.value.status is HTTPStatus.MISDIRECTED_REQUEST
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        ("Origin: https://evil.example",),
-        ("Origin: null",),
-        ("Origin: http://127.0.0.1:8000",),
-        ("Sec-Fetch-Site: cross-site",),
-        ("Sec-Fetch-Site: same-site",),
-    ],
-)
-def test_no_other_sites_page_may_change_anything(fields: tuple[str, ...]) -> None:
-    with pytest.raises(Refusal) as refused:
-        LOOPBACK.checked(head("Host: 127.0.0.1:9090", *fields, line="POST /api/v2/silences HTTP/1.1"))
-    assert refused.value.status is HTTPStatus.FORBIDDEN
-
-
-def test_a_page_may_link_here_and_its_own_page_may_post() -> None:
-    assert LOOPBACK.checked(head("Host: 127.0.0.1:9090", "Sec-Fetch-Site: cross-site"))
-    own = ("Host: 127.0.0.1:9093", "Origin: http://127.0.0.1:9093", "Sec-Fetch-Site: same-origin")
-    assert LOOPBACK.checked(head(*own, line="POST /api/v2/silences HTTP/1.1"))
-
-
-@pytest.mark.parametrize(
-    "request_head",
-    [
-        b"GET http://127.0.0.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-        b"GET / SPDY\r\nHost: 127.0.0.1\r\n\r\n",
-        b"nonsense\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: y\nHost: evil.example\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-    ],
-)
-def test_what_two_parsers_could_read_in_two_ways_is_refused(request_head: bytes) -> None:
-    with pytest.raises(Refusal) as refused:
-        LOOPBACK.checked(request_head)
-    assert refused.value.status is HTTPStatus.BAD_REQUEST
-
-
-POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
-LENGTH = POST + b"Content-Length: 5\r\n\r\n"
-CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-async def ask(port: int, request: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    try:
-        return await asyncio.wait_for(reader.read(), 10)
-    except ConnectionResetError:
-        return b"cut off"
-    finally:
-        writer.close()
-
-
-def guarded(request: bytes, never_ending: int = 0) -> bytes:
-    """What comes back for a request, beside so many that never end; the program answers with what it got."""
-
-    async def program(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        end = b"0\r\n\r\n" if b"chunked" in head else b"whole" if b"Content-Length" in head else b""
-        writer.write(await reader.readuntil(end) if end else b"no body")
-        writer.close()
-
-    async def play() -> bytes:
-        inside = await asyncio.start_server(program, "127.0.0.1", 0)
-        at = inside.sockets[0].getsockname()[1]
-        guard = Guard(lambda: asyncio.open_connection("127.0.0.1", at), "", known_names("127.0.0.1"))
-        server = await asyncio.start_server(guard.serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        others = [await asyncio.open_connection("127.0.0.1", port) for _ in range(never_ending)]
-        for _, writer in others:
-            writer.write(LENGTH)
-        answer = await ask(port, request)
-        server.close()
-        inside.close()
-        return answer
+    async def play() -> httpx.Response:
+        transport = httpx.ASGITransport(guarded(f"{program.url}/secret", bind))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:9090") as client:
+            method = str(request.pop("method", "GET"))
+            return await client.request(method, path, headers=headers, **request)  # type: ignore[arg-type]
 
     return asyncio.run(play())
 
 
+def test_a_request_gets_the_path_that_no_page_can_guess(program: Server) -> None:
+    answer = ask(program, "/graph%2F?g0=%20a&b", method="POST", content=b"whole")
+    assert (answer.status_code, answer.text) == (200, "POST /secret/graph%2F?g0=%20a&b whole")
+
+
 @pytest.mark.parametrize(
-    ("request_sent", "answer"),
+    ("bind", "host", "known"),
     [
-        (POST + b"\r\n", b"no body"),
-        (LENGTH + b"whole", b"whole"),
-        (CHUNKED + b"3\r\nwho\r\n2;x=y\r\nle\r\n0\r\n\r\n", b"3\r\nwho\r\n2;x=y\r\nle\r\n0\r\n\r\n"),
-        (CHUNKED + b"x\r\n", b"HTTP/1.1 400 Bad Request"),
-        (POST + b"Content-Length: 99999999999\r\n\r\n", b"HTTP/1.1 413 Request Entity Too Large"),
-        (CHUNKED + b"ffffffffff\r\n", b"HTTP/1.1 413 Request Entity Too Large"),
+        *(("127.0.0.1", host, True) for host in ("localhost:9090", "[::1]:9090", "127.0.0.1")),
+        *(("127.0.0.1", host, False) for host in ("evil.example:9090", "10.0.0.1:9090", "")),
+        *(("0.0.0.0", host, False) for host in ("evil.example", "10.0.0.1.evil.example")),
+        *(("0.0.0.0", host, True) for host in ("10.0.0.1:9090", "[2001:db8::1]:9090")),
+        *(("0.0.0.0", host, True) for host in ("monitoring.example", "other:9090")),
     ],
 )
-def test_a_body_is_passed_on_as_it_comes_and_not_beyond_a_size(request_sent: bytes, answer: bytes) -> None:
-    assert guarded(request_sent).partition(b"\r\nContent-Type")[0] == answer
+def test_only_names_of_this_machine_and_given_ones_pass(
+    program: Server, monkeypatch: pytest.MonkeyPatch, bind: str, host: str, known: bool
+) -> None:
+    monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", NAMED if bind == "0.0.0.0" else "")
+    assert ask(program, headers={"Host": host}, bind=bind).status_code == (200 if known else 421)
 
 
 @pytest.mark.parametrize(
-    "begun", [b"", b"POST / HT", LENGTH, LENGTH + b"who", CHUNKED, CHUNKED + b"5\r\nwho"]
+    ("name", "value"),
+    [
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Origin", "http://127.0.0.1:8000"),
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+    ],
 )
-def test_a_request_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
-    monkeypatch.setattr(module, "_REQUEST_SECONDS", 0.2)
-    assert guarded(begun) in (b"", b"cut off")
+def test_no_other_sites_page_may_change_anything(program: Server, name: str, value: str) -> None:
+    assert ask(program, "/api/v2/silences", {name: value}, method="POST").status_code == 403
 
 
-def test_clients_that_never_end_do_not_keep_another_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_CONNECTIONS", 4)
-    assert guarded(LENGTH + b"whole", never_ending=10) == b"whole"
+def test_a_page_may_link_here_and_its_own_page_may_post(program: Server) -> None:
+    assert ask(program, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
+    own = {"Origin": "http://127.0.0.1:9090", "Sec-Fetch-Site": "same-origin"}
+    assert ask(program, "/api/v2/silences", own, method="POST").status_code == 200
+
+
+def test_a_body_is_not_passed_on_beyond_a_size(program: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_BODY_BYTES", 4)
+    assert ask(program, method="POST", content=b"four").text.endswith(" four")
+    assert ask(program, method="POST", content=b"whole").status_code == 413
+
+
+def test_a_request_that_does_not_end_is_refused(program: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_REQUEST_SECONDS", 0.1)
+
+    async def never_ending() -> object:
+        yield b"a"
+        await asyncio.sleep(60)
+
+    assert ask(program, method="POST", content=never_ending()).status_code == 408
+
+
+def test_a_program_that_does_not_answer_yet_is_said() -> None:
+    with serving(echo) as server:
+        pass
+    answer = ask(server)
+    assert (answer.status_code, answer.text) == (502, "the program does not answer yet\n")
+
+
+def test_it_ends_with_its_program_and_has_its_exit_status() -> None:
+    guard = [sys.executable, "-m", "heapwatch_stack.guard", "127.0.0.1", str(free_port())]
+    assert subprocess.run([*guard, "sh", "-c", "exit 3"], check=False, timeout=60).returncode == 3

@@ -47,6 +47,13 @@ def test_nobody_there_is_not_answering() -> None:
     assert condition(Settings.from_environment({}), Endpoint("trainer", 1, "X", "/")) == "not answering"
 
 
+def test_what_answers_in_place_of_a_service_is_not_taken_for_it(service: Server) -> None:
+    endpoint = Endpoint("receiver", service.port, "X", "/well")
+    settings = Settings.from_environment({})
+    assert health.supervised(settings, endpoint, {"statename": "RUNNING"}) == health.HEALTHY
+    assert health.supervised(settings, endpoint, {"statename": "BACKOFF"}) == "backoff"
+
+
 def test_what_takes_long_is_said_and_waited_for(service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "SAYS_AFTER", 0.0)
     said: list[str] = []
@@ -69,7 +76,7 @@ def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.Monke
     answer = httpx.Response(200, text=text, request=httpx.Request("GET", "http://127.0.0.1"))
     monkeypatch.setattr(httpx, "get", lambda *_, **__: answer)
     settings = Settings.from_environment({})
-    endpoint = settings.endpoints(grafana=False)["prometheus"]
+    endpoint = settings.endpoints()["prometheus"]
     health.wait_reloaded(settings, endpoint, since=999.5, patience=5)
     with pytest.raises(StackError, match="rejected its changed configuration and keeps the old one"):
         health.wait_reloaded(settings, endpoint, since=1001, patience=0.5)
@@ -97,40 +104,38 @@ class AlertPath:
         text = f'{health.LAST_HEARTBEAT} {self.last}\n{health.REJECTED}{{code="401"}} {self.rejected}\n'
         return self.shown, text.encode()
 
-    def prove(self, *, fresh: bool, patience: float = 30) -> None:
+    def prove(self, patience: float = 30) -> None:
         with ExitStack() as stack:
             ports = {
                 f"HEAPWATCH_{name}_PORT": str(stack.enter_context(serving(self)).port)
                 for name in ("ALERTMANAGER", "RECEIVER")
             }
-            health.prove_delivery(Settings.from_environment(ports), fresh=fresh, patience=patience)
+            health.prove_delivery(Settings.from_environment(ports), patience)
 
 
 def test_a_heartbeat_that_arrives_is_proof() -> None:
     path = AlertPath(delivers=True)
-    path.prove(fresh=True)
-    path.prove(fresh=False)
+    path.prove()
     (posted,) = path.posted
     assert posted["labels"]["alertname"] == "Watchdog"
 
 
 def test_a_receiver_that_refuses_alertmanager_ends_the_start() -> None:
     with pytest.raises(StackError, match=r"no alert travels .* \(the receiver answers 401\): heapwatch logs"):
-        AlertPath(delivers=False).prove(fresh=True, patience=0.5)
+        AlertPath(delivers=False).prove(patience=0.5)
 
 
 def test_an_old_heartbeat_is_no_proof() -> None:
-    path = AlertPath(delivers=True, last=time.time() - 10 * health.RECENT_SECONDS)
-    path.prove(fresh=False)
-    assert len(path.posted) == 1
+    with pytest.raises(StackError, match="no alert travels"):
+        AlertPath(delivers=False, last=time.time() - 1).prove(patience=0.5)
 
 
 def test_an_alertmanager_that_refuses_the_alert_is_said_at_once() -> None:
     with pytest.raises(StackError, match=r"Alertmanager accepts no alert: .*400"):
-        AlertPath(delivers=True, accepted=400).prove(fresh=True)
+        AlertPath(delivers=True, accepted=400).prove()
 
 
 def test_what_comes_with_an_error_is_no_heartbeat() -> None:
     path = AlertPath(delivers=False, last=time.time() + 60, shown=500)
     with pytest.raises(StackError, match=r"no alert travels .* receiver: heapwatch logs"):
-        path.prove(fresh=False, patience=0.5)
+        path.prove(patience=0.5)

@@ -54,13 +54,14 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
         "ALERTMANAGER": {name: program(name) for name in ("alertmanager", "amtool")},
         "GRAFANA": {"bin/grafana": stand_in, "conf/defaults.ini": b"", "public/index.html": b""},
     }
-    files = pinned_archives(monkeypatch, programs, top="{name}-{version}")
     monkeypatch.setattr(binaries.shutil, "which", lambda name: None)
     said: list[str] = []
+    files: dict[str, bytes] = {}
     with serving(files) as (address, _):
-        own = {"HEAPWATCH_STATE": str(tmp_path / "state"), "HEAPWATCH_CACHE": str(tmp_path / "cache")}
-        elsewhere = {"HEAPWATCH_DOWNLOADS": address, "XDG_STATE_HOME": str(tmp_path / "user")}
-        settings = Settings.from_environment(port_variables() | own | elsewhere)
+        files |= pinned_archives(monkeypatch, programs, address, top="{name}-{version}")
+        own = {"HEAPWATCH_STATE": str(tmp_path / "state"), "XDG_STATE_HOME": str(tmp_path / "user")}
+        cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        settings = Settings.from_environment(port_variables() | own | cache)
         stack = NativeStack(settings, said.append)
         try:
             stack.up()
@@ -71,7 +72,7 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
     assert processes.of_stack(settings.state) == []
     assert f"prometheus {PROMETHEUS.version}: official release {PROMETHEUS.version}" in said
     assert f"dashboards: Grafana, official release {GRAFANA.version}" in said
-    assert reported["arguments"] == ["server", f"--homepath={tmp_path}/cache/{GRAFANA.folder}"]
+    assert reported["arguments"] == ["server", f"--homepath={settings.cache}/{GRAFANA.folder}"]
     assert reported["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
     assert reported["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
     assert reported["GF_PATHS_DATA"].startswith(str(settings.state))

@@ -9,9 +9,9 @@ import tomllib
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from heapwatch_stack.bootstrap import _pins
 from tests.support.repository import REPOSITORY
 
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)", re.MULTILINE)
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {
     "stack.txt": {
@@ -39,7 +39,7 @@ def pins(name: str) -> dict[str, str]:
     return {
         canonicalize_name(pin): version
         for file in (folder / name, folder / "torch.txt")
-        for pin, version in _pins(file)
+        for pin, version in PIN.findall(file.read_text(encoding="utf-8"))
     }
 
 

@@ -33,17 +33,6 @@ def test_the_state_folder_of_a_clone_knows_the_clone(tmp_path: Path) -> None:
     assert Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / ".heapwatch")}).checkout is None
 
 
-def test_what_another_user_may_have_put_beside_the_state_folder_is_no_clone(tmp_path: Path) -> None:
-    example = tmp_path / "examples" / "walker" / "__main__.py"
-    example.parent.mkdir(parents=True)
-    example.touch()
-    chosen = {"HEAPWATCH_STATE": str(tmp_path / "state")}
-    tmp_path.chmod(0o755)
-    assert Settings.from_environment(chosen).checkout == tmp_path
-    tmp_path.chmod(0o1777)
-    assert Settings.from_environment(chosen).checkout is None
-
-
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -73,25 +62,12 @@ def test_a_stack_on_every_address_is_reached_on_loopback() -> None:
     assert settings.url(settings.ports.prometheus) == "http://127.0.0.1:9090"
 
 
-def test_state_may_be_elsewhere(tmp_path: Path) -> None:
-    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path)})
-    assert settings.token_file == tmp_path / "secrets" / "token"
-
-
-def test_links_of_alerts_lead_to_this_stack_unless_the_environment_says_otherwise() -> None:
-    settings = Settings.from_environment({"HEAPWATCH_DASHBOARDS_PORT": "4000"})
-    assert settings.dashboards_url == "http://127.0.0.1:4000"
-    assert settings.runbooks_url == "http://127.0.0.1:9095/runbooks"
-    elsewhere = Settings.from_environment({"HEAPWATCH_DASHBOARDS_URL": "https://grafana.example.com/"})
-    assert elsewhere.dashboards_url == "https://grafana.example.com"
-
-
 @pytest.mark.parametrize(
     ("misspelt", "meant"),
     [
         ("HEAPWATCH_RECEIVER_DRYRUN", "HEAPWATCH_RECEIVER_DRY_RUN"),
         ("HEAPWATCH_PROMETEUS_PORT", "HEAPWATCH_PROMETHEUS_PORT"),
-        ("HEAPWATCH_SLACK_URLS", "HEAPWATCH_SLACK_URL"),
+        ("HEAPWATCH_NOTIFICATION_FILE", "HEAPWATCH_NOTIFICATIONS_FILE"),
     ],
 )
 def test_a_misspelt_name_is_reported_with_the_nearest_known_one(misspelt: str, meant: str) -> None:
@@ -112,5 +88,5 @@ def test_every_name_that_the_package_reads_is_known() -> None:
         for name in re.findall(r'"(HEAPWATCH_[A-Z_]*[A-Z])"', file.read_text(encoding="utf-8"))
         if "_TEST_" not in name
     }
-    assert len(read) > 30
+    assert len(read) > 20
     assert read - KNOWN - receiver == set()

@@ -1,9 +1,7 @@
-"""Only what heapwatch made is removed; a lock is held by one process at a time."""
+"""Only what heapwatch made is taken and removed; a lock is held by one process at a time."""
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import threading
 from pathlib import Path
@@ -14,7 +12,6 @@ from heapwatch.cli.main import main
 from heapwatch_stack import state_folder
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.state_folder import locked
-from tests.support.repository import REPOSITORY
 
 
 @pytest.fixture(autouse=True)
@@ -36,55 +33,39 @@ def test_a_project_folder_is_neither_taken_nor_cleaned(
     assert [path.name for path in project.rglob("*")] == ["data", "results.csv"]
 
 
-def test_clean_leaves_what_somebody_put_into_the_state_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_clean_removes_the_state_folder_and_follows_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = tmp_path / "state"
-    state_folder.make(state)
-    for name in ("etc", "logs", "run"):
-        (state / name).mkdir()
-    (state / "notes.txt").write_text("mine")
-    monkeypatch.setenv("HEAPWATCH_STATE", str(state))
-    assert main(["clean", "--mode", "native"]) == 0
-    assert "it stays: notes.txt" in capsys.readouterr().out
-    assert {path.name for path in state.iterdir()} == {"notes.txt", state_folder.NAME}
-    (state / "notes.txt").unlink()
-    assert main(["clean", "--mode", "native"]) == 0
-    assert not state.exists()
-
-
-def test_clean_knows_every_folder_that_make_and_ci_make() -> None:
-    """Written as `$(HEAPWATCH_STATE)/NAME`, `$(call own,NAME,...)`, `$state/NAME`, `... / "NAME"`."""
-    scripts = [REPOSITORY / "Makefile", *(REPOSITORY / ".ci").iterdir()]
-    text = "\n".join(path.read_text() for path in scripts)
-    made = set(re.findall(r"HEAPWATCH_STATE\)/([\w-]+)|call own,([\w-]+)|\$state/([\w-]+)", text))
-    made |= set(re.findall(r"\.heapwatch\}/([\w-]+)()()", text))
-    for program in (REPOSITORY / "benchmarks").rglob("*.py"):
-        made |= set(re.findall(r'"HEAPWATCH_STATE".*?\) / "([\w-]+)"()()', program.read_text()))
-    names = {next(filter(None, found)) for found in made}
-    assert {"venv", "docs", "site", "dist", "light", "third-party", "pictures"} <= names
-    assert names <= set(state_folder.OWN)
-
-
-def test_a_link_in_the_state_folder_is_removed_and_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "file").write_text("mine")
     state = tmp_path / "state"
     state_folder.make(state)
+    (state / "logs").mkdir()
     (state / "data").symlink_to(elsewhere)
-    assert state_folder.remove(state) == []
+    monkeypatch.setenv("HEAPWATCH_STATE", str(state))
+    assert main(["clean", "--mode", "native"]) == 0
+    assert not state.exists()
     assert (elsewhere / "file").exists()
 
 
-@pytest.mark.parametrize("earlier", [".heapwatch", "chosen"])
-def test_a_state_folder_of_an_earlier_version_is_taken_over(tmp_path: Path, earlier: str) -> None:
-    state = tmp_path / earlier
-    for name in state_folder.EVIDENCE:
-        (state / name).parent.mkdir(parents=True)
-        (state / name).write_text("x")
+def test_an_interrupted_removal_can_be_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "state"
     state_folder.make(state)
+    for name in ("etc", "logs"):
+        (state / name).mkdir()
+
+    def interrupted(path: Path) -> None:
+        path.rmdir()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            state_folder.remove(state)
     assert state_folder.carried_by(state)
+    state_folder.remove(state)
+    assert not state.exists()
 
 
 def test_a_folder_that_another_process_makes_at_the_same_time_is_ours(
@@ -97,53 +78,15 @@ def test_a_folder_that_another_process_makes_at_the_same_time_is_ours(
     state_folder.make(tmp_path / "state")
 
 
-@pytest.mark.parametrize("after", range(9))
-def test_an_interrupted_removal_can_be_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
-    state = tmp_path / "state"
-    state_folder.make(state)
-    venv = state / "venv"
-    state_folder.make(venv)
-    (state / "secrets").mkdir()
-    for file in (venv / "complete", venv / "lib" / "module.py", venv / "bin" / "python", state / "lock"):
-        file.parent.mkdir(exist_ok=True)
-        file.touch()
-    left = [after]
-
-    def until(function):  # type: ignore[no-untyped-def]
-        def call(path, *arguments, **options):  # type: ignore[no-untyped-def]
-            if os.path.lexists(path):
-                left[0] -= 1
-            if left[0] < 0:
-                raise KeyboardInterrupt
-            return function(path, *arguments, **options)
-
-        return call
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", until(Path.unlink))
-        patched.setattr(Path, "rmdir", until(Path.rmdir))
-        patched.setattr(shutil, "rmtree", until(shutil.rmtree))
-        with pytest.raises(KeyboardInterrupt):
-            state_folder.remove(state)
-    assert state_folder.carried_by(state) or not list(state.iterdir())
-    if venv.exists():
-        assert state_folder.carried_by(venv) or not list(venv.iterdir())
-        assert (venv / "lib").exists() or not (venv / "complete").exists()
-    if state_folder.carried_by(state):
-        assert state_folder.remove(state) == []
-
-
 def test_the_next_waits_for_the_lock_and_not_for_ever(tmp_path: Path) -> None:
     path, waits = tmp_path / "some.lock", []
     with locked(path):
         with (
-            pytest.raises(StackError, match=rf"process {os.getpid()} has held .*some\.lock for 0 s"),
-            locked(path, 0.3, lambda: waits.append(path)),
+            pytest.raises(StackError, match=r"another heapwatch or make holds .*some\.lock: wait for it"),
+            locked(path, 0.3, waits.append),
         ):
             pass
-        assert waits == [path]
+        assert len(waits) == 1
     first = locked(path)
     first.__enter__()
     threading.Timer(0.3, first.__exit__, (None, None, None)).start()

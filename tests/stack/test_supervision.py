@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,21 +99,10 @@ def test_a_changed_service_is_restarted_and_another_is_not(tmp_path: Path) -> No
         assert one.apply() == []
 
 
-TRAINER = "import heapwatch, time; heapwatch.start('walker', port=0); time.sleep(60)"
-
-
-def test_the_target_of_a_killed_trainer_goes_while_the_stack_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    targets = tmp_path / "state" / "targets"
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(targets))
-    with (
-        running(tmp_path / "state", service(tmp_path, "word")),
-        subprocess.Popen([sys.executable, "-c", TRAINER]) as trainer,
-    ):
-        try:
-            wait_for("its target", lambda: list(targets.glob("*.json")))
-            trainer.kill()
-            wait_for("its target is gone", lambda: not list(targets.glob("*.json")))
-        finally:
-            trainer.kill()
+def test_the_services_of_a_killed_supervisor_end_with_it(tmp_path: Path) -> None:
+    """A half of a stack would look healthy and raise no alert."""
+    state = tmp_path / "state"
+    with running(state, service(tmp_path, "word")) as one:
+        wait_for("the service", lambda: (tmp_path / "said").exists())
+        os.kill(one.pid(), signal.SIGKILL)
+        wait_for("the end of all", lambda: not processes.of_stack(state))

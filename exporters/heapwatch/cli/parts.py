@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
         "viewer",
         help="run only the built-in viewer of the dashboards",
         description="Serve the dashboards. Settings: HEAPWATCH_BIND, HEAPWATCH_DASHBOARDS_PORT (3009),"
-        " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090), HEAPWATCH_DASHBOARDS_DIR (the package's).",
+        " HEAPWATCH_PROMETHEUS_URL (http://127.0.0.1:9090).",
     )
     viewer.set_defaults(run=serve_viewer, extra="viewer")
 
