@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,24 +15,23 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from heapwatch import lost
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, machine
-from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.decide import REASONS, Refuse
-from heapwatch_receiver.ledger import ActionRecord
+from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.store import Store, StoreUnavailable
 
 _CLEANUP_RESULTS = (
-    "helped", "no_effect", "unverified", "refused", "failed", "pending", "dry_run", "called_off",
+    "helped", "no_effect", "unverified", "refused", "failed", "pending", "dry_run",
 )  # fmt: skip
 _RESULTS = {
     "regular": _CLEANUP_RESULTS,
     "emergency": _CLEANUP_RESULTS,
-    "notify": ("notified", "failed", "dry_run", "called_off"),
-    "restart": ("restarted", "failed", "dry_run", "called_off"),
+    "notify": ("notified", "failed", "dry_run"),
+    "restart": ("restarted", "failed", "dry_run"),
 }
 _RECENT_SECONDS = 86400
 _PREFIX = "heapwatch_receiver_"
@@ -41,12 +41,12 @@ _TRAINERS_JOB = "trainer"  # as prometheus.yml calls it
 class Metrics:
     """Counters and a histogram. Known label values start at zero, so that `increase` sees the first event."""
 
-    def __init__(self, store: Store, clock: Clock, lost_dirs: Iterable[Path] = ()) -> None:
+    def __init__(self, store: Store, lost_dirs: Iterable[Path] = ()) -> None:
         self.registry = registry = CollectorRegistry()
         self._resources: set[str] = set()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
-        registry.register(LedgerCollector(store, clock))
+        registry.register(LedgerCollector(store))
         registry.register(MachineCollector())
         registry.register(LostCollector(lost_dirs))
         self.received = self._counter("alerts_received", "Alerts written down.")
@@ -78,14 +78,14 @@ class Metrics:
         for refusal in refusals:
             self.suppressed.labels(refusal.reason).inc()
 
-    def finished(self, record: ActionRecord, seconds: float) -> None:
+    def finished(self, action: Action, seconds: float) -> None:
         """Count an action that ended `seconds` after its alert was received."""
-        self.actions.labels(record.action, record.result).inc()
-        if record.result in ("helped", "no_effect", "unverified"):
+        self.actions.labels(action.action, action.result).inc()
+        if action.result in ("helped", "no_effect", "unverified"):
             self.alert_to_effect.observe(seconds)
-            self.freed.labels(record.action).inc(max(0.0, record.freed_bytes or 0.0))
-            for resource, count in record.removed.items():
-                self.removed.labels(record.action, self._admitted(resource)).inc(max(0.0, count))
+            self.freed.labels(action.action).inc(max(0.0, action.freed_bytes or 0.0))
+            for resource, count in action.removed.items():
+                self.removed.labels(action.action, self._admitted(resource)).inc(max(0.0, count))
 
     def _admitted(self, resource: str) -> str:
         """The resource as a label value, or `other` once there are many: trainers choose these names."""
@@ -97,15 +97,11 @@ class Metrics:
 class LedgerCollector(Collector):
     """Gauges from the database. If it cannot be read, they are absent and `ledger_readable` is 0."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
         """Read the gauges from the ledger."""
-        yield CounterMetricFamily(
-            _PREFIX + "database_recoveries", "Corrupt databases moved aside.", value=self._store.recoveries
-        )
         try:
             families = self._read()
         except StoreUnavailable:
@@ -133,30 +129,27 @@ class LedgerCollector(Collector):
             "1 when the trainer's last cleanup (of the last day) did not help, and its alert has not ended.",
             labels=trainer_labels,
         )
-        with self._store.read() as connection:
-            waiting, unfinished, kept = connection.execute(
-                "SELECT (SELECT count(*) FROM alerts WHERE decision IS NULL),"
-                " (SELECT count(*) FROM actions WHERE state<>'done'), (SELECT count(*) FROM alerts)"
+        with self._store.transaction() as connection:
+            waiting, kept, beat = connection.execute(
+                "SELECT count(*) FILTER (WHERE decision IS NULL OR state<>'done'), count(*),"
+                " (SELECT at FROM heartbeat) FROM alerts"
             ).fetchone()
-            queue.add_metric([], waiting + unfinished)
+            queue.add_metric([], waiting)
             rows_kept.add_metric([], kept)
-            watchdog.add_metric(
-                [], connection.execute("SELECT CAST(watchdog_at AS REAL) FROM clock").fetchone()[0]
-            )
-            since = (self._clock.steady() - _RECENT_SECONDS,)
+            watchdog.add_metric([], beat)
+            since = (time.time() - _RECENT_SECONDS,)
             for job, instance, action, finished in connection.execute(
-                "SELECT trainer_job, trainer_instance, action, CAST(max(finished_at) AS REAL) FROM actions"
-                " WHERE state='done' AND steady>? GROUP BY 1, 2, 3",
+                "SELECT job, instance, action, max(finished_at) FROM alerts"
+                " WHERE action IS NOT NULL AND finished_at>? GROUP BY 1, 2, 3",
                 since,
             ):
                 last.add_metric([job, instance, action], finished)
             for job, instance, useless in connection.execute(
-                "SELECT trainer_job, trainer_instance,"
-                " result IN ('no_effect', 'failed', 'pending') AND NOT EXISTS"
+                "SELECT job, instance, result IN ('no_effect', 'failed', 'pending') AND NOT EXISTS"
                 " (SELECT 1 FROM alerts WHERE alerts.fingerprint=latest.fingerprint"
-                "  AND alerts.starts_at=latest.starts_at AND status='resolved' AND alerts.id>latest.alert_id)"
-                " FROM (SELECT *, max(steady) FROM actions WHERE state='done' AND steady>?"
-                "  AND action IN ('regular', 'emergency') GROUP BY trainer_job, trainer_instance) AS latest",
+                "  AND alerts.starts_at=latest.starts_at AND status='resolved' AND alerts.id>latest.id)"
+                " FROM (SELECT *, max(decided_at) FROM alerts WHERE action IN ('regular', 'emergency')"
+                "  AND finished_at>? GROUP BY job, instance) AS latest",
                 since,
             ):
                 no_effect.add_metric([job, instance], useless)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.decide import Facts, Readings
+from heapwatch_receiver.decide import Facts, Readings, TrainerKey
 from heapwatch_receiver.fetch import FetchError, fetch
-from heapwatch_receiver.ledger import TrainerKey
+
+log = logging.getLogger("heapwatch.receiver")
 
 _TIMEOUT = 10.0
 _MAX_BYTES = 32 << 20
-_SNAPSHOT_PAUSE = 0.1  # seconds between two queries of all alerts and targets
+_FRESH_SECONDS = 1.0  # for which all alerts and targets are not asked for again
 # Series that show the effect of a cleanup, with their keys in Readings; {} is the value of the given label.
 _SERIES = {
     "trainer_process_resident_memory_bytes": ("memory", None),
-    "process_start_time_seconds": ("process_start", None),
     "trainer_bodies": ("bodies", None),
     "trainer_entities": ("entities/{}", "type"),
     "trainer_event_list_items": ("events/{}", "list"),
@@ -66,57 +67,47 @@ class _Answer(BaseModel, Generic[_T]):
     data: _T
 
 
-class _Runtime(BaseModel):
-    startTime: AwareDatetime
-
-
 @dataclass(frozen=True)
 class _Snapshot:
-    """All firing alerts and scrape URLs by trainer, at the steady second `began` or later."""
+    """All firing alerts and scrape URLs by trainer, at a second of the monotonic clock."""
 
-    began: float
+    at: float
     firing: Mapping[TrainerKey, list[Mapping[str, str]]]
     urls: Mapping[TrainerKey, set[str]]
-    warm: bool
 
 
 class Prometheus:
-    """Prometheus's HTTP API. Every method raises FetchError if there is no usable answer."""
+    """Prometheus's HTTP API."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str, clock: Clock, *, warm_up: float) -> None:
+    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
         self._client = client
         self._url = url.rstrip("/")
-        self._warm_up = warm_up
-        self._clock = clock
-        self._querying = asyncio.Lock()
+        self._asking = asyncio.Lock()
         self._last: _Snapshot | None = None
 
-    async def facts(self, trainer: TrainerKey) -> Facts:
-        """The trainer's firing alerts and its scrape URL at the time of the call or later.
+    async def facts(self, trainer: TrainerKey) -> Facts | None:
+        """The trainer's firing alerts and its scrape URL; None if Prometheus gives no usable answer.
 
-        Concurrent callers share one query, so that many alerts do not cause many requests.
+        Callers of the same second share one query, so that many alerts do not cause many requests.
         """
-        asked = self._clock.steady()
-        async with self._querying:
-            if self._last is None or self._last.began < asked:
-                await asyncio.sleep(_SNAPSHOT_PAUSE)
-                self._last = await self._query_all()
+        async with self._asking:
+            if self._last is None or time.monotonic() - self._last.at > _FRESH_SECONDS:
+                try:
+                    self._last = await self._ask()
+                except FetchError as error:
+                    log.warning("Prometheus, about %s: %s", trainer, error)
+                    return None
             snapshot = self._last
         urls = snapshot.urls.get(trainer, set())
-        target = next(iter(urls)) if len(urls) == 1 else None
-        return Facts(snapshot.began, snapshot.firing.get(trainer, []), target, snapshot.warm)
-
-    async def refresh(self) -> None:
-        """Query all alerts and targets, for `scrapes`."""
-        async with self._querying:
-            self._last = await self._query_all()
-
-    def scrapes(self, trainer: TrainerKey) -> bool:
-        """Whether Prometheus scraped this trainer at the last query; false before the first one."""
-        return self._last is not None and trainer in self._last.urls
+        return Facts(snapshot.firing.get(trainer, []), next(iter(urls)) if len(urls) == 1 else None)
 
     async def readings(self, trainer: TrainerKey) -> Readings:
-        """The trainer's levels at the last scrape, without those that it does not export."""
+        """The trainer's levels at the last scrape, without those that it does not export.
+
+        Raises:
+            FetchError: Prometheus gave no usable answer.
+
+        """
         # Label values are quoted as Go strings; JSON's escapes are valid in them.
         job, instance = (json.dumps(value, ensure_ascii=False) for value in (trainer.job, trainer.instance))
         query = f'{{job={job},instance={instance},__name__=~"{"|".join(_SERIES)}"}}'
@@ -132,14 +123,11 @@ class Prometheus:
                 readings[key] = readings.get(key, 0.0) + value
         return readings
 
-    async def _query_all(self) -> _Snapshot:
-        began = self._clock.steady()
-        alerts, targets, runtime = await asyncio.gather(
-            self._get(_Alerts, "alerts", {}),
-            self._get(_Targets, "targets", {"state": "active"}),
-            self._get(_Runtime, "status/runtimeinfo", {}),
+    async def _ask(self) -> _Snapshot:
+        at = time.monotonic()
+        alerts, targets = await asyncio.gather(
+            self._get(_Alerts, "alerts", {}), self._get(_Targets, "targets", {"state": "active"})
         )
-        warm = not 0 <= self._clock.wall() - runtime.startTime.timestamp() < self._warm_up
         firing: dict[TrainerKey, list[Mapping[str, str]]] = {}
         for alert in alerts.alerts:
             if alert.state == "firing":
@@ -149,19 +137,15 @@ class Prometheus:
             parts = urlsplit(target.scrapeUrl)
             if parts.scheme in ("http", "https") and parts.hostname:
                 urls.setdefault(_trainer(target.labels), set()).add(target.scrapeUrl)
-        return _Snapshot(began, firing, urls, warm)
+        return _Snapshot(at, firing, urls)
 
     async def _get(self, shape: type[_T], path: str, parameters: dict[str, str]) -> _T:
         url = f"{self._url}/api/v1/{path}"
-        reply = await fetch(
+        body = await fetch(
             self._client, "GET", url, params=parameters, timeout=_TIMEOUT, max_bytes=_MAX_BYTES
         )
-        if reply.status != 200:
-            raise FetchError(
-                f"Prometheus answered {reply.status}: {reply.body[:200].decode('utf-8', 'replace')}"
-            )
         try:
-            answer: _Answer[_T] = _Answer[shape].model_validate_json(reply.body)  # type: ignore[valid-type]
+            answer: _Answer[_T] = _Answer[shape].model_validate_json(body)  # type: ignore[valid-type]
             return answer.data
         except ValidationError as error:
             raise FetchError(

@@ -23,19 +23,14 @@ from tests.support.waiting import wait_for
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
-# Everything a person would wait minutes for, in tenths of seconds.
+# The receiver's constants for tests: what a person would wait minutes for, in tenths of seconds.
 FAST = {
-    "prometheus_warm_up": 8,
-    "regular_cooldown": 60,
-    "emergency_cooldown": 60,
-    "check_after": 0.2,
-    "check_deadline": 2,
-    "retry_pause": 0.1,
-    "trainer_timeout": 2,
-    "trainer_deadline": 8,
-    "stale_after": 30,
-    "actions_per_hour": 10_000,
-    "escalation": "nothing",
+    "CHECK_AFTER_SECONDS": 0.2,
+    "CHECK_DEADLINE_SECONDS": 2,
+    "RETRY_SECONDS": 0.1,
+    "TIMEOUT_SECONDS": 2,
+    "REQUEST_DEADLINE_SECONDS": 8,
+    "STALE_SECONDS": 30,
 }
 
 
@@ -122,22 +117,29 @@ class Trainer(Fleet):
 
 
 class Receiver:
-    """The receiver as it is run, on a database that outlives its process."""
+    """The receiver as it is run, on a database that outlives its process.
 
-    def __init__(self, folder: Path, prometheus_url: str, **settings: object) -> None:
+    Names in capitals are constants of it, the others are settings.
+    """
+
+    def __init__(self, folder: Path, prometheus_url: str, **given: object) -> None:
         self.folder = folder
         self.database = folder / "receiver.sqlite3"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.settings = {**FAST, "prometheus_url": prometheus_url, "database": str(self.database), **settings}
+        self.constants = {**FAST, **{name: value for name, value in given.items() if name.isupper()}}
+        self.settings = {"prometheus_url": prometheus_url, "database": str(self.database)}
+        self.settings |= {"cooldown": 60, "actions_per_hour": 10_000}
+        self.settings |= {name: value for name, value in given.items() if not name.isupper()}
         self.log = folder / "receiver.log"
         self._config = folder / "receiver.yml"
 
-    def start(self, environment: Mapping[str, str] | None = None, *, wait: bool = True) -> Receiver:
+    def start(self, *, wait: bool = True) -> Receiver:
         self._config.write_text(yaml.safe_dump(self.settings))
-        shared = {"HEAPWATCH_TOKEN": TOKEN, "HEAPWATCH_RECEIVER_PORT": str(self.port)}
-        command = [sys.executable, "-m", "heapwatch_receiver", "--config", str(self._config)]
-        self.program = Program(command, self.log, {**shared, **(environment or {})})
+        script = str(Path(__file__).with_name("fast_receiver.py"))
+        command = [sys.executable, script, json.dumps(self.constants), "--config", str(self._config)]
+        environment = {"HEAPWATCH_TOKEN": TOKEN, "HEAPWATCH_RECEIVER_PORT": str(self.port)}
+        self.program = Program(command, self.log, environment)
         if wait:
             wait_for(self._up, "the receiver is up")
         return self
@@ -149,25 +151,36 @@ class Receiver:
     def get(self, path: str) -> httpx.Response:
         return httpx.get(self.url + path, timeout=10)
 
-    def post(self, *alerts: Mapping[str, object]) -> httpx.Response:
-        return httpx.post(f"{self.url}/alerts", json=notification(*alerts), headers=HEADERS, timeout=10)
+    def post(self, *alerts: Mapping[str, object], client: httpx.Client | None = None) -> httpx.Response:
+        post = client.post if client else httpx.post
+        return post(f"{self.url}/alerts", json=notification(*alerts), headers=HEADERS, timeout=10)
+
+    def page(self, **filters: object) -> dict[str, Any]:
+        answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
+        return dict(answer.raise_for_status().json())
 
     def rows(self, **filters: object) -> list[dict[str, Any]]:
-        answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
-        return list(answer.raise_for_status().json()["rows"])
+        return list(self.page(**filters)["rows"])
+
+    def all_rows(self) -> list[dict[str, Any]]:
+        page = self.page()
+        rows = page["rows"]
+        while page["next"]:
+            page = self.page(before=page["next"])
+            rows += page["rows"]
+        return list(rows)
+
+    def settled(self) -> bool:
+        """Whether nothing waits or is being done."""
+        return not any(
+            row["decision"] == "waiting" or (row["action"] and row["action"]["result"] is None)
+            for row in self.rows()
+        )
 
     def decided(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """All rows, newest first, once there are so many and nothing waits or is being done."""
-
-        def look() -> list[dict[str, Any]]:
-            rows = self.rows()
-            busy = any(
-                row["decision"] == "waiting" or (row["action"] or {}).get("result", "") is None
-                for row in rows
-            )
-            return rows if len(rows) >= count and not busy else []
-
-        return wait_for(look, f"{count} rows decided", seconds)
+        wait_for(lambda: len(self.rows()) >= count and self.settled(), f"{count} rows decided", seconds)
+        return self.rows()
 
     def metric(self, name: str) -> float:
         """The value of a series, written as in the exposition; KeyError when it is absent."""

@@ -2,16 +2,13 @@
 
 import asyncio
 import sys
-import time
-from datetime import datetime, timezone
 
 import httpx
 import pytest
 
 from heapwatch_receiver import follow_up
-from heapwatch_receiver.clock import Clock
+from heapwatch_receiver.decide import TrainerKey
 from heapwatch_receiver.fetch import FetchError, fetch
-from heapwatch_receiver.ledger import TrainerKey
 from heapwatch_receiver.prometheus import Prometheus
 
 TRAINER = TrainerKey("trainer", "a:1")
@@ -35,15 +32,13 @@ def streaming_client(answer) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.MockTransport(respond))
 
 
-def prometheus(started: float = 0, **data) -> Prometheus:
-    data["runtimeinfo"] = {"startTime": datetime.fromtimestamp(started, timezone.utc).isoformat()}
-
+def prometheus(**data) -> Prometheus:
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(
             200, json={"status": "success", "data": data[request.url.path.rpartition("/")[2]]}
         )
 
-    return Prometheus(streaming_client(answer), "http://prometheus", Clock(), warm_up=60)
+    return Prometheus(streaming_client(answer), "http://prometheus")
 
 
 def target(instance: str = "a:1", url: str = URL, **labels: str) -> dict:
@@ -82,12 +77,6 @@ def test_only_firing_alerts_of_the_trainer_count():
     assert facts([], [{"labels": labels, "state": "firing"}]).fires(labels)
 
 
-def test_a_prometheus_that_has_just_started_is_not_warm():
-    empty = {"targets": {"activeTargets": []}, "alerts": {"alerts": []}}
-    assert not asyncio.run(prometheus(time.time() - 5, **empty).facts(TRAINER)).warm
-    assert asyncio.run(prometheus(time.time() - 65, **empty).facts(TRAINER)).warm
-
-
 def test_readings_are_of_the_trainer_itself():
     def sample(name: str, value: str, **labels: str) -> dict:
         return {"metric": {"__name__": name, **labels}, "value": [1.0, value]}
@@ -104,9 +93,26 @@ def test_readings_are_of_the_trainer_itself():
 
 
 @pytest.mark.parametrize("data", [None, [], {"alerts": 3}, {"alerts": [{"labels": {"a": 1}}]}])
-def test_an_answer_of_another_form_is_an_error(data):
-    with pytest.raises(FetchError, match="another form"):
-        asyncio.run(prometheus(targets={"activeTargets": []}, alerts=data).facts(TRAINER))
+def test_an_answer_of_another_form_is_none(data, caplog):
+    assert asyncio.run(prometheus(targets={"activeTargets": []}, alerts=data).facts(TRAINER)) is None
+    assert "in another form" in caplog.text
+
+
+def test_trainers_of_the_same_second_share_one_question():
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        data = {"alerts": {"alerts": []}, "targets": {"activeTargets": [target()]}}
+        return httpx.Response(200, json={"data": data[request.url.path.rpartition("/")[2]]})
+
+    async def ask() -> list:
+        shared = Prometheus(streaming_client(answer), "http://p")
+        others = [shared.facts(TrainerKey("trainer", f"{number}:1")) for number in range(50)]
+        return await asyncio.gather(shared.facts(TRAINER), *others)
+
+    assert [found.target for found in asyncio.run(ask())] == [URL] + [None] * 50
+    assert len(asked) == 2
 
 
 def test_labels_cannot_leave_their_quotes():
@@ -116,11 +122,8 @@ def test_labels_cannot_leave_their_quotes():
         seen.append(request.url.params["query"])
         return httpx.Response(200, json={"data": {"result": []}})
 
-    asyncio.run(
-        Prometheus(streaming_client(answer), "http://p", Clock(), warm_up=60).readings(
-            TrainerKey('x"} or up{a="\\', "a:1")
-        )
-    )
+    asked = Prometheus(streaming_client(answer), "http://p")
+    asyncio.run(asked.readings(TrainerKey('x"} or up{a="\\', "a:1")))
     assert seen[0].startswith('{job="x\\"} or up{a=\\"\\\\",')
 
 
@@ -146,8 +149,8 @@ def test_answers_are_bounded_in_size_and_time():
             asyncio.run(asked)
 
 
-def run(*command: str, instance: str = "a:1", timeout: float = 5) -> str:
-    return asyncio.run(follow_up.restart(command, TrainerKey("trainer", instance), timeout))
+def run(*command: str, instance: str = "a:1") -> str:
+    return asyncio.run(follow_up.restart(command, TrainerKey("trainer", instance)))
 
 
 def test_a_restart_command_gets_the_labels_as_arguments():
@@ -169,6 +172,7 @@ def test_a_label_that_could_be_more_than_an_argument_is_refused(instance):
         (("/no/such/program",), "No such file"),
     ],
 )
-def test_a_restart_command_that_fails_says_so(command, named):
+def test_a_restart_command_that_fails_says_so(monkeypatch, command, named):
+    monkeypatch.setattr(follow_up, "RESTART_SECONDS", 0.2)
     with pytest.raises(follow_up.EscalationError, match=named):
-        run(*command, timeout=0.2)
+        run(*command)

@@ -10,7 +10,7 @@ import time
 import traceback
 from pathlib import Path
 
-from tests.alerting.faults.stage import put_programs_on_path, stage
+from tests.alerting.stage import put_programs_on_path, stage
 from tests.attacks import (
     clocks,
     containers,

@@ -8,7 +8,7 @@ import time
 import httpx
 
 from heapwatch.http import signing
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 from tests.alerting.harness import TOKEN
 from tests.attacks.programs import RealTrainer, real_trainer
 from tests.attacks.record import Exchange, attack

@@ -9,7 +9,7 @@ import time
 
 import httpx
 
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
 from tests.attacks.programs import asked, heapwatch, printed, real_trainer, recording_trainer
 from tests.attacks.record import Exchange, NotHere, attack

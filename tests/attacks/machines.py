@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
 from tests.attacks.pages import silence
 from tests.attacks.programs import own_places, real_trainer

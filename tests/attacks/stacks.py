@@ -15,7 +15,7 @@ import httpx
 import psutil
 
 from heapwatch_stack.supervision import Supervisor
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
 from tests.attacks.pages import FOREIGN_HOSTS, ask_for_silence
 from tests.attacks.programs import real_trainer

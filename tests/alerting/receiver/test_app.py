@@ -1,28 +1,20 @@
 """The receiver's HTTP interface, on a real server whose Prometheus is away: nothing is acted on."""
 
-import json
-
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.performer import Performer
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from tests.alerting.harness import HEADERS, TOKEN, Receiver, alert, notification, stopping
-from tests.alerting.payloads import MALFORMED, notifications
-
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+from tests.alerting.payloads import MALFORMED
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    receiver = Receiver(
-        tmp_path_factory.mktemp("receiver"), "http://127.0.0.1:1", max_body_bytes=1 << 20
-    ).start()
+    folder = tmp_path_factory.mktemp("receiver")
+    receiver = Receiver(folder, "http://127.0.0.1:1", MAX_BODY_BYTES=1 << 20).start()
     with stopping(receiver.program):
         yield receiver
 
@@ -68,13 +60,6 @@ def test_every_alert_has_a_row_with_its_reason_and_is_counted_by_it(client):
         ("close", "resolved"),
     ]
     assert client.get("/actions", params={"decision": "close"}).json()["rows"] == rows[1:]
-
-
-@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.9-01:00", "0001-01-01T00:00:00+01:00"])
-def test_a_time_that_no_calendar_has_does_not_break_the_pages(client, when):
-    post(client, alert("a:1", 4, startsAt=when, endsAt=when, status="resolved"))
-    for path in ("/", "/actions", "/actions?before=1000", "/metrics"):
-        assert client.get(path).status_code == 200, path
 
 
 def test_the_watchdog_is_a_heartbeat_and_no_row(client):
@@ -141,29 +126,6 @@ def test_alerts_are_posted_and_nothing_else(client):
     assert client.post("/actions").status_code == 405
 
 
-@pytest.mark.slow
-@QUICK
-@given(payload=st.none() | st.integers() | st.lists(st.text()) | notifications())
-def test_any_payload_is_accepted_or_refused(client, payload):
-    assert client.post(
-        "/alerts", content=json.dumps(payload), headers={"Content-Type": "application/json"}
-    ).status_code in (200, 400)
-
-
-@pytest.mark.slow
-def test_the_interface_is_as_its_openapi_document_says(server):
-    """Requests that schemathesis makes of the document: no 5xx, and only the statuses and bodies it names."""
-    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    for result in schema.get_all_operations():
-
-        @settings(QUICK, max_examples=25)
-        @given(case=result.ok().as_strategy())
-        def check(case):
-            case.call_and_validate(headers=HEADERS, timeout=20)
-
-        check()
-
-
 def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", "receiver, proxy.example:443")
     client = TestClient(create_app(ReceiverSettings(database=tmp_path / "db", bind="0.0.0.0"), TOKEN))
@@ -174,5 +136,5 @@ def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_pa
 
 
 def test_the_text_of_the_performer_does_not_show_the_token():
-    others = dict.fromkeys(("store", "clock", "client", "prometheus", "metrics"))
+    others = dict.fromkeys(("store", "client", "prometheus", "metrics"))
     assert TOKEN not in repr(Performer(settings=ReceiverSettings(), token=TOKEN, **others))
