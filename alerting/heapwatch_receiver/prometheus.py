@@ -22,7 +22,6 @@ log = logging.getLogger("heapwatch.receiver")
 
 _TIMEOUT = 10.0
 _MAX_BYTES = 32 << 20
-_FRESH_SECONDS = 1.0  # for which all alerts and targets are not asked for again
 # Series that show the effect of a cleanup, with their keys in Readings; {} is the value of the given label.
 _SERIES = {
     "trainer_process_resident_memory_bytes": ("memory", None),
@@ -86,12 +85,13 @@ class Prometheus:
         self._last: _Snapshot | None = None
 
     async def facts(self, trainer: TrainerKey) -> Facts | None:
-        """The trainer's firing alerts and its scrape URL; None if Prometheus gives no usable answer.
+        """The trainer's firing alerts and its scrape URL now; None if Prometheus gives no usable answer.
 
-        Callers of the same second share one query, so that many alerts do not cause many requests.
+        Callers that wait for an answer share the next one, so that many alerts do not cause many requests.
         """
+        called = time.monotonic()
         async with self._asking:
-            if self._last is None or time.monotonic() - self._last.at > _FRESH_SECONDS:
+            if self._last is None or self._last.at < called:
                 try:
                     self._last = await self._ask()
                 except FetchError as error:

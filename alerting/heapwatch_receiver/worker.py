@@ -98,7 +98,7 @@ class Worker:
                 await self._performer.perform(*decided.acting)
             elif decided.stuck:
                 await asyncio.sleep(RETRY_SECONDS)
-            elif not decided.refusals:
+            elif len(decided.refusals) < _CHUNK:
                 return
 
     def _decide(self, trainer: TrainerKey, facts: Facts | None, connection: sqlite3.Connection) -> _Decided:

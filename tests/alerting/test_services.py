@@ -98,7 +98,7 @@ def test_an_answer_of_another_form_is_none(data, caplog):
     assert "in another form" in caplog.text
 
 
-def test_trainers_of_the_same_second_share_one_question():
+def test_trainers_that_wait_for_an_answer_share_the_next_one():
     asked = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -112,7 +112,7 @@ def test_trainers_of_the_same_second_share_one_question():
         return await asyncio.gather(shared.facts(TRAINER), *others)
 
     assert [found.target for found in asyncio.run(ask())] == [URL] + [None] * 50
-    assert len(asked) == 2
+    assert len(asked) == 4
 
 
 def test_labels_cannot_leave_their_quotes():

@@ -17,8 +17,8 @@ import httpx
 
 from heapwatch.http import signing
 from heapwatch_stack.services import IDLE_TIME, MOST_CONNECTIONS
-from tests.alerting.stage import Stage
 from tests.alerting.harness import TOKEN, Receiver, alert, find
+from tests.alerting.stage import Stage
 from tests.attacks.pages import alertmanager_command, guarded, listeners
 from tests.attacks.programs import own_places
 from tests.attacks.record import Exchange, NotHere, attack

@@ -1,4 +1,4 @@
-"""The receiver as it is run, between a real Prometheus and trainers that are processes."""
+"""The receiver as it is run, between a real Prometheus and fake trainers."""
 
 import json
 import logging
@@ -84,7 +84,7 @@ def test_nothing_acknowledged_is_lost_by_sigkill_in_the_middle_of_deliveries(sce
     senders = [threading.Thread(target=deliver) for _ in range(4)]
     for sender in senders:
         sender.start()
-    for _ in range(3):
+    for _ in range(2):
         known = len(acknowledged)
         wait_for(lambda known=known: len(acknowledged) > known + 50, "alerts are acknowledged")
         receiver.program.kill()
@@ -117,7 +117,7 @@ def test_a_restart_command_that_was_interrupted_is_not_run_again(scene):
         receiver.post(alert(trainer.instance))
         wait_for(lambda: runs.exists() or receiver.settled(), "a decision")
     receiver.program.kill()
-    row = receiver.start().decided(3)[0]
+    receiver.start().decided(3)
     (row,) = receiver.rows(action="restart")
     assert row["action"]["result"] == "failed"
     assert runs.read_text() == f"{trainer.instance}\n"
@@ -175,11 +175,11 @@ def test_the_target_is_prometheus_word_and_not_the_alerts(scene):
 
 def test_a_trainer_that_is_well_again_is_cleaned_up_once(scene):
     receiver = scene.receiver(REQUEST_DEADLINE_SECONDS=60).start()
-    trainers = [scene.trainer(mode) for mode in ("error", "garbage", "huge", "pending", "limited")]
+    trainers = scene.trainers("error", "garbage", "huge", "pending", "limited")
     receiver.post(*(alert(trainer.instance, number) for number, trainer in enumerate(trainers)))
     wait_for(lambda: receiver.log.read_text().count("asking again") > 10, "failed tries of all")
     for trainer in trainers:
-        trainer.set_mode("ok")
+        trainer.mode = "ok"
     rows = receiver.decided(len(trainers))
     assert {row["action"]["result"] for row in rows} == {"helped"}
     assert [len(trainer.done) for trainer in trainers] == [1] * len(trainers)
@@ -193,7 +193,7 @@ def test_a_trainer_that_stays_broken_ends_with_the_reason(scene):
         "redirect": ("failed", "answered 302"),
         "forbidden": ("refused", "no token configured"),
     }
-    trainers = {scene.trainer(mode).instance: mode for mode in expected}
+    trainers = {trainer.instance: trainer.mode for trainer in scene.trainers(*expected)}
     receiver.post(*(alert(instance, number) for number, instance in enumerate(trainers)))
     for row in receiver.decided(len(trainers)):
         result, detail = expected[trainers[row["instance"]]]
@@ -202,10 +202,9 @@ def test_a_trainer_that_stays_broken_ends_with_the_reason(scene):
 
 
 def test_a_trainer_that_hangs_delays_only_itself(scene):
-    stuck = scene.trainer("hang")
+    stuck, trainer = scene.trainers("hang", "ok")
     receiver = scene.receiver(TIMEOUT_SECONDS=30, REQUEST_DEADLINE_SECONDS=60).start()
     receiver.post(alert(stuck.instance, 1))
-    trainer = scene.trainer()
     receiver.post(alert(trainer.instance, 2))
     trainer.wait_until_done("the one that is well", 20)
     receiver.program.kill()
@@ -220,8 +219,10 @@ def test_alerts_wait_for_a_prometheus_that_is_down(scene):
     wait_for(lambda: "Prometheus, about" in receiver.log.read_text(), "a failed question")
     assert receiver.rows(decision="waiting")
     prometheus.start()
-    wait_for(lambda: prometheus.fires(trainer), "the alert fires again")
-    trainer.wait_until_done()
+    while not trainer.done:  # Alertmanager repeats: just started, Prometheus may know nothing of the trainer
+        receiver.post(alert(trainer.instance))
+        time.sleep(0.5)
+    assert len(trainer.done) == 1
 
 
 def test_without_prometheus_the_effect_is_judged_by_the_trainers_own_figures(scene):
