@@ -57,7 +57,7 @@ def _loop(settings: Settings, trainer: Trainer) -> Loop:
 
 def _cooldown_left(settings: Settings, trainer: Trainer) -> float:
     """Seconds for which the receiver does not act on the trainer yet after a cleanup."""
-    cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_EMERGENCY_COOLDOWN") or RECEIVER_COOLDOWN)
+    cooldown = float(os.environ.get("HEAPWATCH_RECEIVER_COOLDOWN") or RECEIVER_COOLDOWN)
     finished = [
         datetime.fromisoformat(row["action"]["finished_at"]).timestamp()
         for row in _loop(settings, trainer).actions()

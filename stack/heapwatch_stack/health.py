@@ -152,7 +152,7 @@ def _send(settings: Settings) -> None:
     """Post a heartbeat in a new group to Alertmanager: a group's first alert is sent at once."""
     now = datetime.now(timezone.utc)
     labels = {
-        "alertname": settings.environment.get("HEAPWATCH_RECEIVER_WATCHDOG_ALERTNAME") or "Watchdog",
+        "alertname": "Watchdog",
         "component": "watchdog",
         "instance": f"heapwatch up {now:%Y-%m-%dT%H:%M:%S.%f}",
         "kind": "health",

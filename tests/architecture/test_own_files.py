@@ -43,9 +43,8 @@ OTHERS = {
     "stack/heapwatch_stack/preflight.py:_command": KERNEL,
     "stack/heapwatch_stack/debian.py:relocate": SHIPPED,
     "stack/heapwatch_stack/debian.py:_write": SHIPPED,
-    "alerting/heapwatch_receiver/app.py:create_app": "the database",
+    "alerting/heapwatch_receiver/store.py:Store": "the database's folder",
     "alerting/heapwatch_receiver/app.py:_add_pages": SHIPPED,
-    "alerting/heapwatch_receiver/clock.py:_wall": "of the fault tests",
 }
 
 
