@@ -107,7 +107,6 @@ def _add_alerts(app: FastAPI, token: str, store: Store, metrics: Metrics, worker
             return ledger.receive(connection, others)
 
         refusals = await store.run(write)
-        metrics.received.inc(len(others))
         metrics.refused(refusals)
         if len(refusals) < len(others):
             worker.wake()

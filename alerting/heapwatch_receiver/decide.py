@@ -210,41 +210,24 @@ def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings
     )
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The verdict and the values that it is based on."""
-
-    verdict: Verdict
-    detail: str
-
-
 def judge(
-    labels: Mapping[str, str],
-    sources: Mapping[str, tuple[Readings, Readings]],
-    *,
-    still_firing: bool | None,
-) -> Effect:
-    """Judge a cleanup.
+    labels: Mapping[str, str], before: Readings, after: Readings, *, still_firing: bool | None
+) -> tuple[Verdict, str]:
+    """Judge a cleanup by the levels that the trainer measured; returns the verdict and what it is based on.
 
-    It helped if the alert ended, or if a value that the alert is about fell by HELPED_FRACTION or more in any
-    source. `sources` has the values before and after by source. `still_firing` is None if Prometheus did not
-    answer; without values, the effect is then unverified.
+    It helped if the alert ended, or if a level that the alert is about fell by HELPED_FRACTION or more.
+    `still_firing` is None if Prometheus did not answer; without levels, the effect is then unverified.
     """
-    changes: list[str] = []
-    fell = False
-    for source, (before, after) in sources.items():
-        for key in _keys(labels, before):
-            if key in after:
-                changes.append(f"{key} {_amount(key, before)} to {_amount(key, after)} ({source})")
-                fell = fell or before[key] - after[key] >= HELPED_FRACTION * before[key] > 0
+    keys = [key for key in _keys(labels, before) if key in after]
+    changes = [f"{key} {_amount(key, before)} to {_amount(key, after)}" for key in keys]
     detail = ", ".join(changes) or "no figures of what the alert is about"
     if still_firing is False:
-        return Effect("helped", f"the alert ended; {detail}")
-    if fell:
-        return Effect("helped", detail)
-    if not changes and still_firing is None:
-        return Effect("unverified", f"{detail}, and Prometheus could not be asked")
-    return Effect("no_effect", detail)
+        return "helped", f"the alert ended; {detail}"
+    if any(before[key] - after[key] >= HELPED_FRACTION * before[key] > 0 for key in keys):
+        return "helped", detail
+    if not keys and still_firing is None:
+        return "unverified", f"{detail}, and Prometheus could not be asked"
+    return "no_effect", detail
 
 
 def _amount(key: str, readings: Readings) -> str:

@@ -34,7 +34,7 @@ _ALERT = "id, received_at, fingerprint, starts_at, ends_at, status, labels"
 
 
 class Action(BaseModel):
-    """An action; `before` and `after` are levels by source (trainer, prometheus), memory in bytes."""
+    """An action; `before` and `after` are the levels that the trainer measured, memory in bytes."""
 
     request_id: str = Field(default_factory=lambda: str(uuid4()))
     action: ActionName
@@ -49,8 +49,8 @@ class Action(BaseModel):
     finished_at: datetime | None = None
     freed_bytes: float | None = None
     removed: dict[str, float] = {}
-    before: dict[str, Readings] = {}
-    after: dict[str, Readings] = {}
+    before: Readings = {}
+    after: Readings = {}
     duration_seconds: float | None = None
 
 

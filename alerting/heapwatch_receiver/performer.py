@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 import httpx
 
 from heapwatch_receiver import ledger, trainer
-from heapwatch_receiver.decide import STALE_SECONDS, Alert, Readings, judge
+from heapwatch_receiver.decide import STALE_SECONDS, Alert, judge
 from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.follow_up import EscalationError, annotate, notify, restart
 from heapwatch_receiver.ledger import Action, State
@@ -66,7 +66,6 @@ class Performer:
                 )
             if action.dry_run:
                 return await self._finish(alert, action, "dry_run", "dry run: nothing was asked")
-            await self._measure(alert, action, action.before)
             await self._save(alert, action, "requesting")
         if action.action in ("notify", "restart"):
             outcome = await self._escalate(alert, action, interrupted)
@@ -74,15 +73,6 @@ class Performer:
             failure = await self._request(alert, action) if action.state == "requesting" else None
             outcome = failure or await self._check(alert, action)
         return await self._finish(alert, action, *outcome)
-
-    async def _measure(self, alert: Alert, action: Action, levels: dict[str, Readings]) -> bool:
-        """Read the levels from Prometheus; whether it answered."""
-        try:
-            levels["prometheus"] = await self.prometheus.readings(alert.trainer)
-        except FetchError as error:
-            log.warning("no figures for the %s of %s: %s", action.action, alert.trainer, error)
-            return False
-        return True
 
     async def _request(self, alert: Alert, action: Action) -> Outcome | None:
         """Send the request until it is answered; returns how it failed, if it did."""
@@ -120,30 +110,20 @@ class Performer:
         action.answered_at = _now()
         action.freed_bytes = answer.freed.resident_memory_bytes
         action.removed = answer.removed
-        action.before["trainer"] = answer.before.readings()
-        action.after["trainer"] = answer.after.readings()
+        action.before, action.after = answer.before.readings(), answer.after.readings()
         action.duration_seconds = answer.duration_seconds
         action.detail = "; ".join(answer.errors[:5])
         await self._save(alert, action, "answered")
 
     async def _check(self, alert: Alert, action: Action) -> Outcome:
-        """Judge the effect after the next scrapes; without Prometheus, from the trainer's values alone."""
+        """Judge the effect after the next scrapes."""
         await asyncio.sleep(CHECK_AFTER_SECONDS)
         deadline = time.monotonic() + CHECK_DEADLINE_SECONDS
-        firing: bool | None = None
-        while firing is None and time.monotonic() < deadline:
-            facts = await self.prometheus.facts(alert.trainer)
-            if facts and await self._measure(alert, action, action.after):
-                firing = facts.fires(alert.labels)
-            else:
-                await asyncio.sleep(RETRY_SECONDS)
-        effect = judge(
-            alert.labels,
-            {source: (before, action.after.get(source, {})) for source, before in action.before.items()},
-            still_firing=firing,
-        )
-        errors = f"; the cleanup reported: {action.detail}" if action.detail else ""
-        return effect.verdict, effect.detail + errors
+        while (facts := await self.prometheus.facts(alert.trainer)) is None and time.monotonic() < deadline:
+            await asyncio.sleep(RETRY_SECONDS)
+        fires = None if facts is None else facts.fires(alert.labels)
+        result, detail = judge(alert.labels, action.before, action.after, still_firing=fires)
+        return result, f"{detail}; the cleanup reported: {action.detail}" if action.detail else detail
 
     async def _escalate(self, alert: Alert, action: Action, interrupted: bool) -> Outcome:
         try:
@@ -165,7 +145,6 @@ class Performer:
             try:
                 await annotate(self.client, self.settings.grafana_url, self._grafana_token, alert, action)
             except FetchError as error:
-                self.metrics.annotation_errors.inc()
                 log.warning("annotation: %s", error)
 
     async def _save(self, alert: Alert, action: Action, state: State) -> None:

@@ -176,9 +176,8 @@ DEATHS = {"resource": "events", "component": "death"}
 MEMORY = {"resource": "memory", "component": "trainer"}
 
 
-def verdict(labels, *pairs, firing=True):
-    sources = {str(number): pair for number, pair in enumerate(pairs)}
-    return judge(labels, sources, still_firing=firing).verdict
+def verdict(labels, before, after, firing=True):
+    return judge(labels, before, after, still_firing=firing)[0]
 
 
 @pytest.mark.parametrize(
@@ -196,18 +195,14 @@ def verdict(labels, *pairs, firing=True):
     ],
 )  # fmt: skip
 def test_what_the_alert_is_about_must_fall(labels, before, after, expected):
-    assert verdict(labels, (before, after)) == expected
+    assert verdict(labels, before, after) == expected
 
 
 def test_an_alert_that_ended_was_helped():
-    assert verdict(MEMORY, ({"memory": 2e9}, {"memory": 2e9}), firing=False) == "helped"
-
-
-def test_either_source_is_enough():
-    assert verdict(MEMORY, ({"memory": 2e9}, {"memory": 2e9}), ({"memory": 2e9}, {"memory": 1e9})) == "helped"
+    assert verdict(MEMORY, {"memory": 2e9}, {"memory": 2e9}, firing=False) == "helped"
 
 
 def test_nothing_known_is_not_called_an_effect():
-    assert verdict(MEMORY, ({}, {}), firing=None) == "unverified"
-    assert verdict(MEMORY, ({"memory": 2e9}, {}), firing=None) == "unverified"
-    assert verdict(MEMORY, ({"memory": 2e9}, {"memory": 2e9}), firing=None) == "no_effect"
+    assert verdict(MEMORY, {}, {}, firing=None) == "unverified"
+    assert verdict(MEMORY, {"memory": 2e9}, {}, firing=None) == "unverified"
+    assert verdict(MEMORY, {"memory": 2e9}, {"memory": 2e9}, firing=None) == "no_effect"

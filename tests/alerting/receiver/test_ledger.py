@@ -76,7 +76,7 @@ def test_an_end_is_seen_by_what_waits_before_it(database):
 
 
 def test_an_action_is_kept_as_it_was(database):
-    kept = acted(database, 1, result=None, before={"trainer": {"memory": 2e9}}, removed={"bodies": 3.0})
+    kept = acted(database, 1, result=None, before={"memory": 2e9}, removed={"bodies": 3.0})
     ((received, found),) = ledger.unfinished(database, TRAINER)
     assert found == kept
     assert received.trainer == TRAINER

@@ -53,12 +53,7 @@ def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
 
     labels = f'trainer_instance="{trainer.instance}",trainer_job="trainer"'
     assert receiver.metric('heapwatch_receiver_actions_total{action="regular",result="helped"}') == 1
-    assert receiver.metric('heapwatch_receiver_freed_bytes_total{action="regular"}') == 1.5e9
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 0
-    assert (
-        receiver.metric(f'heapwatch_receiver_last_action_timestamp_seconds{{action="regular",{labels}}}')
-        > 1.7e9
-    )
     posted = wait_for(lambda: listener.requests, "an annotation")[0]
     assert (posted.path, posted.headers["Authorization"]) == ("/api/annotations", "Bearer a-grafana-token")
     mark = json.loads(posted.body)
@@ -216,7 +211,7 @@ def test_alerts_wait_for_a_prometheus_that_is_down(scene):
     trainer = scene.trainer(prometheus=prometheus)
     prometheus.program.kill()
     receiver.post(alert(trainer.instance))
-    wait_for(lambda: "Prometheus, about" in receiver.log.read_text(), "a failed question")
+    wait_for(lambda: "no usable answer" in receiver.log.read_text(), "a failed question")
     assert receiver.rows(decision="waiting")
     prometheus.start()
     while not trainer.done:  # Alertmanager repeats: just started, Prometheus may know nothing of the trainer
@@ -234,7 +229,7 @@ def test_without_prometheus_the_effect_is_judged_by_the_trainers_own_figures(sce
     prometheus.program.kill()
     (row,) = receiver.decided(1)
     assert row["action"]["result"] == "helped"
-    assert "prometheus" not in row["action"]["after"]
+    assert "alert ended" not in row["action"]["detail"]
 
 
 def test_a_full_disk_is_said_and_survived(scene):

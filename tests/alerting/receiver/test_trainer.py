@@ -1,7 +1,6 @@
 import asyncio
 import json
 import time
-from datetime import datetime, timezone
 
 import httpx
 import pytest
@@ -11,24 +10,10 @@ from heapwatch.http.signing import SCHEME, Verifier
 from heapwatch.lost import Lost
 from heapwatch.runtime.labels import machine
 from heapwatch_receiver.fetch import FetchError
-from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.store import Store
 from heapwatch_receiver.trainer import force_cleanup
 from tests.alerting.test_services import streaming_client
-
-
-def test_answers_that_invent_resources_make_no_endless_series(tmp_path):
-    metrics = metrics_of(tmp_path)
-    for number in range(100):
-        action = Action(action="regular", dry_run=False, url="", decided_at=datetime.now(timezone.utc))
-        action.result, action.freed_bytes = "helped", 1.0
-        action.removed = {f"resource{number}-{one}": 1.0 for one in range(60)}
-        metrics.finished(action, 1.0)
-    series = [sample for family in metrics.removed.collect() for sample in family.samples]
-    assert sum(sample.name.endswith("_total") for sample in series) == 65
-    assert sum(sample.value for sample in series if sample.name.endswith("_total")) == 6000
-
 
 TARGET = {"resource": "bodies", "component": "dynamic"}
 DONE = {"status": "done", "request_id": "r"}
