@@ -74,8 +74,6 @@ release-check: ## Build the distributions and check them for a release
 test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering", "--only field")
 	@$(call own,field,-r requirements/field.txt)
 	$(RUN) tests.harmless $(ARGS)
-test-faults: tools ## Test faults between alert and cleanup: crashes, floods, clock jumps, wrong answers (ARGS=word)
-	$(WITH_TOOLS) "$(BIN)/python" -m tests.alerting.faults $(ARGS)
 test-attacks: tools ## Attack real processes; writes docs/attacks.md (ARGS=word)
 	$(WITH_TOOLS) "$(BIN)/python" -m tests.attacks $(ARGS)
 test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)

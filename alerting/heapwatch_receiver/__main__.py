@@ -14,10 +14,13 @@ import uvicorn
 from heapwatch.http.uvicorn_guards import guarded
 from heapwatch.runtime.plain_text import plain, say
 from heapwatch_receiver.app import create_app
-from heapwatch_receiver.settings import PREFIX, SettingsError, load, token
+from heapwatch_receiver.settings import SettingsError, load, token
 from heapwatch_receiver.store import StoreUnusable
 
 _LONGEST_LINE = 4000
+# Alertmanager sends a request in milliseconds; the limits are for whoever sends slowly, or not at all.
+REQUEST_SECONDS = 10.0
+_MAX_WAITING_CONNECTIONS = 256
 
 
 class PlainFormatter(logging.Formatter):
@@ -45,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until stopped; exit status 2 and one line on stderr if the configuration is wrong."""
     parser = argparse.ArgumentParser(prog="python -m heapwatch_receiver", description=__doc__)
     parser.add_argument(
-        "--config", type=Path, default=os.environ.get(PREFIX + "CONFIG"), help="YAML settings"
+        "--config", type=Path, default=os.environ.get("HEAPWATCH_RECEIVER_CONFIG"), help="YAML settings"
     )
     parsed = parser.parse_args(arguments)
     _log_to_stderr()
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app,
             host=settings.bind,
             port=settings.port,
-            http=guarded(settings.request_timeout, settings.max_waiting_connections),
+            http=guarded(REQUEST_SECONDS, _MAX_WAITING_CONNECTIONS),
             ws="none",
             proxy_headers=False,
             log_level="warning",

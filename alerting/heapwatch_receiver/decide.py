@@ -3,45 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from heapwatch_receiver.settings import Settings
 
 Readings = dict[str, float]  # levels by resource, memory in bytes
 Verdict = Literal["helped", "no_effect", "unverified"]
-Action = Literal["regular", "emergency", "notify", "restart"]
-CLEANUPS: tuple[Action, ...] = ("regular", "emergency")
-_CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
+ActionName = Literal["regular", "emergency", "notify", "restart"]
+CLEANUPS: tuple[ActionName, ...] = ("regular", "emergency")
 REASONS = (
     "resolved", "not_cleanup", "no_trainer", "ended", "stale", "duplicate", "cooldown", "exhausted", "budget",
-    "recovering", "not_firing", "no_target", "refused",
+    "not_firing", "no_target", "refused",
 )  # fmt: skip
+
+STALE_SECONDS = 600.0  # an alert that has waited longer says little of now; a firing one is repeated
+HELPED_FRACTION = 0.05  # levels of a busy trainer vary by a few percent without any cleanup
+_CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
+
+
+class TrainerKey(NamedTuple):
+    """A trainer as Prometheus labels it."""
+
+    job: str
+    instance: str
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A received alert.
-
-    `starts_at` and `ends_at` are microseconds since the epoch, `steady` the steady seconds of its receipt.
-    """
+    """A received alert; times are seconds since the epoch, `starts_at` is text."""
 
     id: int
+    received_at: float
     fingerprint: str
-    starts_at: int
-    ends_at: int | None
+    starts_at: str
+    ends_at: float | None
     status: str
     labels: Mapping[str, str]
-    steady: float
+
+    @property
+    def episode(self) -> tuple[str, str]:
+        """What deliveries of the same alert have in common."""
+        return self.fingerprint, self.starts_at
+
+    @property
+    def trainer(self) -> TrainerKey:
+        """The trainer that it is about."""
+        return TrainerKey(self.labels.get("job", ""), self.labels.get("instance", ""))
+
+    @property
+    def is_emergency(self) -> bool:
+        """Whether it asks for the emergency cleanup."""
+        return "emergency" in (self.labels.get("severity"), self.labels.get("level"))
+
+    @property
+    def concerns(self) -> dict[str, str]:
+        """The labels that say which resource it is about."""
+        return {name: self.labels[name] for name in ("resource", "component") if name in self.labels}
 
 
 @dataclass(frozen=True)
 class Past:
-    """An earlier action on the same trainer; times are steady seconds. `refused`: it accepts no cleanups."""
+    """An earlier action on the same trainer. `refused`: it accepts no cleanups."""
 
-    action: str
-    fingerprint: str
-    starts_at: int
+    action: ActionName
+    episode: tuple[str, str]
     began: float
     finished: float
     refused: bool = False
@@ -49,34 +75,25 @@ class Past:
 
 @dataclass(frozen=True)
 class AlertHistory:
-    """The rows of the ledger that matter for an alert; times are steady seconds.
+    """What the database has that matters for an alert; times are seconds since the epoch.
 
-    `first_seen`: when this episode (fingerprint and start) was first received. `past`: actions on its
-    trainer, newest first, without cancelled ones. `resolved_since`: whether its end was received later.
-    `recovered`: when a corrupt database was replaced, which lost the earlier actions.
+    `first_seen`: when this episode was first received. `resolved_since`: whether its end was received later.
+    `past`: finished actions on its trainer, newest first.
     """
 
     now: float
-    wall: float
     first_seen: float
     resolved_since: bool
     past: Sequence[Past]
     actions_last_hour: int
-    recovered: float | None
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The state of a trainer in Prometheus: the labels of its firing alerts, and its scrape URL.
+    """A trainer in Prometheus: the labels of its firing alerts, and its scrape URL if it is unambiguous."""
 
-    Prometheus was queried at the steady second `asked` or later. `target` is None unless it is unambiguous.
-    `warm` is false while Prometheus has started so recently that it may not have evaluated its rules yet.
-    """
-
-    asked: float
     firing: Sequence[Mapping[str, str]]
     target: str | None
-    warm: bool = True
 
     def fires(self, labels: Mapping[str, str]) -> bool:
         """Whether an alert with the same contract labels fires; Alertmanager may add other labels."""
@@ -85,15 +102,26 @@ class Facts:
 
 @dataclass(frozen=True)
 class Act:
-    """Perform this action."""
+    """Perform this action; a cleanup at this URL."""
 
-    action: Action
+    action: ActionName
     detail: str
+    url: str = ""
+
+    @property
+    def decision(self) -> str:
+        """The decision as the audit names it."""
+        return "act" if self.action in CLEANUPS else "escalate"
+
+    @property
+    def reason(self) -> str:
+        """The reason as the audit names it."""
+        return self.action
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """Do nothing, for this reason (one of REASONS); `give_up` if every step was tried."""
+    """Do nothing, for this reason (one of REASONS)."""
 
     reason: str
     detail: str
@@ -104,116 +132,76 @@ class Refuse:
         return {"resolved": "close", "exhausted": "give_up"}.get(self.reason, "suppress")
 
 
-@dataclass(frozen=True)
-class Wait:
-    """Prometheus cannot answer yet: query it again later."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """The ledger allows an action: query Prometheus for the present state, then decide again."""
-
-
-def is_emergency(labels: Mapping[str, str]) -> bool:
-    """Whether the alert requests the emergency cleanup."""
-    return "emergency" in (labels.get("severity"), labels.get("level"))
-
-
 def on_sight(alert: Alert) -> Refuse | None:
     """The decision on an alert without its history; None if it depends on the history."""
     if alert.status == "resolved":
         return Refuse("resolved", "the alert ended")
     if alert.labels.get("action") != "cleanup":
         return Refuse("not_cleanup", 'only alerts labelled action="cleanup" are acted on')
-    if not alert.labels.get("job") or not alert.labels.get("instance"):
+    if not all(alert.trainer):
         return Refuse("no_trainer", "the alert names no trainer: labels job and instance are needed")
     return None
 
 
 def decide(
     alert: Alert, history: AlertHistory, facts: Facts | None, settings: Settings
-) -> Act | Refuse | Ask | Wait:
-    """The decision on an alert whose turn has come.
+) -> Act | Refuse | None:
+    """The decision on an alert whose turn has come; None while it needs facts and Prometheus is away.
 
-    The steps are a regular cleanup, an emergency cleanup, then the configured escalation. The next step is
-    due if the alert still arrives after the cooldown of an action since the start of this episode, also if
-    that freed memory; no step is repeated.
+    The steps are a regular cleanup, an emergency cleanup, then the escalation. The next step is due if the
+    alert still arrives after the cooldown of an action since the start of this episode, also if that freed
+    memory; no step is repeated.
     """
-    if refusal := on_sight(alert) or _outdated(alert, history) or _recovering(history, settings):
-        return refusal
-    choice = _next_step(alert, history, settings)
-    if isinstance(choice, Refuse):
-        return choice
-    last = next((past for past in history.past if past.action == choice.action), None)
+    if history.resolved_since:
+        return Refuse("resolved", "the alert ended while it waited")
+    if alert.ends_at is not None and alert.ends_at <= history.now:
+        return Refuse("ended", "the alert's end has passed")
+    step = _next_step(alert, history, settings)
+    if isinstance(step, Refuse):
+        return step
+    last = next((past for past in history.past if past.action == step.action), None)
     if last and (refusal := _cooling(last, alert, history, settings)):
         return refusal
-    if choice.action != "notify" and history.actions_last_hour >= settings.actions_per_hour:
+    age = history.now - alert.received_at
+    if age > STALE_SECONDS:
+        return Refuse("stale", f"received {age:.0f} s ago, {STALE_SECONDS:.0f} s allowed")
+    if step.action != "notify" and history.actions_last_hour >= settings.actions_per_hour:
         return Refuse(
             "budget",
             f"{history.actions_last_hour} actions in the last hour, {settings.actions_per_hour} allowed",
         )
-    if facts is None or facts.asked < alert.steady:
-        return Ask()
+    if facts is None:
+        return None
     if not facts.fires(alert.labels):
-        refusal = Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
-    elif facts.target is None and choice.action in CLEANUPS:
-        refusal = Refuse("no_target", "Prometheus scrapes no such trainer, or several of that name")
-    else:
-        return choice
-    return refusal if facts.warm else Wait()
-
-
-def _outdated(alert: Alert, history: AlertHistory) -> Refuse | None:
-    if history.resolved_since:
-        return Refuse("resolved", "the alert ended while it waited")
-    if alert.ends_at is not None and alert.ends_at <= history.wall * 1e6:
-        return Refuse("ended", "the alert's end has passed")
-    return None
-
-
-def _recovering(history: AlertHistory, settings: Settings) -> Refuse | None:
-    if history.recovered is None:
-        return None
-    hold = max(settings.regular_cooldown, settings.emergency_cooldown)
-    left = history.recovered + hold - history.now
-    if left <= 0:
-        return None
-    return Refuse("recovering", f"the past was lost with a corrupt database: no action for {left:.0f} s more")
+        return Refuse("not_firing", "Prometheus says the alert does not fire (any more)")
+    if facts.target is None and step.action in CLEANUPS:
+        return Refuse("no_target", "Prometheus scrapes no such trainer, or several of that name")
+    return replace(step, url=facts.target or "")
 
 
 def _next_step(alert: Alert, history: AlertHistory, settings: Settings) -> Act | Refuse:
-    ladder: list[Action] = ["regular", "emergency"]
-    if settings.escalation != "nothing":
-        ladder.append(settings.escalation)
-    steps: dict[str, int] = {action: step for step, action in enumerate(ladder)}
-    tried = [past for past in history.past if past.began >= history.first_seen and past.action in steps]
+    ladder: list[ActionName] = [*CLEANUPS, settings.escalation]
+    tried = [past for past in history.past if past.began >= history.first_seen and past.action in ladder]
     if any(past.refused for past in tried):
         return Refuse("refused", "the trainer takes no cleanups: the row of the first request says why")
-    highest = max((steps[past.action] for past in tried), default=-1)
-    start = 1 if is_emergency(alert.labels) else 0
-    if highest < start:
-        return _fresh(alert, history, Act(ladder[start], "first for this alert"), settings)
+    due = 1 + max((ladder.index(past.action) for past in tried), default=-1)
+    first = 1 if alert.is_emergency else 0
+    if due <= first:
+        return Act(ladder[first], "first for this alert")
     if refusal := _cooling(tried[0], alert, history, settings):
         return refusal
-    if highest + 1 == len(ladder):
+    if due == len(ladder):
         return Refuse(
             "exhausted", f"still firing after {', '.join(past.action for past in reversed(tried))}: giving up"
         )
-    return _fresh(alert, history, Act(ladder[highest + 1], f"still firing after {ladder[highest]}"), settings)
-
-
-def _fresh(alert: Alert, history: AlertHistory, act: Act, settings: Settings) -> Act | Refuse:
-    age = history.now - alert.steady
-    if age > settings.stale_after:
-        return Refuse("stale", f"received {age:.0f} s ago, {settings.stale_after:.0f} s allowed")
-    return act
+    return Act(ladder[due], f"still firing after {ladder[due - 1]}")
 
 
 def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings) -> Refuse | None:
-    left = past.finished + settings.cooldown(past.action) - history.now
+    left = past.finished + settings.cooldown - history.now
     if left <= 0:
         return None
-    same = (past.fingerprint, past.starts_at) == (alert.fingerprint, alert.starts_at)
+    same = past.episode == alert.episode
     whose = "this alert" if same else "another alert"
     return Refuse(
         "duplicate" if same else "cooldown",
@@ -222,42 +210,24 @@ def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings
     )
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The verdict and the values that it is based on."""
-
-    verdict: Verdict
-    detail: str
-
-
 def judge(
-    labels: Mapping[str, str],
-    sources: Mapping[str, tuple[Readings, Readings]],
-    *,
-    still_firing: bool | None,
-    helped_fraction: float,
-) -> Effect:
-    """Judge a cleanup.
+    labels: Mapping[str, str], before: Readings, after: Readings, *, still_firing: bool | None
+) -> tuple[Verdict, str]:
+    """Judge a cleanup by the levels that the trainer measured; returns the verdict and what it is based on.
 
-    It helped if the alert ended, or if a value that the alert is about fell by `helped_fraction` or more in
-    any source. `sources` has the values before and after by source. `still_firing` is None if Prometheus did
-    not answer; without values, the effect is then unverified.
+    It helped if the alert ended, or if a level that the alert is about fell by HELPED_FRACTION or more.
+    `still_firing` is None if Prometheus did not answer; without levels, the effect is then unverified.
     """
-    changes: list[str] = []
-    fell = False
-    for source, (before, after) in sources.items():
-        for key in _keys(labels, before):
-            if key in after:
-                changes.append(f"{key} {_amount(key, before)} to {_amount(key, after)} ({source})")
-                fell = fell or before[key] - after[key] >= helped_fraction * before[key] > 0
+    keys = [key for key in _keys(labels, before) if key in after]
+    changes = [f"{key} {_amount(key, before)} to {_amount(key, after)}" for key in keys]
     detail = ", ".join(changes) or "no figures of what the alert is about"
     if still_firing is False:
-        return Effect("helped", f"the alert ended; {detail}")
-    if fell:
-        return Effect("helped", detail)
-    if not changes and still_firing is None:
-        return Effect("unverified", f"{detail}, and Prometheus could not be asked")
-    return Effect("no_effect", detail)
+        return "helped", f"the alert ended; {detail}"
+    if any(before[key] - after[key] >= HELPED_FRACTION * before[key] > 0 for key in keys):
+        return "helped", detail
+    if not keys and still_firing is None:
+        return "unverified", f"{detail}, and Prometheus could not be asked"
+    return "no_effect", detail
 
 
 def _amount(key: str, readings: Readings) -> str:

@@ -8,67 +8,62 @@ import re
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime, timedelta
 
 import httpx
 
-from heapwatch_receiver.fetch import FetchError, fetch
-from heapwatch_receiver.ledger import ActionRecord, TrainerKey
+from heapwatch_receiver.decide import Alert, TrainerKey
+from heapwatch_receiver.fetch import fetch
+from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.settings import Settings
 
+RESTART_SECONDS = 120.0  # for the command; a trainer's own start is not waited for
+_NOTIFIED_SECONDS = 3600.0  # after which the posted alert ends by itself
 _OUTPUT_KEPT = 1000
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,252}")
 
 
 class EscalationError(Exception):
-    """The escalation failed; the message gives the reason."""
+    """The trainer was not restarted; the message gives the reason."""
 
 
-async def notify(client: httpx.AsyncClient, settings: Settings, record: ActionRecord) -> None:
-    """Post the alert TrainerCleanupEscalated, which resolves after the escalation's cooldown. Idempotent.
+async def notify(client: httpx.AsyncClient, settings: Settings, alert: Alert, decided_at: datetime) -> None:
+    """Post the alert TrainerCleanupEscalated, which ends after an hour. Idempotent.
 
     Raises:
-        EscalationError: Alertmanager did not accept it.
+        FetchError: Alertmanager did not accept it.
 
     """
-    labels: dict[str, str] = {
+    labels = {
         "alertname": "TrainerCleanupEscalated",
         "severity": "critical",
         "kind": "health",
-        "job": record.trainer_job,
-        "instance": record.trainer_instance,
-        **record.concerns,
+        **alert.trainer._asdict(),
+        **alert.concerns,
     }
-    cause = record.labels.get("alertname", "an alert")
-    alert = {
+    cause = alert.labels.get("alertname", "an alert")
+    escalated = {
         "labels": labels,
         "annotations": {
-            "summary": f"{record.trainer_instance} still alerts after its cleanup",
+            "summary": f"{alert.trainer.instance} still alerts after its cleanup",
             "description": f"{cause} still fires after a cleanup. The receiver's page lists what was tried.",
             "runbook_url": f"{settings.runbooks_url.rstrip('/')}/TrainerCleanupEscalated.md",
         },
-        "startsAt": _rfc3339(record.decided_at),
-        "endsAt": _rfc3339(record.decided_at + settings.escalation_cooldown),
+        "startsAt": decided_at.isoformat(),
+        "endsAt": (decided_at + timedelta(seconds=_NOTIFIED_SECONDS)).isoformat(),
     }
-    try:
-        url = f"{settings.alertmanager_url.rstrip('/')}/api/v2/alerts"
-        reply = await fetch(client, "POST", url, json=[alert], timeout=10, max_bytes=1 << 16)
-    except FetchError as error:
-        raise EscalationError(f"Alertmanager: {error}") from None
-    if reply.status != 200:
-        raise EscalationError(
-            f"Alertmanager answered {reply.status}: {reply.body[:300].decode('utf-8', 'replace')}"
-        )
+    url = f"{settings.alertmanager_url.rstrip('/')}/api/v2/alerts"
+    await fetch(client, "POST", url, json=[escalated], timeout=10, max_bytes=1 << 16)
 
 
-async def restart(command: Sequence[str], trainer: TrainerKey, timeout: float) -> str:
+async def restart(command: Sequence[str], trainer: TrainerKey) -> str:
     """Run the command without a shell in its own session; returns the end of its output.
 
     Raises:
-        EscalationError: a label is no safe argument, the command failed, or it took over `timeout` seconds.
+        EscalationError: a label is no safe argument, the command failed, or it took over two minutes.
 
     """
-    for value in (trainer.job, trainer.instance):
+    for value in trainer:
         if not _SAFE.fullmatch(value):
             raise EscalationError(
                 f"{value!r} is not put into a command: letters, digits and . _ : - are allowed"
@@ -87,12 +82,12 @@ async def restart(command: Sequence[str], trainer: TrainerKey, timeout: float) -
     except OSError as error:
         raise EscalationError(f"{argv[0]}: {error}") from None
     try:
-        output = await asyncio.wait_for(_last_output(process), timeout)
+        output = await asyncio.wait_for(_last_output(process), RESTART_SECONDS)
     except asyncio.TimeoutError:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-        raise EscalationError(f"{argv[0]} did not end within {timeout:g} s") from None
+        raise EscalationError(f"{argv[0]} did not end within {RESTART_SECONDS:g} s") from None
     if process.returncode != 0:
         raise EscalationError(f"{argv[0]} exited with {process.returncode}: {output}")
     return output
@@ -107,7 +102,9 @@ async def _last_output(process: asyncio.subprocess.Process) -> str:
     return tail.decode("utf-8", "replace").strip()
 
 
-async def annotate(client: httpx.AsyncClient, grafana_url: str, token: str, record: ActionRecord) -> None:
+async def annotate(
+    client: httpx.AsyncClient, grafana_url: str, token: str, alert: Alert, action: Action
+) -> None:
     """Mark the action on Grafana's time axis.
 
     Source: https://grafana.com/docs/grafana/latest/developers/http_api/annotations/
@@ -116,8 +113,9 @@ async def annotate(client: httpx.AsyncClient, grafana_url: str, token: str, reco
         FetchError: Grafana did not accept it.
 
     """
-    freed = "" if record.freed_bytes is None else f", {record.freed_bytes / 1e6:.1f} MB freed"
-    reply = await fetch(
+    freed = "" if action.freed_bytes is None else f", {action.freed_bytes / 1e6:.1f} MB freed"
+    instance = alert.trainer.instance
+    await fetch(
         client,
         "POST",
         f"{grafana_url.rstrip('/')}/api/annotations",
@@ -125,15 +123,9 @@ async def annotate(client: httpx.AsyncClient, grafana_url: str, token: str, reco
         max_bytes=1 << 16,
         headers={"Authorization": f"Bearer {token}"},
         json={
-            "time": int(record.decided_at * 1000),
-            "timeEnd": int((record.finished_at or record.decided_at) * 1000),
-            "tags": ["heapwatch", "cleanup", record.action, str(record.result), record.trainer_instance],
-            "text": f"{record.action} on {record.trainer_instance}: {record.result}{freed}. {record.detail}",
+            "time": int(action.decided_at.timestamp() * 1000),
+            "timeEnd": int((action.finished_at or action.decided_at).timestamp() * 1000),
+            "tags": ["heapwatch", "cleanup", action.action, str(action.result), instance],
+            "text": f"{action.action} on {instance}: {action.result}{freed}. {action.detail}",
         },
     )
-    if reply.status != 200:
-        raise FetchError(f"Grafana answered {reply.status}: {reply.body[:200].decode('utf-8', 'replace')}")
-
-
-def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from urllib.parse import urlencode
 
-from heapwatch_receiver.audit import ActionRow, AuditRow, Filter, Page
+from heapwatch_receiver.audit import AuditRow, Filter, Page
+from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.settings import Settings
 
 CONTENT_SECURITY_POLICY = (
@@ -91,7 +92,7 @@ def _row(row: AuditRow) -> str:
     )
 
 
-def _action(action: ActionRow) -> str:
+def _action(action: Action) -> str:
     facts = []
     if action.freed_bytes is not None:
         facts.append(f"{action.freed_bytes / 1e6:.1f} MB freed")

@@ -9,17 +9,22 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_000_000  # microseconds: years 1 to 9999
+
+def _in_utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(timezone.utc)
+    except OverflowError:
+        raise ValueError("in UTC it is outside the years 1 to 9999") from None
+
 
 # Since Prometheus 3 and Alertmanager 0.27 any UTF-8 text may be a label name.
 LabelName = Annotated[str, Field(min_length=1, max_length=256)]
 LabelValue = Annotated[str, Field(max_length=4096)]
 Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
-# Go writes nanoseconds, and an unset time as year 1. Numbers are not accepted as times.
-Time = Annotated[AwareDatetime, Field(strict=True)]
+# Numbers are not accepted as times.
+Time = Annotated[AwareDatetime, Field(strict=True), AfterValidator(_in_utc)]
 
 
 class WebhookAlert(BaseModel):
@@ -33,16 +38,9 @@ class WebhookAlert(BaseModel):
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,64}$")]
 
     @property
-    def starts_at(self) -> int:
-        """Microseconds since the epoch."""
-        return _microseconds(self.startsAt)
-
-    @property
-    def ends_at(self) -> int | None:
-        """Microseconds since the epoch; None while it fires and no end is set."""
-        if self.endsAt is None or self.endsAt.year <= 1:
-            return None
-        return _microseconds(self.endsAt)
+    def ends_at(self) -> float | None:
+        """Seconds since the epoch; None while it fires and no end is set, which Go writes as year 1."""
+        return self.endsAt.timestamp() if self.endsAt and self.endsAt.year > 1 else None
 
 
 class Notification(BaseModel):
@@ -60,10 +58,3 @@ def explain(errors: Sequence[Any]) -> str:
     ]
     more = f" (and {len(errors) - 5} more)" if len(errors) > 5 else ""
     return "; ".join(shown) + more
-
-
-def _microseconds(time: datetime) -> int:
-    """Microseconds in UTC. Converted to UTC, a time may be outside the years 1 to 9999 of `datetime`."""
-    elapsed = time - _EPOCH
-    exact = (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
-    return min(max(exact, EARLIEST), LATEST)

@@ -1,53 +1,39 @@
-"""Performs one action in steps. Each step returns the next state, which is stored before the next step.
+"""Performs one action in steps, each of which is stored before the next.
 
     decided -> requesting -> answered -> done
 
-After a crash, the action continues from the last stored state. Any step may end it.
+After a crash, the action continues from the last stored state.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
+import time
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import datetime, timezone
 
 import httpx
 
 from heapwatch_receiver import ledger, trainer
-from heapwatch_receiver.clock import Clock
-from heapwatch_receiver.decide import Readings, judge
+from heapwatch_receiver.decide import STALE_SECONDS, Alert, judge
 from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.follow_up import EscalationError, annotate, notify, restart
-from heapwatch_receiver.ledger import ActionRecord
+from heapwatch_receiver.ledger import Action, State
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.prometheus import Prometheus
 from heapwatch_receiver.settings import Settings, secret
 from heapwatch_receiver.store import Store, StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
+
+RETRY_SECONDS = 2.0  # before the first repetition; then twice as long each time, up to:
 _LONGEST_PAUSE = 30.0
-_failpoint = os.environ.get("HEAPWATCH_RECEIVER_TEST_FAILPOINT")
-_RESTARTED = "the trainer restarted before it answered; the new process gets no request"
+REQUEST_DEADLINE_SECONDS = 300.0  # a long step of a trainer; after that the alert repeats
+CHECK_AFTER_SECONDS = 45.0  # three scrapes
+CHECK_DEADLINE_SECONDS = 180.0  # for a restart of Prometheus
 
-
-def failpoint(name: str) -> None:
-    """Kill this process with SIGKILL when the environment names this point, as the fault tests do."""
-    if _failpoint == name:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The state after the last step: the result of the action and its details."""
-
-    result: str
-    detail: str
-
-
-State = Literal["requesting", "answered"] | Ended
+Outcome = tuple[str, str]  # the result of an action, and its details
 
 
 @dataclass
@@ -60,7 +46,6 @@ class Performer:
 
     settings: Settings
     store: Store
-    clock: Clock
     client: httpx.AsyncClient
     prometheus: Prometheus
     metrics: Metrics
@@ -70,154 +55,108 @@ class Performer:
         named = self.settings.grafana_token_file
         self._grafana_token = secret(named, "grafana_token_file") if self.settings.grafana_url else ""
 
-    async def perform(self, record: ActionRecord, *, resumed: bool) -> None:
+    async def perform(self, alert: Alert, action: Action) -> None:
         """Perform the remaining steps of the action."""
-        failpoint("decided")
-        while record.state != "done":
-            state = await self._step(record, resumed)
-            if isinstance(state, Ended):
-                await self._finish(record, state)
-            else:
-                record.state = state
-                await self._save(record)
-                failpoint(state)
-            resumed = False
+        interrupted = action.state == "requesting"
+        if action.state == "decided":
+            age = time.time() - alert.received_at
+            if age > STALE_SECONDS:
+                return await self._finish(
+                    alert, action, "failed", f"not begun within {age:.0f} s of the alert"
+                )
+            if action.dry_run:
+                return await self._finish(alert, action, "dry_run", "dry run: nothing was asked")
+            await self._save(alert, action, "requesting")
+        if action.action in ("notify", "restart"):
+            outcome = await self._escalate(alert, action, interrupted)
+        else:
+            failure = await self._request(alert, action) if action.state == "requesting" else None
+            outcome = failure or await self._check(alert, action)
+        return await self._finish(alert, action, *outcome)
 
-    async def _step(self, record: ActionRecord, resumed: bool) -> State:
-        if record.state == "decided":
-            return await self._begin(record)
-        if record.action in ("notify", "restart"):
-            return await self._escalate(record, resumed)
-        if record.state == "requesting":
-            return await self._request(record, resumed)
-        return await self._check(record)
-
-    async def _begin(self, record: ActionRecord) -> State:
-        age = self.clock.steady() - record.received_steady
-        if age > self.settings.stale_after:
-            return Ended("called_off", f"not begun within {age:.0f} s of the alert")
-        if record.dry_run:
-            return Ended("dry_run", "dry run: nothing was asked")
-        try:
-            readings = await self.prometheus.readings(record.trainer)
-            record.process_start = readings.pop("process_start", None)
-            record.before["prometheus"] = readings
-        except FetchError as error:
-            log.warning("no figures before the cleanup of %s: %s", record.trainer, error)
-        return "requesting"
-
-    async def _request(self, record: ActionRecord, resumed: bool) -> State:
-        """Send the request until it is answered; after a broken exchange only if the process is the same."""
-        deadline = self.clock.steady() + self.settings.trainer_deadline
-        pause = self.settings.retry_pause
-        broken, pending, last = resumed, False, ""
+    async def _request(self, alert: Alert, action: Action) -> Outcome | None:
+        """Send the request until it is answered; returns how it failed, if it did."""
+        deadline = time.monotonic() + REQUEST_DEADLINE_SECONDS
+        pause = RETRY_SECONDS
         while True:
-            wait = pause
+            action.requests += 1
             try:
-                if broken and await self._restarted(record):
-                    return Ended("failed", _RESTARTED)
-                record.attempts += 1
                 answer = await trainer.force_cleanup(
                     self.client,
-                    record.url,
+                    action.url,
                     self.token,
-                    action=record.action,
-                    reason=record.labels.get("alertname", "alert"),
-                    request_id=record.request_id,
-                    timeout=self.settings.trainer_timeout,
-                    target=record.concerns,
+                    action=action.action,
+                    reason=alert.labels.get("alertname", "alert"),
+                    request_id=action.request_id,
+                    target=alert.concerns,
                 )
-                failpoint("answer-read")
-                if not answer.pending:
-                    return self._answered(record, answer)
-                broken, pending, last = False, True, answer.detail or "the trainer has reached no safe point"
-            except trainer.CleanupRefused as refusal:
-                if refusal.retry_after is None:
-                    return Ended("refused" if refusal.by_choice else "failed", refusal.detail)
-                pending, last, wait = False, refusal.detail, max(pause, refusal.retry_after)
+                if answer.status == "done":
+                    await self._answered(alert, action, answer)
+                    return None
+                result, detail = "pending", answer.detail or "the trainer has reached no safe point"
             except FetchError as error:
-                broken, pending, last = True, False, str(error)
-            if self.clock.steady() + wait > deadline:
-                return Ended("pending" if pending else "failed", f"{last} ({record.attempts} requests)")
-            log.info("%s of %s: %s; asking again in %.1f s", record.action, record.trainer, last, wait)
-            await asyncio.sleep(wait)
+                result, detail = "failed", str(error)
+                if error.status == 403:  # it is configured to accept no cleanups, which is no failure
+                    return "refused", detail
+                if error.status and error.status < 500 and error.status != 429:
+                    return "failed", detail
+            if time.monotonic() + pause > deadline:
+                return result, f"{detail} ({action.requests} requests)"
+            log.info("%s of %s: %s; asking again in %.1f s", action.action, alert.trainer, detail, pause)
+            await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _restarted(self, record: ActionRecord) -> bool:
-        start = await trainer.process_start(self.client, record.url, self.settings.trainer_timeout)
-        if start is None or record.process_start is None:
-            return False
-        return abs(start - record.process_start) > 1
+    async def _answered(self, alert: Alert, action: Action, answer: trainer.Answer) -> None:
+        action.answered_at = _now()
+        action.freed_bytes = answer.freed.resident_memory_bytes
+        action.removed = answer.removed
+        action.before, action.after = answer.before.readings(), answer.after.readings()
+        action.duration_seconds = answer.duration_seconds
+        action.detail = "; ".join(answer.errors[:5])
+        await self._save(alert, action, "answered")
 
-    def _answered(self, record: ActionRecord, answer: trainer.Answer) -> State:
-        record.answered_at = self.clock.wall()
-        record.freed_bytes = answer.freed.resident_memory_bytes
-        record.removed = dict(answer.removed)
-        record.before["trainer"] = answer.before.readings()
-        record.after["trainer"] = answer.after.readings()
-        record.duration_seconds = answer.duration_seconds
-        record.detail = "; ".join(answer.errors)
-        return "answered"
+    async def _check(self, alert: Alert, action: Action) -> Outcome:
+        """Judge the effect after the next scrapes."""
+        await asyncio.sleep(CHECK_AFTER_SECONDS)
+        deadline = time.monotonic() + CHECK_DEADLINE_SECONDS
+        while (facts := await self.prometheus.facts(alert.trainer)) is None and time.monotonic() < deadline:
+            await asyncio.sleep(RETRY_SECONDS)
+        fires = None if facts is None else facts.fires(alert.labels)
+        result, detail = judge(alert.labels, action.before, action.after, still_firing=fires)
+        return result, f"{detail}; the cleanup reported: {action.detail}" if action.detail else detail
 
-    async def _check(self, record: ActionRecord) -> State:
-        """Judge the effect after the next scrapes; without Prometheus, from the trainer's values alone."""
-        await asyncio.sleep(self.settings.check_after)
-        deadline = self.clock.steady() + self.settings.check_deadline
-        firing: bool | None = None
-        while firing is None and self.clock.steady() < deadline:
-            try:
-                readings: Readings = await self.prometheus.readings(record.trainer)
-                readings.pop("process_start", None)
-                firing = (await self.prometheus.facts(record.trainer)).fires(record.labels)
-                record.after["prometheus"] = readings
-            except FetchError as error:
-                log.warning("no figures after the cleanup of %s yet: %s", record.trainer, error)
-                await asyncio.sleep(self.settings.retry_pause)
-        effect = judge(
-            record.labels,
-            {source: (before, record.after.get(source, {})) for source, before in record.before.items()},
-            still_firing=firing,
-            helped_fraction=self.settings.helped_fraction,
-        )
-        errors = f"; the cleanup reported: {record.detail}" if record.detail else ""
-        failpoint("checked")
-        return Ended(effect.verdict, effect.detail + errors)
-
-    async def _escalate(self, record: ActionRecord, resumed: bool) -> State:
-        settings = self.settings
+    async def _escalate(self, alert: Alert, action: Action, interrupted: bool) -> Outcome:
         try:
-            if record.action == "notify":
-                await notify(self.client, settings, record)
-                done = Ended("notified", "posted TrainerCleanupEscalated to Alertmanager")
-            elif resumed:
-                return Ended("failed", "the receiver was stopped while the command ran; it is not run twice")
-            else:
-                output = await restart(settings.restart_command, record.trainer, settings.restart_timeout)
-                done = Ended("restarted", output)
-        except EscalationError as error:
-            return Ended("failed", str(error))
-        failpoint("answer-read")
-        return done
+            if action.action == "notify":
+                await notify(self.client, self.settings, alert, action.decided_at)
+                return "notified", "posted TrainerCleanupEscalated to Alertmanager"
+            if interrupted:
+                return "failed", "the receiver was stopped while the command ran; it is not run twice"
+            return "restarted", await restart(self.settings.restart_command, alert.trainer)
+        except (FetchError, EscalationError) as error:
+            return "failed", str(error)
 
-    async def _finish(self, record: ActionRecord, ended: Ended) -> None:
-        record.state, record.result, record.detail = "done", ended.result, ended.detail
-        record.finished_at, record.finished_steady = self.clock.wall(), self.clock.steady()
-        await self._save(record)
-        failpoint("done")
-        log.info("%s of %s: %s: %s", record.action, record.trainer, record.result, record.detail)
-        self.metrics.finished(record, record.finished_steady - record.received_steady)
+    async def _finish(self, alert: Alert, action: Action, result: str, detail: str) -> None:
+        action.result, action.detail, action.finished_at = result, detail, _now()
+        await self._save(alert, action, "done")
+        log.info("%s of %s: %s: %s", action.action, alert.trainer, result, detail)
+        self.metrics.finished(action, action.finished_at.timestamp() - alert.received_at)
         if self.settings.grafana_url:
             try:
-                await annotate(self.client, self.settings.grafana_url, self._grafana_token, record)
+                await annotate(self.client, self.settings.grafana_url, self._grafana_token, alert, action)
             except FetchError as error:
-                self.metrics.annotation_errors.inc()
                 log.warning("annotation: %s", error)
 
-    async def _save(self, record: ActionRecord) -> None:
-        """Store the row; returns when it is on disk."""
+    async def _save(self, alert: Alert, action: Action, state: State) -> None:
+        """Store the action in this state; returns when it is on disk."""
+        action.state = state
         while True:
             try:
-                return await self.store.run(lambda connection: ledger.save(connection, record))
+                return await self.store.run(lambda connection: ledger.save(connection, alert, action))
             except StoreUnavailable as error:
-                log.error("database, saving the %s of %s: %s", record.action, record.trainer, error)
-                await asyncio.sleep(self.settings.retry_pause)
+                log.error("database, saving the %s of %s: %s", action.action, alert.trainer, error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

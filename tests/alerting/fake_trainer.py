@@ -1,159 +1,74 @@
-"""The HTTP side of trainers as a process of its own, which can be told to misbehave.
+"""The HTTP side of a trainer that is over its memory limit, which can be told to misbehave."""
 
-    python fake_trainer.py FOLDER TOKEN PORT...
-
-The file `mode` says how. Each cleanup that is really done goes to the file `PORT.journal`, synced, so that a
-test counts them after any crash.
-"""
+from __future__ import annotations
 
 import json
-import os
-import sys
 import threading
 import time
-from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from types import MappingProxyType
+from contextlib import ExitStack
+from typing import Any
 
-from heapwatch.http.signing import SCHEME, NotSigned, Verifier
+from tests.support.http_server import Request, serving
+from tests.support.waiting import wait_for
 
 FULL, CLEANED = 2e9, 0.5e9
-DELAYS = {"hang": 3600, "slow": 1.5, "late": 9}
-# Status, body and headers of the answers that are no cleanup, by mode.
+DELAYS = {"hang": 3600, "slow": 1.5}
+# Status and body of the answers that are no cleanup, by mode.
 REPLIES = {
     "error": (500, b'{"error": "broken"}'),
     "forbidden": (403, b'{"error": "no token configured"}'),
     "garbage": (200, b"\xff\xfe<html>not json"),
     "huge": (200, b'{"status": "' + b"x" * (8 << 20) + b'"}'),
-    "redirect": (302, b"", {"Location": "/elsewhere"}),
-    "limited": (429, b'{"error": "too often"}', {"Retry-After": "1"}),
+    "redirect": (302, b""),
+    "limited": (429, b'{"error": "too often"}'),
 }
 
 
 class Trainer:
-    def __init__(self, journal: Path, mode: Path) -> None:
-        self.journal, self.mode_file = journal, mode
-        self.started = time.time()
-        self.memory = FULL
-        self.answers: dict[str, dict[str, object]] = {}
-        self.lock = threading.Lock()
+    """`mode` says how it answers; `done` lists the cleanups that it did, one for each request id."""
 
-    @property
-    def mode(self) -> str:
-        return self.mode_file.read_text().strip()
+    def __init__(self, mode: str = "ok") -> None:
+        self.mode = mode
+        self.done: list[dict[str, Any]] = []
+        self._memory = FULL
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._served = ExitStack()
+        self.port = self._served.enter_context(serving(self._respond)).port
+        self.instance = f"127.0.0.1:{self.port}"
 
-    def cleanup(self, request: dict[str, str], useful: bool) -> dict[str, object]:
-        """Idempotent by request id, as the real endpoint is."""
-        with self.lock:
-            identity = request["request_id"]
-            if identity in self.answers:
-                return self.answers[identity]
-            with self.journal.open("a") as journal:
-                journal.write(
-                    json.dumps({"request_id": identity, "action": request["action"], "pid": os.getpid()})
-                    + "\n"
-                )
-                journal.flush()
-                os.fsync(journal.fileno())
-            before = self.memory
-            if useful:
-                self.memory = CLEANED
-            self.answers[identity] = {
-                "status": "done",
-                "request_id": identity,
-                "action": request["action"],
-                "trigger": "alert",
-                "before": {"resident_memory_bytes": before, "bodies": 900, "entities": {"food_sources": 70}},
-                "after": {
-                    "resident_memory_bytes": self.memory,
-                    "bodies": 300,
-                    "entities": {"food_sources": 20},
-                },
-                "freed": {"resident_memory_bytes": before - self.memory},
-                "removed": {"bodies": 600, "food_sources": 50},
-                "duration_seconds": 0.01,
-                "errors": [],
-            }
-            return self.answers[identity]
+    def stop(self) -> None:
+        self._served.close()
 
+    def wait_until_done(self, what: str = "the cleanup", seconds: float = 60) -> None:
+        wait_for(lambda: self.done, what, seconds)
 
-class Handler(BaseHTTPRequestHandler):
-    trainer: Trainer
-    token: str
-    verifier: Verifier
-
-    def do_GET(self) -> None:
-        trainer = self.trainer
-        self.reply(
-            200,
-            f"process_start_time_seconds {trainer.started}\n"
-            f'trainer_process_resident_memory_bytes{{role="trainer"}} {trainer.memory}\n'
-            'trainer_bodies{type="dynamic"} 300\n'.encode(),
-            {"Content-Type": "text/plain; version=0.0.4"},
-        )
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        request = json.loads(body)
-        try:
-            self.check_signature(body)
-        except NotSigned as problem:
-            return self.reply(401, json.dumps({"error": str(problem)}).encode())
-        mode = self.trainer.mode
+    def _respond(self, request: Request) -> tuple[int, bytes]:
+        if request.method == "GET":
+            return 200, (
+                f'trainer_process_resident_memory_bytes{{role="trainer"}} {self._memory}\n'
+                'trainer_bodies{type="dynamic"} 300\n'
+            ).encode()
+        mode, asked = self.mode, json.loads(request.body)
         time.sleep(DELAYS.get(mode, 0))
         if mode in REPLIES:
-            return self.reply(*REPLIES[mode])
+            return REPLIES[mode]
         if mode == "pending":
-            pending = {"status": "pending", "request_id": request["request_id"]}
-            return self.reply(202, json.dumps(pending).encode())
-        if mode == "die-before":
-            os._exit(1)
-        done = self.trainer.cleanup(request, useful=mode != "useless")
-        if mode == "die-after":
-            os._exit(1)
-        return self.reply(200, json.dumps(done).encode())
+            return 202, json.dumps({"status": "pending", "request_id": asked["request_id"]}).encode()
+        return 200, json.dumps(self._cleanup(asked, useful=mode != "useless")).encode()
 
-    def check_signature(self, body: bytes) -> None:
-        """Whoever sends the secret itself is refused: nothing of ours may."""
-        scheme, _, credentials = self.headers["Authorization"].partition(" ")
-        if scheme != SCHEME:
-            raise NotSigned(f"the scheme is {scheme}")
-        self.verifier.check(
-            credentials,
-            self.token,
-            method="POST",
-            authority=self.headers["Host"],
-            path=self.path,
-            body=body,
-        )
-
-    def reply(self, status: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.send_response(status)
-        usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        for name, value in {**usual, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        pass  # the receiver was killed while it waited
-
-
-if __name__ == "__main__":
-    folder, token, *ports = sys.argv[1:]
-    for port in ports:
-        own = {
-            "trainer": Trainer(Path(folder) / f"{port}.journal", Path(folder) / "mode"),
-            "token": token,
-            "verifier": Verifier(),
-        }
-        server = Server(("127.0.0.1", int(port)), type("Handler", (Handler,), own))
-        threading.Thread(target=server.serve_forever).start()
+    def _cleanup(self, asked: dict[str, str], *, useful: bool) -> dict[str, Any]:
+        with self._lock:
+            if asked["request_id"] not in self._answers:
+                self.done.append(asked)
+                before, self._memory = self._memory, CLEANED if useful else self._memory
+                self._answers[asked["request_id"]] = {
+                    "status": "done",
+                    "request_id": asked["request_id"],
+                    "before": {"resident_memory_bytes": before, "bodies": 900},
+                    "after": {"resident_memory_bytes": self._memory, "bodies": 300},
+                    "freed": {"resident_memory_bytes": before - self._memory},
+                    "removed": {"bodies": 600, "food_sources": 50},
+                    "duration_seconds": 0.01,
+                }
+            return self._answers[asked["request_id"]]

@@ -1,4 +1,4 @@
-"""Real processes on free loopback ports: the receiver, trainers, Prometheus, Alertmanager."""
+"""Real processes on free loopback ports: the receiver, Prometheus, Alertmanager."""
 
 from __future__ import annotations
 
@@ -10,32 +10,27 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
 
-from tests.support.ports import free_port, free_ports
+from tests.alerting.fake_trainer import Trainer
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
-# Everything a person would wait minutes for, in tenths of seconds.
+# The receiver's constants for tests: what a person would wait minutes for, in tenths of seconds.
 FAST = {
-    "prometheus_warm_up": 8,
-    "regular_cooldown": 60,
-    "emergency_cooldown": 60,
-    "check_after": 0.2,
-    "check_deadline": 2,
-    "retry_pause": 0.1,
-    "trainer_timeout": 2,
-    "trainer_deadline": 8,
-    "stale_after": 30,
-    "actions_per_hour": 10_000,
-    "escalation": "nothing",
+    "CHECK_AFTER_SECONDS": 0.2,
+    "CHECK_DEADLINE_SECONDS": 2,
+    "RETRY_SECONDS": 0.1,
+    "TIMEOUT_SECONDS": 2,
+    "REQUEST_DEADLINE_SECONDS": 8,
+    "STALE_SECONDS": 30,
 }
 
 
@@ -70,77 +65,38 @@ class Program:
                 self.kill()
 
 
-class Fleet:
-    """So many fake trainers over their limit, in one process; `done` counts the cleanups of each."""
-
-    def __init__(self, folder: Path, count: int, mode: str = "ok") -> None:
-        self.folder = folder
-        self.ports = free_ports(count)
-        self.instances = [f"127.0.0.1:{port}" for port in self.ports]
-        self.set_mode(mode)
-        self.start()
-
-    def start(self) -> None:
-        script = str(Path(__file__).with_name("fake_trainer.py"))
-        command = [sys.executable, script, str(self.folder), TOKEN, *map(str, self.ports)]
-        self.program = Program(command, self.folder / "trainer.log")
-        wait_for(lambda: httpx.get(f"http://{self.instances[-1]}/metrics").status_code == 200, "trainer")
-
-    def set_mode(self, mode: str) -> None:
-        (self.folder / "mode").write_text(mode)
-
-    def cleanups(self, port: int) -> list[dict[str, Any]]:
-        """What a trainer did, over all its lives."""
-        journal = self.folder / f"{port}.journal"
-        return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-
-    @property
-    def done(self) -> list[int]:
-        return [len(self.cleanups(port)) for port in self.ports]
-
-
-class Trainer(Fleet):
-    """One of them; `done` lists the cleanups that it did."""
-
-    def __init__(self, folder: Path, mode: str = "ok") -> None:
-        super().__init__(folder, 1, mode)
-
-    @property
-    def port(self) -> int:
-        return self.ports[0]
-
-    @property
-    def instance(self) -> str:
-        return self.instances[0]
-
-    @property
-    def done(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        return self.cleanups(self.port)
-
-    def wait_until_done(self, what: str = "the cleanup", seconds: float = 60) -> None:
-        wait_for(lambda: self.done, what, seconds)
-
-
 class Receiver:
-    """The receiver as it is run, on a database that outlives its process."""
+    """The receiver as it is run, on a database that outlives its process.
 
-    def __init__(self, folder: Path, prometheus_url: str, **settings: object) -> None:
+    Names in capitals are constants of it, the others are settings.
+    """
+
+    def __init__(self, folder: Path, prometheus_url: str, **given: object) -> None:
         self.folder = folder
         self.database = folder / "receiver.sqlite3"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.settings = {**FAST, "prometheus_url": prometheus_url, "database": str(self.database), **settings}
+        self.constants = {**FAST, **{name: value for name, value in given.items() if name.isupper()}}
+        self.settings = {"prometheus_url": prometheus_url, "database": str(self.database)}
+        self.settings |= {"cooldown": 60, "actions_per_hour": 10_000}
+        self.settings |= {name: value for name, value in given.items() if not name.isupper()}
         self.log = folder / "receiver.log"
         self._config = folder / "receiver.yml"
+        self.program: Program | None = None
 
-    def start(self, environment: Mapping[str, str] | None = None, *, wait: bool = True) -> Receiver:
+    def start(self, *, wait: bool = True) -> Receiver:
         self._config.write_text(yaml.safe_dump(self.settings))
-        shared = {"HEAPWATCH_TOKEN": TOKEN, "HEAPWATCH_RECEIVER_PORT": str(self.port)}
-        command = [sys.executable, "-m", "heapwatch_receiver", "--config", str(self._config)]
-        self.program = Program(command, self.log, {**shared, **(environment or {})})
+        script = str(Path(__file__).with_name("fast_receiver.py"))
+        command = [sys.executable, script, json.dumps(self.constants), "--config", str(self._config)]
+        environment = {"HEAPWATCH_TOKEN": TOKEN, "HEAPWATCH_RECEIVER_PORT": str(self.port)}
+        self.program = Program(command, self.log, environment)
         if wait:
             wait_for(self._up, "the receiver is up")
         return self
+
+    def stop(self) -> None:
+        if self.program:
+            self.program.stop()
 
     def _up(self) -> bool:
         assert self.program.process.poll() is None, f"the receiver ended: {self.log.read_text()[-2000:]}"
@@ -149,25 +105,36 @@ class Receiver:
     def get(self, path: str) -> httpx.Response:
         return httpx.get(self.url + path, timeout=10)
 
-    def post(self, *alerts: Mapping[str, object]) -> httpx.Response:
-        return httpx.post(f"{self.url}/alerts", json=notification(*alerts), headers=HEADERS, timeout=10)
+    def post(self, *alerts: Mapping[str, object], client: httpx.Client | None = None) -> httpx.Response:
+        post = client.post if client else httpx.post
+        return post(f"{self.url}/alerts", json=notification(*alerts), headers=HEADERS, timeout=10)
+
+    def page(self, **filters: object) -> dict[str, Any]:
+        answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
+        return dict(answer.raise_for_status().json())
 
     def rows(self, **filters: object) -> list[dict[str, Any]]:
-        answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
-        return list(answer.raise_for_status().json()["rows"])
+        return list(self.page(**filters)["rows"])
+
+    def all_rows(self) -> list[dict[str, Any]]:
+        page = self.page()
+        rows = page["rows"]
+        while page["next"]:
+            page = self.page(before=page["next"])
+            rows += page["rows"]
+        return list(rows)
+
+    def settled(self) -> bool:
+        """Whether nothing waits or is being done."""
+        return not any(
+            row["decision"] == "waiting" or (row["action"] and row["action"]["result"] is None)
+            for row in self.rows()
+        )
 
     def decided(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """All rows, newest first, once there are so many and nothing waits or is being done."""
-
-        def look() -> list[dict[str, Any]]:
-            rows = self.rows()
-            busy = any(
-                row["decision"] == "waiting" or (row["action"] or {}).get("result", "") is None
-                for row in rows
-            )
-            return rows if len(rows) >= count and not busy else []
-
-        return wait_for(look, f"{count} rows decided", seconds)
+        wait_for(lambda: len(self.rows()) >= count and self.settled(), f"{count} rows decided", seconds)
+        return self.rows()
 
     def metric(self, name: str) -> float:
         """The value of a series, written as in the exposition; KeyError when it is absent."""
@@ -233,7 +200,6 @@ class Prometheus:
         folder: Path,
         alertmanagers: Sequence[str] = (),
         options: Sequence[str] = (),
-        scrape: str = "1s",
     ) -> None:
         self.folder = folder
         self._options = list(options)
@@ -252,8 +218,8 @@ class Prometheus:
         discovery = [{"files": [str(folder / "targets/*.json")], "refresh_interval": "200ms"}]
         config = {
             "global": {
-                "scrape_interval": scrape,
-                "scrape_timeout": scrape,
+                "scrape_interval": "1s",
+                "scrape_timeout": "1s",
                 "evaluation_interval": "300ms",
             },
             "rule_files": [str(folder / "rules.yml")],
@@ -272,24 +238,16 @@ class Prometheus:
         self.program = Program([find("prometheus"), *options], self.folder / "prometheus.log")
         wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Prometheus is ready")
 
-    def watch(self, trainer: Trainer) -> None:
-        """Scrape the trainer; returns when its alert fires."""
-        (self.folder / "targets" / f"{trainer.port}.json").write_text(
-            json.dumps([{"targets": [trainer.instance]}])
-        )
-        wait_for(lambda: self.fires(trainer), f"the alert of {trainer.instance} fires")
+    def stop(self) -> None:
+        self.program.stop()
 
-    def watch_fleet(self, instances: Sequence[str]) -> None:
-        """Scrape these trainers; returns when an alert fires for each."""
-        (self.folder / "targets" / "fleet.json").write_text(json.dumps([{"targets": list(instances)}]))
-
-        def all_fire() -> bool:
-            alerts = httpx.get(f"{self.url}/api/v1/alerts", timeout=30).json()["data"]["alerts"]
-            return len({one["labels"]["instance"] for one in alerts if one["state"] == "firing"}) == len(
-                instances
-            )
-
-        wait_for(all_fire, "every alert fires", 120)
+    def watch(self, *trainers: Trainer) -> None:
+        """Scrape the trainers; returns when an alert fires for each."""
+        for trainer in trainers:
+            target = json.dumps([{"targets": [trainer.instance]}])
+            (self.folder / "targets" / f"{trainer.port}.json").write_text(target)
+        for trainer in trainers:
+            wait_for(lambda trainer=trainer: self.fires(trainer), f"the alert of {trainer.instance} fires")
 
     def fires(self, trainer: Trainer) -> bool:
         alerts = httpx.get(f"{self.url}/api/v1/alerts").json()["data"]["alerts"]
@@ -300,10 +258,7 @@ class Prometheus:
 class Alertmanager:
     """A real Alertmanager that sends to a receiver, repeating as fast as it can."""
 
-    def __init__(
-        self, folder: Path, receiver_url: str, peers: Sequence[int] = (), cluster_port: int = 0
-    ) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, receiver_url: str) -> None:
         webhook = {"url": f"{receiver_url}/alerts", "http_config": {"authorization": {"credentials": TOKEN}}}
         route = {
             "receiver": "cleanup",
@@ -316,26 +271,15 @@ class Alertmanager:
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(config))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        # Without an advertised address it looks for a private one, which a machine may not have.
-        here = f"127.0.0.1:{cluster_port}"
-        self._cluster = ["--cluster.listen-address="]
-        if cluster_port:
-            self._cluster = [f"--cluster.listen-address={here}", f"--cluster.advertise-address={here}"]
-        self._cluster += [f"--cluster.peer=127.0.0.1:{peer}" for peer in peers]
-        self.start()
-
-    def start(self) -> None:
-        options = [f"--config.file={self.folder}/alertmanager.yml", f"--storage.path={self.folder}/data"]
-        options += [f"--web.listen-address=127.0.0.1:{self.port}", *self._cluster]
+        options = [f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/data"]
+        options += [f"--web.listen-address=127.0.0.1:{self.port}", "--cluster.listen-address="]
         self.program = Program(
-            [find("alertmanager", "prometheus-alertmanager"), *options], self.folder / "alertmanager.log"
+            [find("alertmanager", "prometheus-alertmanager"), *options], folder / "alertmanager.log"
         )
         wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Alertmanager is ready")
 
-    def push(self, *alerts: Mapping[str, Any]) -> None:
-        now = datetime.now(timezone.utc).isoformat()
-        posted = [{"labels": a["labels"], "annotations": a["annotations"], "startsAt": now} for a in alerts]
-        httpx.post(f"{self.url}/api/v2/alerts", json=posted).raise_for_status()
+    def stop(self) -> None:
+        self.program.stop()
 
 
 @contextmanager

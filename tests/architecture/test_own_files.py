@@ -37,9 +37,8 @@ OTHERS = {
     "stack/heapwatch_stack/releases.py:_unpack": "an archive whose checksum was right",
     "stack/heapwatch_stack/configuration.py:fingerprint": SHIPPED,
     "stack/heapwatch_stack/preflight.py:_command": KERNEL,
-    "alerting/heapwatch_receiver/app.py:create_app": "the database",
+    "alerting/heapwatch_receiver/store.py:Store": "the database's folder",
     "alerting/heapwatch_receiver/app.py:_add_pages": SHIPPED,
-    "alerting/heapwatch_receiver/clock.py:_wall": "of the fault tests",
 }
 
 

@@ -47,11 +47,6 @@ MODULES = {
 }
 # A call that may wait for ever, and why it must or cannot. The file, what is called, and how often.
 ALLOWED: dict[tuple[str, str, int], str] = {
-    (
-        "alerting/heapwatch_receiver/store.py",
-        "self._queue.get",
-        1,
-    ): "the writer is idle until its end is put there",
     ("alerting/heapwatch_receiver/follow_up.py", "process.wait", 2): (
         "awaited within wait_for, and after a kill of the whole session"
     ),
@@ -69,6 +64,10 @@ ALLOWED: dict[tuple[str, str, int], str] = {
 }
 # `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.
 LOCKS = {
+    (
+        "alerting/heapwatch_receiver/store.py",
+        "self._lock",
+    ): "a transaction, which ends with the disk's answer",
     ("exporters/heapwatch/http/connections.py", "self._lock"): "the dict of open connections",
     ("exporters/heapwatch/http/guards.py", "self._lock"): "the tokens of a bucket",
     ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",

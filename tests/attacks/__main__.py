@@ -5,12 +5,15 @@ All of them together are written to docs/attacks.md.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
 from pathlib import Path
 
-from tests.alerting.faults.stage import put_programs_on_path, stage
+from heapwatch_stack.binaries import find
+from heapwatch_stack.settings import Settings
+from tests.alerting.stage import stage
 from tests.attacks import (
     clocks,
     containers,
@@ -32,6 +35,13 @@ SUITE = (
     *(impersonation, trainers, wrong_answers, disclosures, pages, networks, machines, stacks, files),
     *(clocks, containers, upgrades),
 )
+
+
+def put_programs_on_path() -> None:
+    """Prometheus and Alertmanager of the stack, which are downloaded where they are missing."""
+    found = find(Settings.from_environment(), print)
+    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 
 
 def document(said: list[str], summary: str) -> str:

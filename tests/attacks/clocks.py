@@ -8,8 +8,8 @@ import time
 import httpx
 
 from heapwatch.http import signing
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN
+from tests.alerting.stage import Stage
 from tests.attacks.programs import RealTrainer, real_trainer
 from tests.attacks.record import Exchange, attack
 

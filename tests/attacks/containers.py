@@ -14,8 +14,8 @@ import yaml
 from deploy.generator import __main__ as generator
 from deploy.generator import text
 from deploy.generator.configuration import RECEIVER, RECEIVER_PORT, load
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, TOKEN, Program, alert, notification, stopping, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.networks import flooded, slowest_of_five
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.attacks.stacks import published_alertmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from heapwatch.runtime.plain_text import plain
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 from tests.attacks.programs import printed, real_trainer
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import EXPLANATIONS

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 from tests.attacks.programs import printed, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.e2e import running

@@ -9,8 +9,8 @@ import time
 
 import httpx
 
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.programs import asked, heapwatch, printed, real_trainer, recording_trainer
 from tests.attacks.record import Exchange, NotHere, attack
 from tests.support.http_server import Request, Server
@@ -45,7 +45,7 @@ def _refused(stage: Stage, exchange: Exchange, caught: Request, port: int) -> No
 @attack("a dead trainer's port, taken by another process, and the receiver acts", quick=False)
 def receiver(stage: Stage, exchange: Exchange) -> None:
     trainer = stage.trainer()
-    trainer.program.kill()
+    trainer.stop()
     running = stage.receiver().start()
     with recording_trainer(trainer.port) as server:
         wait_for(lambda: stage.prometheus.fires(trainer), "the process in its place is over its limit")

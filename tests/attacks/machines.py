@@ -13,8 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.pages import silence
 from tests.attacks.programs import own_places, real_trainer
 from tests.attacks.record import Exchange, NotHere, attack

@@ -11,8 +11,8 @@ import httpx
 import psutil
 
 from heapwatch_stack.services import NO_OTHER_ORIGIN
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, Prometheus, alert, find, notification, stopping, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, attack
 from tests.support.ports import free_port

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from heapwatch.runtime.plain_text import plain
-from tests.alerting.faults.stage import Stage
+from tests.alerting.stage import Stage
 
 LONGEST = 160
 

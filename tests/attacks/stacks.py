@@ -15,8 +15,8 @@ import httpx
 import psutil
 
 from heapwatch_stack.supervision import Supervisor
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.pages import FOREIGN_HOSTS, ask_for_silence
 from tests.attacks.programs import real_trainer
 from tests.attacks.record import Exchange, NotHere, attack

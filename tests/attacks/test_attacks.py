@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerting.faults.stage import stage
+from tests.alerting.stage import stage
 from tests.attacks import __main__ as suite
 from tests.attacks.record import ATTACKS, Exchange, NotHere
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import httpx
 
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.programs import raw, real_trainer
 from tests.attacks.record import Exchange, attack
 

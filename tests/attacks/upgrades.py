@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 
 from heapwatch.discovery import Owner
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.record import Exchange, attack
 from tests.attacks.stacks import own_stack
 

@@ -6,8 +6,8 @@ import time
 
 import httpx
 
-from tests.alerting.faults.stage import Stage
 from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.alerting.stage import Stage
 from tests.attacks.programs import asked, printed, recording_trainer
 from tests.attacks.record import Exchange, attack
 from tests.exporters.cli.test_wrong_answers import ANSWERS, HEALTHY, WRONG
@@ -51,7 +51,7 @@ def drip(stage: Stage, exchange: Exchange) -> None:
 @attack("an answer with 900 kB of text, control characters and 2,000 invented resources", quick=False)
 def long_answer(stage: Stage, exchange: Exchange) -> None:
     trainer = stage.trainer()
-    trainer.program.kill()
+    trainer.stop()
     receiver = stage.receiver().start()
     answer = {
         "status": "done",
@@ -102,21 +102,3 @@ def year_10000(stage: Stage, exchange: Exchange) -> None:
         exchange.sent(f"startsAt {when}")
         exchange.back(f"/, /actions, /metrics: {codes}")
         assert codes == [200, 200, 200]
-
-
-@attack("a damaged cell in the ledger")
-def damaged_cell(stage: Stage, exchange: Exchange) -> None:
-    import sqlite3
-
-    receiver = stage.receiver().start()
-    receiver.post(alert("a:1", 1), alert("b:1", 2), alert("c:1", 3))
-    receiver.decided(3)
-    with sqlite3.connect(receiver.database) as connection:
-        connection.execute("UPDATE alerts SET labels=CAST(x'fffe7b' AS TEXT), received_at='soon' WHERE id=2")
-    connection.close()
-    exchange.sent("UPDATE alerts SET labels=x'fffe7b', received_at='soon' WHERE id=2")
-    answer = receiver.get("/actions")
-    rows = answer.json()["rows"]
-    exchange.back(f"{answer.status_code}, rows {[(row['id'], row['decision']) for row in rows]}")
-    assert answer.status_code == receiver.get("/").status_code == receiver.get("/metrics").status_code == 200
-    assert [row["id"] for row in rows] == [3, 2, 1]

@@ -1,28 +1,20 @@
 """The receiver's HTTP interface, on a real server whose Prometheus is away: nothing is acted on."""
 
-import json
-
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.performer import Performer
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from tests.alerting.harness import HEADERS, TOKEN, Receiver, alert, notification, stopping
-from tests.alerting.payloads import MALFORMED, notifications
-
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+from tests.alerting.payloads import MALFORMED
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    receiver = Receiver(
-        tmp_path_factory.mktemp("receiver"), "http://127.0.0.1:1", max_body_bytes=1 << 20
-    ).start()
+    folder = tmp_path_factory.mktemp("receiver")
+    receiver = Receiver(folder, "http://127.0.0.1:1", MAX_BODY_BYTES=1 << 20).start()
     with stopping(receiver.program):
         yield receiver
 
@@ -33,8 +25,8 @@ def client(server):
         yield client
 
 
-def rows(client: httpx.Client) -> float:
-    return value(client.get("/metrics").text, "heapwatch_receiver_ledger_rows")
+def rows(client: httpx.Client) -> list[dict]:
+    return client.get("/actions", params={"limit": 500}).json()["rows"]
 
 
 def post(client: httpx.Client, *alerts: dict) -> None:
@@ -62,27 +54,20 @@ def test_every_alert_has_a_row_with_its_reason_and_is_counted_by_it(client):
     metrics = client.get("/metrics").text
     assert value(metrics, series) == before + 1
     assert value(metrics, series.replace("not_cleanup", "budget")) == 0
-    rows = client.get("/actions").json()["rows"]
-    assert [(row["decision"], row["reason"]) for row in rows] == [
+    found = rows(client)
+    assert [(row["decision"], row["reason"]) for row in found] == [
         ("suppress", "not_cleanup"),
         ("close", "resolved"),
     ]
-    assert client.get("/actions", params={"decision": "close"}).json()["rows"] == rows[1:]
-
-
-@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.9-01:00", "0001-01-01T00:00:00+01:00"])
-def test_a_time_that_no_calendar_has_does_not_break_the_pages(client, when):
-    post(client, alert("a:1", 4, startsAt=when, endsAt=when, status="resolved"))
-    for path in ("/", "/actions", "/actions?before=1000", "/metrics"):
-        assert client.get(path).status_code == 200, path
+    assert client.get("/actions", params={"decision": "close"}).json()["rows"] == found[1:]
 
 
 def test_the_watchdog_is_a_heartbeat_and_no_row(client):
-    before, name = client.get("/metrics").text, "heapwatch_receiver_last_watchdog_timestamp_seconds"
+    name, known = "heapwatch_receiver_last_watchdog_timestamp_seconds", rows(client)
+    before = value(client.get("/metrics").text, name)
     post(client, alert("", labels={"alertname": "Watchdog"}))
-    after = client.get("/metrics").text
-    assert value(after, name) > value(before, name)
-    assert value(after, "heapwatch_receiver_ledger_rows") == value(before, "heapwatch_receiver_ledger_rows")
+    assert value(client.get("/metrics").text, name) > before
+    assert rows(client) == known
 
 
 def value(metrics: str, series: str) -> float:
@@ -124,9 +109,9 @@ def test_on_loopback_only_loopback_names_are_answered(client):
 def test_a_label_whose_name_is_any_text_does_not_cost_its_group(client):
     odd = alert("utf:1", 5, labels={"größe des puffers": "9", "a.b/c": "1", "<b>\n": "2"})
     post(client, odd, alert("utf:2", 6))
-    rows = {row["instance"]: row for row in client.get("/actions").json()["rows"]}
-    assert {"utf:1", "utf:2"} <= set(rows)
-    assert rows["utf:1"]["labels"]["größe des puffers"] == "9"
+    found = {row["instance"]: row for row in rows(client)}
+    assert {"utf:1", "utf:2"} <= set(found)
+    assert found["utf:1"]["labels"]["größe des puffers"] == "9"
     assert client.get("/").status_code == 200
 
 
@@ -141,29 +126,6 @@ def test_alerts_are_posted_and_nothing_else(client):
     assert client.post("/actions").status_code == 405
 
 
-@pytest.mark.slow
-@QUICK
-@given(payload=st.none() | st.integers() | st.lists(st.text()) | notifications())
-def test_any_payload_is_accepted_or_refused(client, payload):
-    assert client.post(
-        "/alerts", content=json.dumps(payload), headers={"Content-Type": "application/json"}
-    ).status_code in (200, 400)
-
-
-@pytest.mark.slow
-def test_the_interface_is_as_its_openapi_document_says(server):
-    """Requests that schemathesis makes of the document: no 5xx, and only the statuses and bodies it names."""
-    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    for result in schema.get_all_operations():
-
-        @settings(QUICK, max_examples=25)
-        @given(case=result.ok().as_strategy())
-        def check(case):
-            case.call_and_validate(headers=HEADERS, timeout=20)
-
-        check()
-
-
 def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", "receiver, proxy.example:443")
     client = TestClient(create_app(ReceiverSettings(database=tmp_path / "db", bind="0.0.0.0"), TOKEN))
@@ -174,5 +136,5 @@ def test_open_to_the_network_it_answers_addresses_and_its_own_names_alone(tmp_pa
 
 
 def test_the_text_of_the_performer_does_not_show_the_token():
-    others = dict.fromkeys(("store", "clock", "client", "prometheus", "metrics"))
+    others = dict.fromkeys(("store", "client", "prometheus", "metrics"))
     assert TOKEN not in repr(Performer(settings=ReceiverSettings(), token=TOKEN, **others))

@@ -16,28 +16,28 @@ def parse(payload: object) -> Notification:
 
 def test_alertmanagers_own_form_is_read():
     (read,) = parse(notification(alert("127.0.0.1:7777"))).alerts
-    assert read.starts_at == 1767225600_123456
+    assert read.startsAt.isoformat() == "2026-01-01T00:00:00.123456+00:00"
     assert read.ends_at is None
 
 
 def test_the_start_is_the_same_in_any_time_zone():
-    first = alert("t", startsAt="2026-01-01T02:00:00+02:00")
-    second = alert("t", startsAt="2026-01-01T00:00:00.000Z")
+    first = alert("t", startsAt="2026-01-01T02:00:00+02:00", endsAt="2026-01-01T02:00:01+02:00")
+    second = alert("t", startsAt="2026-01-01T00:00:00.000Z", endsAt="2026-01-01T00:00:01Z")
     read = parse(notification(first, second)).alerts
-    assert read[0].starts_at == read[1].starts_at
+    assert read[0].startsAt.isoformat() == read[1].startsAt.isoformat()
+    assert read[0].ends_at == read[1].ends_at == 1767225601
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.9-01:00", "0001-01-01T00:00:00+01:00"])
+def test_a_time_that_no_calendar_has_is_refused(when):
+    with pytest.raises(ValidationError, match="outside the years"):
+        parse(notification(alert("t", startsAt=when)))
 
 
 @pytest.mark.slow
-@given(anything | notifications())
+@given(st.none() | st.integers() | st.lists(st.text()) | notifications())
 def test_any_payload_is_read_or_refused(payload):
     try:
-        read = parse(payload)
+        parse(payload)
     except ValidationError:
         return
-    assert all(-(2**63) < one.starts_at < 2**63 for one in read.alerts)
