@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import httpx
 
 from heapwatch.http import signing
-from tests.alerting.stage import Stage
 from tests.alerting.harness import TOKEN, Receiver, alert
+from tests.alerting.stage import Stage
 from tests.attacks.programs import own_places
 from tests.attacks.record import Exchange, NotHere, attack
 
