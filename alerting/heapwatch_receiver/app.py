@@ -7,7 +7,6 @@ import hmac
 import logging
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -21,11 +20,11 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from heapwatch import data
-from heapwatch.http.addresses import allowed_hosts, known_names
+from heapwatch.http.addresses import known_names
 from heapwatch.http.guards import token_warning
 from heapwatch.http.signing import webhook_token
 from heapwatch.http.uvicorn_guards import KnownNames
-from heapwatch_receiver import audit, fetch, ledger, page, targets
+from heapwatch_receiver import audit, fetch, ledger, page
 from heapwatch_receiver.clock import Clock
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.payload import Notification, explain
@@ -77,9 +76,6 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     app.add_middleware(KnownNames, names=known_names(settings.bind))
 
     _add_alerts(app, settings, token, store, clock, metrics, worker)
-    names = {*allowed_hosts(), settings.bind, socket.gethostname().lower()}
-    targets.add_routes(app, targets.Registrations(settings.silent_dir), token, names, settings.ports)
-
     _add_pages(app, settings, store, metrics)
     return app
 
@@ -170,7 +166,12 @@ def _authorize(request: Request, token: str) -> None:
 async def _body(request: Request, limit: int) -> bytes:
     if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "Content-Type: application/json is allowed")
-    return await targets.read_body(request, limit)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise HTTPException(413, f"a body of up to {limit} bytes is allowed", {"Connection": "close"})
+    return bytes(body)
 
 
 def _parse(body: bytes) -> Notification:

@@ -15,8 +15,7 @@ from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
 from heapwatch.runtime import environment
-from heapwatch.runtime.failures import raised
-from heapwatch.runtime.plain_text import plain, show_notices
+from heapwatch.runtime.plain_text import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.termination import Termination
 from heapwatch.watch import Watch
@@ -44,7 +43,6 @@ def start(
     interval: float = DEFAULT_INTERVAL,
     budget: float = DEFAULT_BUDGET,
     record: str | Path | None = None,
-    register: str | None = None,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
@@ -77,8 +75,6 @@ def start(
         interval: least number of seconds between samples of live objects.
         budget: CPU seconds per second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
-        register: the address of the receiver of a stack on another machine, such as `http://stack:9095`, to
-            register there instead of joining a stack of this machine; by default HEAPWATCH_REGISTER.
 
     Raises:
         ValueError: for an argument that is not allowed.
@@ -105,9 +101,8 @@ def start(
     if unread := environment.unread():
         environment.say_once(unread)
     asked = port if port is not None else _port_of_environment()
-    register = register or os.environ.get("HEAPWATCH_REGISTER")
     try:
-        _serve(watch, host, asked, token=token, port_search=port_search, register=register)
+        _serve(watch, host, asked, token=token, port_search=port_search)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise

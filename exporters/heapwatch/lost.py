@@ -25,7 +25,7 @@ KEPT_SECONDS = 86400.0
 OUT_OF_MEMORY = "killed by the kernel, out of memory"
 CRASHED = "crashed with a segmentation fault"
 REBOOTED = "its machine was restarted"
-SILENT = "silent, its registration was not renewed"
+SILENT = "silent, its target file was not renewed"
 UNKNOWN = "killed or crashed, nothing recorded why"
 
 _ENDING_SECONDS = 60.0  # without an exit status: it was cut off, by `os._exit` for example

@@ -19,7 +19,6 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import TRAINER, Settings
 
 TOKEN_BYTES = 32
-SHIPPED_RECEIVER = "receiver:9095"  # in prometheus.yml
 _MOST_BYTES = 1 << 20
 WATCHED = (".py", ".yml", ".yaml", ".json", ".tmpl", ".css", ".js")
 
@@ -62,11 +61,12 @@ def write(data: Path, etc: Path, environment: Mapping[str, str], addresses: Mapp
 
     Raises StackError with the name of a variable that is wrong.
     """
-    for name, place in (("rules", "prometheus"), ("templates", "alerting")):
+    for name, place in (
+        ("prometheus.yml", "prometheus"),
+        ("rules", "prometheus"),
+        ("templates", "alerting"),
+    ):
         link(etc / name, (data / place / name).resolve())
-    shipped = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
-    rendered = shipped.replace(SHIPPED_RECEIVER, addresses["receiver"])
-    write_if_changed(etc / "prometheus.yml", rendered)
     # The rendered text may contain the address of a chat channel, which is a secret.
     write_if_changed(etc / "alertmanager.yml", alertmanager_text(data, environment), mode=0o600)
     stack = [{"targets": [address], "labels": {"service": name}} for name, address in addresses.items()]

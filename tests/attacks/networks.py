@@ -9,16 +9,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
 
-from heapwatch.http import signing
 from heapwatch_stack.services import IDLE_TIME, MOST_CONNECTIONS
 from tests.alerting.faults.stage import Stage
-from tests.alerting.harness import TOKEN, Receiver, alert, find
+from tests.alerting.harness import alert, find
 from tests.attacks.pages import alertmanager_command, guarded, listeners
 from tests.attacks.programs import own_places
 from tests.attacks.record import Exchange, NotHere, attack
@@ -101,47 +99,6 @@ def begun(stage: Stage, exchange: Exchange) -> None:
                 slowest = slowest_of_five(url)
             exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
             exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
-
-
-def _register(
-    receiver: Receiver, client: httpx.Client, port: int, host: str = "", trainer: str = "127.0.0.1"
-) -> int:
-    body = json.dumps({"port": port, "hosts": [trainer]}).encode()
-    authority = host or f"127.0.0.1:{receiver.port}"
-    signed = signing.authorization(TOKEN, "POST", f"http://{authority}/targets", body)
-    headers = {"Authorization": signed, "Host": authority}
-    return client.post(f"{receiver.url}/targets", content=body, headers=headers, timeout=10).status_code
-
-
-@attack("1,200 signed registrations of one token holder, of services, and one signed for another receiver")
-def registrations(stage: Stage, exchange: Exchange) -> None:
-    receiver = stage.receiver(prometheus_url="http://127.0.0.1:19090").start()
-    time.sleep(1.1)  # the second in which the receiver began is over
-    other_address = httpx.HTTPTransport(local_address="127.0.0.2")
-    with httpx.Client() as client, httpx.Client(transport=other_address) as other:
-        for what, port, host, expected in (
-            ("signed for another receiver, and passed on", 7777, f"10.0.0.66:{receiver.port}", 421),
-            ("the same for another port", 7777, "127.0.0.1:9", 421),
-            ("port 22", 22, "", 400),
-            ("the port of the receiver", receiver.port, "", 400),
-            ("the port of Prometheus", 19090, "", 400),
-        ):
-            code = _register(receiver, client, port, host)
-            exchange.sent(f"POST /targets, {what}")
-            exchange.back(code)
-            assert code == expected, what
-        code = _register(receiver, client, 7777, trainer="10.0.0.7")
-        exchange.sent("POST /targets, signed by a trainer at 10.0.0.7, and passed on by another machine")
-        exchange.back(code)
-        assert code == 403
-        codes = Counter(_register(receiver, client, 20_000 + number) for number in range(1200))
-        exchange.sent("1,200 registrations of different ports")
-        exchange.back(dict(codes))
-        assert codes == {200: 500, 429: 700}
-        code = _register(receiver, other, 7777, trainer="127.0.0.2")
-        exchange.sent("one of another address")
-        exchange.back(code)
-        assert code == 200
 
 
 @attack("20,000 alerts about distinct trainers that nobody scrapes, then a genuine one", quick=False)

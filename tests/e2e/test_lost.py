@@ -26,10 +26,10 @@ sys.stdin.readline()
 
 
 @contextmanager
-def trainer(stack: Stack, name: str, **changes: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def trainer(stack: Stack, name: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A trainer and its instance; its program ends with its input."""
     with subprocess.Popen(
-        [sys.executable, "-c", TRAINER, name], env=stack.environment | changes, text=True,
+        [sys.executable, "-c", TRAINER, name], env=stack.environment, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         try:
@@ -49,16 +49,8 @@ def alerts(stack: Stack, instance: str) -> list[dict[str, str]]:
 @pytest.mark.timeout(20 * MINUTES)
 def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(stack: Stack) -> None:
     loop = stack.loop()
-    over_network = {
-        "HEAPWATCH_REGISTER": stack.settings.url(stack.settings.ports.receiver),
-        "HEAPWATCH_TOKEN_FILE": str(stack.settings.token_file),
-    }
-    with (
-        trainer(stack, "killed") as (killed, at),
-        trainer(stack, "ended") as (ended, there),
-        trainer(stack, "remote", **over_network) as (remote, far),
-    ):
-        for instance in (at, there, far):
+    with trainer(stack, "killed") as (killed, at), trainer(stack, "ended") as (ended, there):
+        for instance in (at, there):
             wait_for(
                 "its memory",
                 lambda instance=instance: loop.query(
@@ -67,13 +59,9 @@ def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(stack: Stack) -> N
                 3 * MINUTES,
             )
         killed.send_signal(signal.SIGKILL)
-        remote.send_signal(signal.SIGKILL)
         ended.communicate("end\n", timeout=60)
         # Two minutes, and what a loaded machine takes.
         (said,) = wait_for("the alert", lambda: alerts(stack, at), 4 * MINUTES)
-        wait_for("the other alert", lambda: alerts(stack, far), 4 * MINUTES)
-    silent = f"remote ({far}): {lost.SILENT}"
-    wait_for("its cause", lambda: [one["summary"] for one in alerts(stack, far)] == [silent], 4 * MINUTES)
     assert said["summary"] == f"killed ({at}): {lost.UNKNOWN}"
     assert "B of memory" in said["description"]
     assert "verdict: " in said["description"]

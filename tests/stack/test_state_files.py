@@ -43,7 +43,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-@pytest.mark.parametrize("name", ["etc/prometheus.yml", "secrets/webhook-token", "secrets/token"])
+@pytest.mark.parametrize("name", ["etc/alertmanager.yml", "secrets/webhook-token", "secrets/token"])
 def test_what_is_in_the_place_of_a_file_of_ours_is_replaced(settings: Settings, name: str, kind: str) -> None:
     file = settings.state / name
     file.unlink()

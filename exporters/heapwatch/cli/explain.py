@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.cli import above_zero, results
 from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
-from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, foremost, headline, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
@@ -83,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the explanation, and return the exit code of its verdict."""
     try:
         explanation, has_died = _read(arguments)
-    except (CannotAttach, CannotEnter, Unreachable, NoRecording) as error:
+    except (CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
     if explanation is None:
@@ -155,14 +154,13 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
     """Enter, explain and leave one process.
 
     Raises:
-        CannotAttach, CannotEnter: there is no explanation, and the process did not die.
+        CannotEnter: there is no explanation, and the process did not die.
 
     """
     process = process_of(pid)
-    name = name_of(process)
-    with EnteredProcess(pid) as entered, Followed(process, name) as followed:
+    with EnteredProcess(pid) as entered, Followed(process) as followed:
         try:
-            found, is_interrupted = _explained(entered, followed, name, seconds, quiet=quiet)
+            found, is_interrupted = _explained(entered, followed, seconds, quiet=quiet)
         except CannotEnter:
             ended = followed.ended_within(SOON_SECONDS)
             if ended is None or not ended.is_failure:
@@ -178,18 +176,20 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
 
 
 def _explained(
-    entered: EnteredProcess, followed: Followed, name: str, seconds: float, *, quiet: bool
+    entered: EnteredProcess, followed: Followed, seconds: float, *, quiet: bool
 ) -> tuple[Explanation | None, bool]:
     """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
     began = time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        begin_explaining(entered, name)
+        begin_explaining(entered, followed.name)
     except KeyboardInterrupt:
         raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
     try:
         if not quiet:
-            say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
+            say(
+                f"process {entered.pid} ({followed.name}) is entered, for {seconds:.0f} s at most", error=True
+            )
         return _watch(entered, followed, began + seconds, quiet=quiet), False
     except KeyboardInterrupt:
         return _latest(entered), True
@@ -276,7 +276,7 @@ def with_workers(
     child, alike = first
     try:
         inside = visit(child.pid)
-    except (CannotAttach, CannotEnter) as error:
+    except CannotEnter as error:
         say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
         return found
     return with_names(found, inside, Worker(child.pid, alike, len(after)))
