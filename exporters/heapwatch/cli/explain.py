@@ -27,6 +27,7 @@ from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
 from heapwatch.measure.process.ended import Ending
+from heapwatch.measure.process.other_process import name_of
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
@@ -158,9 +159,10 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
 
     """
     process = process_of(pid)
-    with EnteredProcess(pid) as entered, Followed(process) as followed:
+    name = name_of(process)
+    with EnteredProcess(pid) as entered, Followed(process, name) as followed:
         try:
-            found, is_interrupted = _explained(entered, followed, seconds, quiet=quiet)
+            found, is_interrupted = _explained(entered, followed, name, seconds, quiet=quiet)
         except CannotEnter:
             ended = followed.ended_within(SOON_SECONDS)
             if ended is None or not ended.is_failure:
@@ -176,20 +178,18 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
 
 
 def _explained(
-    entered: EnteredProcess, followed: Followed, seconds: float, *, quiet: bool
+    entered: EnteredProcess, followed: Followed, name: str, seconds: float, *, quiet: bool
 ) -> tuple[Explanation | None, bool]:
     """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
     began = time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        begin_explaining(entered, followed.name)
+        begin_explaining(entered, name)
     except KeyboardInterrupt:
         raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
     try:
         if not quiet:
-            say(
-                f"process {entered.pid} ({followed.name}) is entered, for {seconds:.0f} s at most", error=True
-            )
+            say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
         return _watch(entered, followed, began + seconds, quiet=quiet), False
     except KeyboardInterrupt:
         return _latest(entered), True
