@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ class Choice(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None) -> Choice:
+def choose() -> Choice:
     """Choose among the running stacks of this user.
 
     HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Without them it is the default stack of
@@ -34,15 +33,14 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
         OSError: the user has no home folder.
 
     """
-    running = stacks.running(environ)
-    folder, state = _named(environ, "HEAPWATCH_TARGETS_DIR"), _named(environ, "HEAPWATCH_STATE")
+    running = stacks.running()
+    folder, state = _named("HEAPWATCH_TARGETS_DIR"), _named("HEAPWATCH_STATE")
     if folder:
         found = [stack for stack in running if stacks.same_folder(stack.targets, folder)]
     else:
-        wanted = state or stacks.default_state(environ)
+        wanted = state or stacks.default_state()
         found = [stack for stack in running if stacks.same_folder(stack.state, wanted)]
-    still = [stack for stack in found if joined is not None and stack.state == joined.state]
-    stack = next(iter(still or found), None)
+    stack = next(iter(found), None)
     if folder:
         path = folder
     elif stack is not None and stack.targets:
@@ -50,22 +48,22 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
     elif state:
         path = state.absolute() / "targets"
     else:
-        path = stacks.user_folder(environ) / "targets"
+        path = stacks.user_folder() / "targets"
     return Choice(path, stack, tuple(one.state for one in running if one != stack))
 
 
-def folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
+def folders() -> list[Path]:
     """Every folder in which a trainer of this user may have written its target.
 
     Raises:
         OSError: the user has no home folder.
 
     """
-    chosen = choose(environ).folder
-    if environ.get("HEAPWATCH_TARGETS_DIR") or environ.get("HEAPWATCH_STATE"):
+    chosen = choose().folder
+    if os.environ.get("HEAPWATCH_TARGETS_DIR") or os.environ.get("HEAPWATCH_STATE"):
         return [chosen]
-    joined = [Path(stack.targets) for stack in stacks.running(environ) if stack.targets]
-    return list(dict.fromkeys([chosen, *joined, stacks.user_folder(environ) / "targets"]))
+    joined = [Path(stack.targets) for stack in stacks.running() if stack.targets]
+    return list(dict.fromkeys([chosen, *joined, stacks.user_folder() / "targets"]))
 
 
 def token_of(stack: Stack) -> str:
@@ -79,8 +77,8 @@ def token_of(stack: Stack) -> str:
     return checked_token(read_text(stack.token_file, private=True).strip())
 
 
-def _named(environ: Mapping[str, str], name: str) -> Path | None:
-    path = environ.get(name)
+def _named(name: str) -> Path | None:
+    path = os.environ.get(name)
     return stacks.expanded(path) if path else None
 
 
@@ -97,21 +95,12 @@ class Registration:
 
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        token: str | None = None,
-        environ: Mapping[str, str] = os.environ,
-        trainer: str = "",
-    ) -> None:
+    def __init__(self, host: str, port: int, *, token: str | None = None, trainer: str = "") -> None:
         self.stack: Stack | None = None
         self.others: tuple[str, ...] = ()
         self._host = host
         self._port = port
         self._trainer = trainer
-        self._environ = environ
         self._target: discovery.TargetFile | None = None
         self._said: set[str] = set()
         self._own_token = find_token(token) if token is not None else self._token_of_environment()
@@ -126,7 +115,7 @@ class Registration:
         """Find the stack, write the target there and use its token; returns whether it is a new one."""
         before = self.stack
         try:
-            choice = choose(self._environ, before)
+            choice = choose()
             self.stack, self.others = choice.stack, choice.others
             # A stack that is gone may come back: the target waits for it where it is.
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
@@ -156,10 +145,7 @@ class Registration:
         if self.folder is None:
             return f"the stack in {stack.state} cannot see it, as its target cannot be written"
         cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
-        several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
-        return (
-            f"the stack in {stack.state} scrapes it and {cleanups}{several}; dashboards: {stack.dashboards}"
-        )
+        return f"the stack in {stack.state} scrapes it and {cleanups}; dashboards: {stack.dashboards}"
 
     def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
         """Remove the target. A second call does nothing.
@@ -197,16 +183,11 @@ class Registration:
             self._say(f"the stack in {stack.state} has another token: its cleanups are refused")
 
     def _token_of_environment(self) -> str | None:
-        named = ("HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE")
         try:
-            tokens = [find_token(None, {name: self._environ.get(name, "")}) for name in named]
+            return find_token()
         except (OSError, ValueError) as error:
             self._say(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}")
             return None
-        direct, held = tokens
-        if direct is not None and held is not None and direct != held:
-            self._say("HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE differ: HEAPWATCH_TOKEN is used")
-        return direct or held
 
     def _say(self, message: str) -> None:
         if message not in self._said:

@@ -1,6 +1,5 @@
 """What is kept of trainers that ended unexpectedly."""
 
-import os
 import subprocess
 import sys
 import time
@@ -35,9 +34,8 @@ def test_the_last_life_at_an_address_counts(tmp_path: Path) -> None:
     assert lost.read(tmp_path) == []
 
 
-@pytest.mark.parametrize("later", [-KEPT_SECONDS - 1, 3600, float("nan"), float("inf")])
-def test_it_folds_away_after_a_day(tmp_path: Path, later: float) -> None:
-    lost.write(tmp_path, replace(one(), at=time.time() + later))
+def test_it_is_removed_after_a_day(tmp_path: Path) -> None:
+    lost.write(tmp_path, replace(one(), at=time.time() - KEPT_SECONDS - 1))
     assert lost.read(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -63,23 +61,6 @@ def test_the_exit_status_decides_whether_a_program_that_ends_is_lost(
 def test_what_is_no_record_is_skipped(tmp_path: Path, content: str) -> None:
     (tmp_path / "odd.json").write_text(content)
     assert lost.read(tmp_path) == []
-
-
-def test_links_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
-    lost.write(tmp_path / "elsewhere", one())
-    (record,) = (tmp_path / "elsewhere").iterdir()
-    folder = tmp_path / "lost"
-    folder.mkdir()
-    (folder / "link.json").symlink_to(record)
-    os.mkfifo(folder / "pipe.json")
-    (folder / "folder.json").mkdir()
-    assert lost.read(folder) == []
-
-
-def test_long_texts_are_cut(tmp_path: Path) -> None:
-    lost.write(tmp_path, replace(one(), trainer="x" * 1000))
-    (read,) = lost.read(tmp_path)
-    assert len(read.trainer) == 200
 
 
 PROGRAM = """

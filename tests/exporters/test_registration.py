@@ -61,9 +61,8 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
 
 def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
     default, newer = stand(), stand("newer", started=2.0)
-    joining = joined()
+    joined()
     assert (len(targets(default.targets)), len(targets(newer.targets))) == (1, 0)
-    assert "1 more run, HEAPWATCH_STATE chooses one" in joining.describe()
 
 
 def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatch):
@@ -107,16 +106,6 @@ def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
     newer = stand("newer", started=2.0)
     assert not joining.refresh()
     assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
-
-
-def test_of_two_stacks_that_read_one_folder_a_trainer_stays_with_its_own(stand, monkeypatch):
-    first, newer = stand("first"), stand("newer", started=2.0, token="newer")
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(first.targets))
-    joining = joined()
-    stacks.announce(replace(newer.stack, targets=str(first.targets)))
-    assert not joining.refresh()
-    assert joining.token == "the-stacks-token"
-    assert joined().token == "newer"
 
 
 def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
@@ -191,7 +180,7 @@ def test_another_users_token_file_is_one_line(stand, caplog, monkeypatch):
     owner = stack.token_file.stat().st_uid
     joining = registration()
     found = stacks.running()
-    monkeypatch.setattr(stacks, "running", lambda _environ: found)
+    monkeypatch.setattr(stacks, "running", lambda: found)
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     with caplog.at_level(logging.WARNING, "heapwatch"):
         joining.refresh()
@@ -205,17 +194,6 @@ def test_a_token_file_that_cannot_be_read_costs_cleanups_and_not_the_training(ca
         assert registration().token is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "/nowhere/token" in caplog.text
-
-
-def test_two_tokens_are_reported_and_the_first_is_used(caplog, monkeypatch, tmp_path):
-    (tmp_path / "token").write_text("second")
-    monkeypatch.setenv("HEAPWATCH_TOKEN", "first")
-    monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(tmp_path / "token"))
-    with caplog.at_level(logging.WARNING, "heapwatch"):
-        assert registration().token == "first"
-    assert [record.getMessage() for record in caplog.records] == [
-        "HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE differ: HEAPWATCH_TOKEN is used"
-    ]
 
 
 def test_a_token_given_wrongly_is_the_callers_error():

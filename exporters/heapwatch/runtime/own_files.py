@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import stat
 import tempfile
 from contextlib import suppress
@@ -23,7 +22,6 @@ MOST_BYTES = 64 * 1024
 MOST_BRACKETS = 200
 _WITHOUT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _ROOT = 0
-_TEMPORARY = re.compile(r"\.heapwatch-[a-z0-9_]{8}\.tmp")
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFDIR: "a folder",
@@ -140,14 +138,6 @@ def check_replaceable(path: Path) -> None:
     with suppress(FileNotFoundError):
         if problem := _wrong_kind(path.lstat().st_mode):
             raise UnusableFile(path, problem)
-
-
-def is_left_over(path: Path, seconds: float, now: float) -> bool:
-    """Whether `replace` of this user left the file half written, longer than `seconds` ago."""
-    if not _TEMPORARY.fullmatch(path.name):
-        return False
-    found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and _is_mine(found) and now - found.st_mtime > seconds
 
 
 def make_private(folder: Path) -> None:
