@@ -24,7 +24,7 @@ log = logging.getLogger("heapwatch")
 
 TERMINATED = "ended by SIGTERM"
 _LOOPBACK = "127.0.0.1"
-_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, socket.EAI_NONAME)
 
 _running: dict[str, Watch] = {}
 
@@ -145,19 +145,12 @@ def end(watch: Watch) -> None:
 
 
 def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> None:
-    """Serve, unless that is off; on loopback if HEAPWATCH_BIND is no address of this machine."""
+    """Serve, unless that is off."""
     if not environment.is_on(environment.SERVE):
         log.info("%s is not served: %s is off", watch.name, environment.SERVE)
         return
-    wanted = DEFAULT_PORT if port is None else port
     bind = host or os.environ.get("HEAPWATCH_BIND") or _LOOPBACK
-    try:
-        watch._exporter.serve(bind, wanted, **options)
-    except (OSError, UnicodeError) as error:
-        if host or bind == _LOOPBACK or isinstance(error, PortTaken):
-            raise
-        environment.say_once(f"HEAPWATCH_BIND is {bind!r:.80}: {reason(error):.120}; {_LOOPBACK} is used")
-        watch._exporter.serve(_LOOPBACK, wanted, **options)
+    watch._exporter.serve(bind, DEFAULT_PORT if port is None else port, **options)
 
 
 def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_search: bool) -> bool:
@@ -166,7 +159,7 @@ def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_
         return port is not None or not port_search
     if error.errno == errno.EACCES:
         return port is not None
-    return host is not None and (isinstance(error, socket.gaierror) or error.errno in _NO_ADDRESS)
+    return host is not None and error.errno in _NO_ADDRESS
 
 
 def _begin(watch: Watch) -> None:
