@@ -46,18 +46,9 @@ class Owner:
     started: float
 
     @classmethod
-    def current(cls, pid: int | None = None) -> Owner:
-        """Return the owner for a process of this machine; this one by default.
-
-        Raises:
-            ProcessLookupError: there is no such process.
-
-        """
-        pid = os.getpid() if pid is None else pid
-        started = _started(pid)
-        if started is None:
-            raise ProcessLookupError(f"there is no process {pid}")
-        return cls(*_machine(), pid, started)
+    def current(cls) -> Owner:
+        """The running process."""
+        return cls(*_machine(), os.getpid(), _started(os.getpid()) or 0.0)
 
     def is_gone(self) -> bool:
         """Return whether the process has certainly ended; never true for another machine's processes."""
