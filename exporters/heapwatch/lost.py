@@ -76,13 +76,6 @@ def end(folder: Path, lost: Lost) -> None:
         path.unlink()
 
 
-def forget(folder: Path, address: str) -> None:
-    """Remove what is kept about an address."""
-    for suffix in (_KEPT, _ENDING):
-        with suppress(OSError):
-            _file(folder, address, suffix).unlink()
-
-
 def read(folder: Path) -> list[Lost]:
     """The trainers lost in the last day. What is older is removed; what is no such file is passed over."""
     found = []

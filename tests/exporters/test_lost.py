@@ -29,9 +29,6 @@ def test_the_last_life_at_an_address_counts(tmp_path: Path) -> None:
     later = replace(one(), trainer="dqn")
     lost.write(tmp_path, later)
     assert lost.read(tmp_path) == [later]
-    lost.forget(tmp_path, later.address)
-    lost.forget(tmp_path, later.address)
-    assert lost.read(tmp_path) == []
 
 
 def test_it_is_removed_after_a_day(tmp_path: Path) -> None:
