@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import heapwatch
 from heapwatch.runtime.exposition import Snapshot
 
-SEQUENCES = 100
+SEQUENCES = 50
 
 NAMES = st.one_of(
     st.sampled_from(["food_sources", "death", "replay", "policy.state_dict"]),
