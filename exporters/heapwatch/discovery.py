@@ -82,7 +82,6 @@ class TargetFile:
         self.path = directory / f"{name}.json"
         self._owner = Owner.current()
         self._trainer = trainer
-        self._writer = os.getpid()
         self._renewed = -math.inf
 
     def write(self) -> None:
@@ -118,14 +117,14 @@ class TargetFile:
         return True
 
     def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
-        """Remove the target, unless this is a forked child or another trainer has taken the address over.
+        """Remove the target, unless another trainer has taken the address over.
 
         Args:
             failure: why the trainer failed; it is then kept as lost.
             at_exit: whether the program ends now; the trainer is lost if its exit status is not 0.
 
         """
-        left = _read(self.path) if os.getpid() == self._writer else None
+        left = _read(self.path)
         if left is None or left.owner != self._owner:
             return
         if failure:

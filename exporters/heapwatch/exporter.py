@@ -35,7 +35,6 @@ from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
-from heapwatch.lost import uncaught
 from heapwatch.measure.gpu import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
@@ -291,7 +290,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.stop()
         if registration is not None:
-            registration.remove(failure or (uncaught() if at_exit else ""), at_exit=at_exit)
+            registration.remove(failure, at_exit=at_exit)
         if self.server is not None:
             self.server.stop()
             self.server = None

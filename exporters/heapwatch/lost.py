@@ -9,7 +9,6 @@ import ctypes
 import json
 import os
 import re
-import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -90,12 +89,6 @@ def read(folder: Path) -> list[Lost]:
         elif lost.cause:
             found.append(lost)
     return found
-
-
-def uncaught() -> str:
-    """Why the program failed, as far as the interpreter keeps it: not what is given to `sys.exit`."""
-    error = getattr(sys, "last_type", None)
-    return "" if error in (None, KeyboardInterrupt) else _STATUS.format(1)
 
 
 def _write(path: Path, lost: Lost) -> None:

@@ -96,15 +96,6 @@ def test_a_sweep_keeps_the_cause(tmp_path, target, monkeypatch, change, reason, 
     assert causes(tmp_path) == [cause]
 
 
-def test_forked_child_does_not_remove_the_target(target):
-    child = os.fork()
-    if child == 0:
-        target.remove()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert target.path.exists()
-
-
 TRAINER = """
 import pathlib, sys, time
 from heapwatch.discovery import TargetFile
