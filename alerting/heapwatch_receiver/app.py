@@ -7,7 +7,6 @@ import hmac
 import logging
 import os
 import signal
-import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -22,11 +21,11 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from heapwatch import data
-from heapwatch.http.addresses import allowed_hosts, known_names
+from heapwatch.http.addresses import known_names
 from heapwatch.http.guards import token_warning
 from heapwatch.http.signing import webhook_token
 from heapwatch.http.uvicorn_guards import KnownNames
-from heapwatch_receiver import audit, fetch, ledger, page, targets
+from heapwatch_receiver import audit, fetch, ledger, page
 from heapwatch_receiver.decide import Refuse
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.payload import Notification, explain
@@ -75,9 +74,6 @@ def create_app(settings: Settings, token: str) -> FastAPI:
     app.add_middleware(KnownNames, names=known_names(settings.bind))
 
     _add_alerts(app, token, store, metrics, worker)
-    names = {*allowed_hosts(), settings.bind, socket.gethostname().lower()}
-    targets.add_routes(app, targets.Registrations(settings.silent_dir), token, names, settings.ports)
-
     _add_pages(app, settings, store, metrics)
     return app
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -79,20 +78,9 @@ class Settings(BaseModel):
         return "restart" if self.restart_command else "notify"
 
     @property
-    def silent_dir(self) -> Path:
-        """The folder of trainers that registered over the network and stopped renewing."""
-        return self.database.parent / lost.FOLDER
-
-    @property
     def lost_dirs(self) -> list[Path]:
         """The folders of trainers that ended unexpectedly."""
-        return [*([self.targets_dir / lost.FOLDER] if self.targets_dir else []), self.silent_dir]
-
-    @property
-    def ports(self) -> set[int]:
-        """The ports of the stack's services, as far as the receiver knows them."""
-        urls = (self.prometheus_url, self.alertmanager_url, self.runbooks_url, self.grafana_url)
-        return {self.port, *(port for url in urls if url and (port := urlsplit(url).port))}
+        return [self.targets_dir / lost.FOLDER] if self.targets_dir else []
 
 
 def load(file: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:

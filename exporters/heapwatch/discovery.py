@@ -12,11 +12,9 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +23,7 @@ import psutil
 from heapwatch import lost
 from heapwatch.lost import Lost
 from heapwatch.runtime.labels import boot
-from heapwatch.runtime.own_files import UnusableFile, is_left_over, make_private, read_json, replace
+from heapwatch.runtime.own_files import make_private, read_json, replace
 
 if TYPE_CHECKING:
     from heapwatch.measure.process.process_tree import KernelKills
@@ -33,12 +31,6 @@ if TYPE_CHECKING:
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
 _TRAINER_LABEL = "__meta_heapwatch_trainer"
-# Only a target that says so expires: trainers with an older library do not renew theirs.
-_LIFETIME_LABEL = "__meta_heapwatch_lifetime_seconds"
-_PARTIAL_SECONDS = 60.0
-# Several times as many as a stack has trainers; the rest of an overfull folder is not read.
-_MOST_FILES = 20_000
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 RENEWAL_SECONDS = 600.0
 LIFETIME_SECONDS = 4 * RENEWAL_SECONDS
 
@@ -53,26 +45,10 @@ class Owner:
     pid: int
     started: float
 
-    def __post_init__(self) -> None:
-        """Raise TypeError for what no process is."""
-        texts = (self.host, self.boot, self.pid_namespace)
-        numbers = type(self.pid) is int and type(self.started) in (int, float)
-        if not (numbers and all(type(text) is str for text in texts) and 0 < self.pid < 2**31):
-            raise TypeError("not the owner of a target")
-
     @classmethod
-    def current(cls, pid: int | None = None) -> Owner:
-        """Return the owner for a process of this machine; this one by default.
-
-        Raises:
-            ProcessLookupError: there is no such process.
-
-        """
-        pid = os.getpid() if pid is None else pid
-        started = _started(pid)
-        if started is None:
-            raise ProcessLookupError(f"there is no process {pid}")
-        return cls(*_machine(), pid, started)
+    def current(cls) -> Owner:
+        """The running process."""
+        return cls(*_machine(), os.getpid(), _started(os.getpid()) or 0.0)
 
     def is_gone(self) -> bool:
         """Return whether the process has certainly ended; never true for another machine's processes."""
@@ -106,7 +82,6 @@ class TargetFile:
         self.path = directory / f"{name}.json"
         self._owner = Owner.current()
         self._trainer = trainer
-        self._writer = os.getpid()
         self._renewed = -math.inf
 
     def write(self) -> None:
@@ -120,11 +95,7 @@ class TargetFile:
 
         """
         make_private(self.path.parent)
-        labels = {
-            _OWNER_LABEL: json.dumps(asdict(self._owner)),
-            _TRAINER_LABEL: self._trainer,
-            _LIFETIME_LABEL: f"{LIFETIME_SECONDS:g}",
-        }
+        labels = {_OWNER_LABEL: json.dumps(asdict(self._owner)), _TRAINER_LABEL: self._trainer}
         left = _read(self.path)
         if left is not None and left.owner != self._owner:
             _keep(left, lost.UNKNOWN)
@@ -146,14 +117,14 @@ class TargetFile:
         return True
 
     def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
-        """Remove the target, unless this is a forked child or another trainer has taken the address over.
+        """Remove the target, unless another trainer has taken the address over.
 
         Args:
             failure: why the trainer failed; it is then kept as lost.
             at_exit: whether the program ends now; the trainer is lost if its exit status is not 0.
 
         """
-        left = _read(self.path) if os.getpid() == self._writer else None
+        left = _read(self.path)
         if left is None or left.owner != self._owner:
             return
         if failure:
@@ -173,7 +144,6 @@ class _Left(NamedTuple):
     owner: Owner
     trainer: str
     addresses: list[str]
-    lifetime: float
 
     def is_dead(self) -> bool:
         """Whether its trainer has certainly ended, or has not renewed it in time."""
@@ -181,7 +151,7 @@ class _Left(NamedTuple):
 
     def _has_expired(self) -> bool:
         try:
-            return time.time() - self.path.lstat().st_mtime > self.lifetime
+            return time.time() - self.path.lstat().st_mtime > LIFETIME_SECONDS
         except OSError:
             return False
 
@@ -189,17 +159,12 @@ class _Left(NamedTuple):
 def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
     """Remove expired targets, and those of trainers of this machine that did not remove theirs; returns them.
 
-    Only files of this user go that carry heapwatch's own name or label; everything else stays. Their trainers
-    are kept as lost, with the cause if it is known: `kills` knows it if it has seen the trainer in an earlier
+    Only files of this user go that carry heapwatch's own label; everything else stays. Their trainers are
+    kept as lost, with the cause if it is known: `kills` knows it if it has seen the trainer in an earlier
     sweep.
     """
     swept = []
     alive = []
-    now = time.time()
-    for path in _files(directory, ".tmp"):
-        with suppress(OSError):
-            if is_left_over(path, _PARTIAL_SECONDS, now):
-                path.unlink()
     for left in _targets(directory):
         if left.is_dead():
             cause = _cause(left.owner, kills)
@@ -244,33 +209,8 @@ def addresses(directory: Path, pid: int | None = None) -> list[str]:
     ]
 
 
-def unusable(directory: Path) -> list[str]:
-    """Return one line for each file that looks like a target and cannot be read: Prometheus reads it too."""
-    problems = []
-    for path in _files(directory, ".json"):
-        try:
-            read_json(path)
-        except FileNotFoundError:
-            pass
-        except UnusableFile as problem:
-            problems.append(str(problem))
-    return problems
-
-
-def _files(directory: Path, suffix: str) -> list[Path]:
-    try:
-        with os.scandir(directory) as entries:
-            names = [entry.name for entry in islice(entries, _MOST_FILES)]
-    except OSError:
-        return []
-    return sorted(directory / name for name in names if name.endswith(suffix))
-
-
-def _targets(directory: Path) -> Iterator[_Left]:
-    for path in _files(directory, ".json"):
-        left = _read(path)
-        if left is not None:
-            yield left
+def _targets(directory: Path) -> list[_Left]:
+    return [left for path in sorted(directory.glob("*.json")) if (left := _read(path)) is not None]
 
 
 def _read(path: Path) -> _Left | None:
@@ -279,11 +219,9 @@ def _read(path: Path) -> _Left | None:
         group: Any = read_json(path)[0]
         owner = Owner(**json.loads(group["labels"][_OWNER_LABEL]))
         trainer = str(group["labels"].get(_TRAINER_LABEL, ""))
-        lifetime = float(group["labels"].get(_LIFETIME_LABEL, "inf"))
-        found = [at for at in group["targets"] if _ADDRESS.fullmatch(at)]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return _Left(path, owner, trainer, [str(address) for address in group["targets"]])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return _Left(path, owner, trainer, found, lifetime)
 
 
 def _address(host: str, port: int) -> str:

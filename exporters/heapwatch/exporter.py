@@ -35,14 +35,13 @@ from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token, token_warning
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
-from heapwatch.lost import uncaught
 from heapwatch.measure.gpu import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.recording.checkpoints import Checkpoints, Memory
-from heapwatch.registration import NetworkRegistration, Registration
+from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
@@ -76,7 +75,7 @@ class Exporter:
         self.interval = interval
         self.is_running = False
         self.server: Server | None = None
-        self.registration: Registration | NetworkRegistration | None = None
+        self.registration: Registration | None = None
 
         self.failures = Failures()
         self.memory = ResidentMemory()
@@ -218,9 +217,7 @@ class Exporter:
             self.entities.count(name, Source.of(count))
             self.safe_point.schedule(self.entities)
 
-    def serve(
-        self, host: str, port: int, *, token: str | None, port_search: bool, register: str | None = None
-    ) -> None:
+    def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
         """Serve, and join the running stack; `begin` is the rest of a start.
 
         Raises:
@@ -231,17 +228,14 @@ class Exporter:
         trainer = ServedTrainer(
             Snapshots(self.exposition),
             self._status,
+            self.cleanup_queue,
             explain=(lambda: self.explanation().as_json()) if self.explainer.enabled else None,
-            cleanup_queue=self.cleanup_queue,
             token=None if token is None else checked_token(token),
         )
         server = Server(host, port, trainer, port_search=port_search)
         server.start()
         self.server = server
-        if register:
-            self.registration = NetworkRegistration(register, host, server.port, token=token)
-        else:
-            self.registration = Registration(host, server.port, token=token, trainer=self.name)
+        self.registration = Registration(host, server.port, token=token, trainer=self.name)
         self._join_stack()
         if warning := token_warning(trainer.token):
             log.warning("%s", warning)
@@ -295,7 +289,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.stop()
         if registration is not None:
-            registration.remove(failure or (uncaught() if at_exit else ""), at_exit=at_exit)
+            registration.remove(failure, at_exit=at_exit)
         if self.server is not None:
             self.server.stop()
             self.server = None

@@ -24,7 +24,7 @@ log = logging.getLogger("heapwatch")
 
 TERMINATED = "ended by SIGTERM"
 _LOOPBACK = "127.0.0.1"
-_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, socket.EAI_NONAME)
 
 _running: dict[str, Watch] = {}
 
@@ -43,7 +43,6 @@ def start(
     interval: float = DEFAULT_INTERVAL,
     budget: float = DEFAULT_BUDGET,
     record: str | Path | None = None,
-    register: str | None = None,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
@@ -76,8 +75,6 @@ def start(
         interval: least number of seconds between samples of live objects.
         budget: CPU seconds per second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
-        register: the address of the receiver of a stack on another machine, such as `http://stack:9095`, to
-            register there instead of joining a stack of this machine; by default HEAPWATCH_REGISTER.
 
     Raises:
         ValueError: for an argument that is not allowed.
@@ -104,9 +101,8 @@ def start(
     if unread := environment.unread():
         environment.say_once(unread)
     asked = port if port is not None else _port_of_environment()
-    register = register or os.environ.get("HEAPWATCH_REGISTER")
     try:
-        _serve(watch, host, asked, token=token, port_search=port_search, register=register)
+        _serve(watch, host, asked, token=token, port_search=port_search)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise
@@ -149,19 +145,12 @@ def end(watch: Watch) -> None:
 
 
 def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> None:
-    """Serve, unless that is off; on loopback if HEAPWATCH_BIND is no address of this machine."""
+    """Serve, unless that is off."""
     if not environment.is_on(environment.SERVE):
         log.info("%s is not served: %s is off", watch.name, environment.SERVE)
         return
-    wanted = DEFAULT_PORT if port is None else port
     bind = host or os.environ.get("HEAPWATCH_BIND") or _LOOPBACK
-    try:
-        watch._exporter.serve(bind, wanted, **options)
-    except (OSError, UnicodeError) as error:
-        if host or bind == _LOOPBACK or isinstance(error, PortTaken):
-            raise
-        environment.say_once(f"HEAPWATCH_BIND is {bind!r:.80}: {reason(error):.120}; {_LOOPBACK} is used")
-        watch._exporter.serve(_LOOPBACK, wanted, **options)
+    watch._exporter.serve(bind, DEFAULT_PORT if port is None else port, **options)
 
 
 def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_search: bool) -> bool:
@@ -170,7 +159,7 @@ def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_
         return port is not None or not port_search
     if error.errno == errno.EACCES:
         return port is not None
-    return host is not None and (isinstance(error, socket.gaierror) or error.errno in _NO_ADDRESS)
+    return host is not None and error.errno in _NO_ADDRESS
 
 
 def _begin(watch: Watch) -> None:

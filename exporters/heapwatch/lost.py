@@ -9,32 +9,26 @@ import ctypes
 import json
 import os
 import re
-import stat
-import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 
-from heapwatch.runtime.own_files import open_own, replace
+from heapwatch.runtime.own_files import open_own, read_bytes, replace
 
 FOLDER = "lost"  # in the folder of the targets, where Prometheus does not look
 KEPT_SECONDS = 86400.0
 
 OUT_OF_MEMORY = "killed by the kernel, out of memory"
 REBOOTED = "its machine was restarted"
-SILENT = "silent, its registration was not renewed"
+SILENT = "silent, its target file was not renewed"
 UNKNOWN = "killed or crashed, nothing recorded why"
 
 _ENDING_SECONDS = 60.0  # without an exit status: it was cut off, by `os._exit` for example
-_CLOCK_SECONDS = 60.0  # by which another machine's clock may be ahead
-_MOST = 4000
 _KEPT, _ENDING = ".json", ".ending"  # a record, and one that the exit status completes
 _STATUS = "exit status {}"  # in words
 _CLEAN_EXIT = _STATUS.format(0)
 _MOST_BYTES = 4096
-_LONGEST = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -80,34 +74,20 @@ def end(folder: Path, lost: Lost) -> None:
         path.unlink()
 
 
-def forget(folder: Path, address: str) -> None:
-    """Remove what is kept about an address."""
-    for suffix in (_KEPT, _ENDING):
-        with suppress(OSError):
-            _file(folder, address, suffix).unlink()
-
-
 def read(folder: Path) -> list[Lost]:
     """The trainers lost in the last day. What is older is removed; what is no such file is passed over."""
     found = []
-    now = time.time()
-    for path in islice(sorted([*folder.glob(f"*{_KEPT}"), *folder.glob(f"*{_ENDING}")]), _MOST):
+    for path in sorted([*folder.glob(f"*{_KEPT}"), *folder.glob(f"*{_ENDING}")]):
         lost = _read(path)
         if lost is None:
             continue
         kept = KEPT_SECONDS if lost.cause else _ENDING_SECONDS
-        if lost.cause == _CLEAN_EXIT or not now - kept < lost.at < now + _CLOCK_SECONDS:
+        if lost.cause == _CLEAN_EXIT or time.time() - lost.at > kept:
             with suppress(OSError):
                 path.unlink()
         elif lost.cause:
             found.append(lost)
     return found
-
-
-def uncaught() -> str:
-    """Why the program failed, as far as the interpreter keeps it: not what is given to `sys.exit`."""
-    error = getattr(sys, "last_type", None)
-    return "" if error in (None, KeyboardInterrupt) else _STATUS.format(1)
 
 
 def _write(path: Path, lost: Lost) -> None:
@@ -120,19 +100,14 @@ def _file(folder: Path, address: str, suffix: str) -> Path:
 
 
 def _read(path: Path) -> Lost | None:
-    """Other users may write into a shared folder: a link, a pipe or a large file is not read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None
-            record, _, status = file.read(_MOST_BYTES).partition(b"\n")
+        record, _, status = read_bytes(path, most=_MOST_BYTES, named=True).partition(b"\n")
         document = json.loads(record)
-        address, trainer, cause = (str(document[name])[:_LONGEST] for name in ("address", "trainer", "cause"))
+        address, trainer, cause = (str(document[name]) for name in ("address", "trainer", "cause"))
         if path.suffix == _ENDING and status:
             cause = _STATUS.format(status[-1])
         return Lost(address, trainer, cause, float(document["at"]))
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError):
         return None
 
 

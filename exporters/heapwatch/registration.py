@@ -1,29 +1,18 @@
-"""How a trainer finds its stack: on this machine by a file, on another one over the network."""
+"""How a trainer finds its stack: by a file of the stack, and a target file in the folder that it reads."""
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from heapwatch import discovery, stacks
-from heapwatch.errors import UsageError
-from heapwatch.http.addresses import LOOPBACK, allowed_hosts, without_port
 from heapwatch.http.guards import checked_token, find_token
 from heapwatch.runtime.own_files import read_text
 from heapwatch.stacks import Stack
 
 log = logging.getLogger("heapwatch")
-
-_RETRY_SECONDS = 15.0
-_TIMEOUT_SECONDS = 5.0
-_LAST_TIMEOUT_SECONDS = 2.0  # short, because the end of training waits for it
 
 
 class Choice(NamedTuple):
@@ -34,7 +23,7 @@ class Choice(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None) -> Choice:
+def choose() -> Choice:
     """Choose among the running stacks of this user.
 
     HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Without them it is the default stack of
@@ -44,15 +33,14 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
         OSError: the user has no home folder.
 
     """
-    running = stacks.running(environ)
-    folder, state = _named(environ, "HEAPWATCH_TARGETS_DIR"), _named(environ, "HEAPWATCH_STATE")
+    running = stacks.running()
+    folder, state = _named("HEAPWATCH_TARGETS_DIR"), _named("HEAPWATCH_STATE")
     if folder:
         found = [stack for stack in running if stacks.same_folder(stack.targets, folder)]
     else:
-        wanted = state or stacks.default_state(environ)
+        wanted = state or stacks.default_state()
         found = [stack for stack in running if stacks.same_folder(stack.state, wanted)]
-    still = [stack for stack in found if joined is not None and stack.state == joined.state]
-    stack = next(iter(still or found), None)
+    stack = next(iter(found), None)
     if folder:
         path = folder
     elif stack is not None and stack.targets:
@@ -60,22 +48,22 @@ def choose(environ: Mapping[str, str] = os.environ, joined: Stack | None = None)
     elif state:
         path = state.absolute() / "targets"
     else:
-        path = stacks.user_folder(environ) / "targets"
+        path = stacks.user_folder() / "targets"
     return Choice(path, stack, tuple(one.state for one in running if one != stack))
 
 
-def folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
+def folders() -> list[Path]:
     """Every folder in which a trainer of this user may have written its target.
 
     Raises:
         OSError: the user has no home folder.
 
     """
-    chosen = choose(environ).folder
-    if environ.get("HEAPWATCH_TARGETS_DIR") or environ.get("HEAPWATCH_STATE"):
+    chosen = choose().folder
+    if os.environ.get("HEAPWATCH_TARGETS_DIR") or os.environ.get("HEAPWATCH_STATE"):
         return [chosen]
-    joined = [Path(stack.targets) for stack in stacks.running(environ) if stack.targets]
-    return list(dict.fromkeys([chosen, *joined, stacks.user_folder(environ) / "targets"]))
+    joined = [Path(stack.targets) for stack in stacks.running() if stack.targets]
+    return list(dict.fromkeys([chosen, *joined, stacks.user_folder() / "targets"]))
 
 
 def token_of(stack: Stack) -> str:
@@ -89,8 +77,8 @@ def token_of(stack: Stack) -> str:
     return checked_token(read_text(stack.token_file, private=True).strip())
 
 
-def _named(environ: Mapping[str, str], name: str) -> Path | None:
-    path = environ.get(name)
+def _named(name: str) -> Path | None:
+    path = os.environ.get(name)
     return stacks.expanded(path) if path else None
 
 
@@ -107,21 +95,12 @@ class Registration:
 
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        token: str | None = None,
-        environ: Mapping[str, str] = os.environ,
-        trainer: str = "",
-    ) -> None:
+    def __init__(self, host: str, port: int, *, token: str | None = None, trainer: str = "") -> None:
         self.stack: Stack | None = None
         self.others: tuple[str, ...] = ()
         self._host = host
         self._port = port
         self._trainer = trainer
-        self._environ = environ
         self._target: discovery.TargetFile | None = None
         self._said: set[str] = set()
         self._own_token = find_token(token) if token is not None else self._token_of_environment()
@@ -136,7 +115,7 @@ class Registration:
         """Find the stack, write the target there and use its token; returns whether it is a new one."""
         before = self.stack
         try:
-            choice = choose(self._environ, before)
+            choice = choose()
             self.stack, self.others = choice.stack, choice.others
             # A stack that is gone may come back: the target waits for it where it is.
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
@@ -166,10 +145,7 @@ class Registration:
         if self.folder is None:
             return f"the stack in {stack.state} cannot see it, as its target cannot be written"
         cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
-        several = f"; {len(self.others)} more run, HEAPWATCH_STATE chooses one" if self.others else ""
-        return (
-            f"the stack in {stack.state} scrapes it and {cleanups}{several}; dashboards: {stack.dashboards}"
-        )
+        return f"the stack in {stack.state} scrapes it and {cleanups}; dashboards: {stack.dashboards}"
 
     def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
         """Remove the target. A second call does nothing.
@@ -207,123 +183,13 @@ class Registration:
             self._say(f"the stack in {stack.state} has another token: its cleanups are refused")
 
     def _token_of_environment(self) -> str | None:
-        named = ("HEAPWATCH_TOKEN", "HEAPWATCH_TOKEN_FILE")
         try:
-            tokens = [find_token(None, {name: self._environ.get(name, "")}) for name in named]
+            return find_token()
         except (OSError, ValueError) as error:
             self._say(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}")
             return None
-        direct, held = tokens
-        if direct is not None and held is not None and direct != held:
-            self._say("HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE differ: HEAPWATCH_TOKEN is used")
-        return direct or held
 
     def _say(self, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
             log.warning("%s", message)
-
-
-class NetworkRegistration:
-    """Registers a server with the receiver at `url`, from a thread of its own, until it is removed.
-
-    Errors are logged once and never reach training. The addresses that a request may come from are signed
-    with it: those of this machine towards the receiver, and what HEAPWATCH_ALLOWED_HOSTS names, for NAT.
-    Without a token of the trainer's own code it is HEAPWATCH_TOKEN, or that of HEAPWATCH_TOKEN_FILE.
-    """
-
-    folder = None
-
-    def __init__(
-        self,
-        url: str,
-        host: str,
-        port: int,
-        *,
-        token: str | None = None,
-        environ: Mapping[str, str] = os.environ,
-    ) -> None:
-        from heapwatch.http.client import base_url  # with its client of HTTP, for these trainers alone
-
-        self._port = port
-        self._named = sorted(set(map(without_port, allowed_hosts(environ))))
-        self._url = ""
-        self.token: str | None = None
-        self._said = ""
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._silent = False
-        try:
-            self.token = find_token(token, environ)
-            base = base_url(url)
-        except (OSError, ValueError, UsageError) as error:
-            self._say(str(error))
-            return
-        if self.token is None:
-            self._say("it needs the stack's token: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE")
-        elif host in LOOPBACK and urlsplit(base).hostname not in LOOPBACK:
-            self._say("another machine does not reach loopback: set host= or HEAPWATCH_BIND")
-        else:
-            self._url = f"{base}/targets"
-
-    def refresh(self) -> bool:
-        """Start to register; returns False, as the stack never changes."""
-        if self._url and self._thread is None and not self._ended.is_set():
-            thread = threading.Thread(target=self._renew, name="heapwatch-register", daemon=True)
-            try:
-                thread.start()
-                self._thread = thread
-            except RuntimeError as error:  # no further thread is allowed now
-                self._say(str(error))
-        return False
-
-    def describe(self) -> str:
-        """One line: where this registers, or why it does not."""
-        return f"registers at {self._url}" if self._url else f"no stack will find this trainer: {self._said}"
-
-    def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
-        """Take the registration back; after a failure it falls silent. A second call does nothing."""
-        if self._ended.is_set():
-            return
-        self._silent = bool(failure)
-        self._ended.set()
-        if self._thread is not None and not failure:
-            self._thread.join(_LAST_TIMEOUT_SECONDS)
-
-    def _renew(self) -> None:
-        from heapwatch.http.client import RENEWAL_SECONDS, post_json
-
-        pause = 0.0
-        while not self._ended.wait(pause):
-            try:
-                post_json(self._url, self._registered(), self.token or "", _TIMEOUT_SECONDS)
-                pause, self._said = RENEWAL_SECONDS, ""
-            except Exception as error:
-                pause = _RETRY_SECONDS
-                self._say(str(error))
-        if self._silent:
-            return
-        with suppress(Exception):  # then it expires
-            ends = {**self._registered(), "ends": True}
-            post_json(self._url, ends, self.token or "", _LAST_TIMEOUT_SECONDS)
-
-    def _registered(self) -> dict[str, object]:
-        return {"port": self._port, "hosts": [*_own_addresses(self._url), *self._named]}
-
-    def _say(self, message: str) -> None:
-        if message != self._said:
-            self._said = message
-            log.warning("not registered with the stack: %s", message)
-
-
-def _own_addresses(url: str) -> list[str]:
-    """The addresses of this machine from which `url` is asked, one for each address that its host has."""
-    parts, found = urlsplit(url), []
-    with suppress(OSError):
-        for family, kind, _, _, address in socket.getaddrinfo(
-            parts.hostname, parts.port or 80, type=socket.SOCK_DGRAM
-        ):
-            with suppress(OSError), socket.socket(family, kind) as probe:
-                probe.connect(address)  # a datagram socket: nothing is sent
-                found.append(str(probe.getsockname()[0]).partition("%")[0])
-    return list(dict.fromkeys(found))

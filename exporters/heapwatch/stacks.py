@@ -40,14 +40,6 @@ class Stack:
     answers_at: str
     started: float
 
-    def __post_init__(self) -> None:
-        """Raise TypeError for fields of another type, ValueError for what no path may hold."""
-        texts = (self.state, self.targets, self.token_file, self.dashboards, self.answers_at)
-        if not all(type(text) is str for text in texts) or type(self.started) not in (int, float):
-            raise TypeError("not a stack")
-        if b"\0" in os.fsencode("".join(texts)):
-            raise ValueError("not a path")
-
     def answers(self) -> bool:
         """Whether it runs; its file may be left over from a crash."""
         kind, _, address = self.answers_at.partition(":")
@@ -113,7 +105,6 @@ def announce(stack: Stack, environ: Mapping[str, str] = os.environ) -> None:
     """
     file = _file_of(stack.state, environ)
     make_private(file.parent)
-    file.parent.chmod(0o700)  # an earlier version may have made it
     replace(file, json.dumps(asdict(stack), indent=2))
 
 

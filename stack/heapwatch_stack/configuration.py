@@ -20,7 +20,6 @@ from heapwatch_stack.settings import TRAINER, Settings
 
 TOKEN_BYTES = 32
 # In prometheus.yml.
-SHIPPED_RECEIVER = "receiver:9095"
 SHIPPED_LINKS = (
     "heapwatch_dashboards: http://127.0.0.1:3009",
     "heapwatch_runbooks: http://127.0.0.1:9095/runbooks",
@@ -74,7 +73,6 @@ def write(
     for name, place in (("rules", "prometheus"), ("templates", "alerting")):
         link(etc / name, (data / place / name).resolve())
     text = (data / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
-    text = text.replace(SHIPPED_RECEIVER, addresses["receiver"])
     for shipped, url in zip(SHIPPED_LINKS, (settings.dashboards_url, settings.runbooks_url), strict=True):
         text = text.replace(shipped, f"{shipped.partition(' ')[0]} {url}")
     replace(etc / "prometheus.yml", text, 0o644)

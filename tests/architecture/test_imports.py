@@ -23,7 +23,7 @@ LAYERS = (
     ("lost",),
     ("discovery", "housekeeping", "stacks"),
     ("registration",),
-    ("exporter", "attach"),
+    ("exporter",),
     ("watch",),
     ("lifecycle",),
     ("entering",),

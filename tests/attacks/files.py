@@ -30,11 +30,6 @@ def among_the_targets(stage: Stage, exchange: Exchange) -> None:
         _, listed = printed(folder, "ps")
         assert f"127.0.0.1:{trainer.port}" in listed, listed
         exchange.back(f"heapwatch ps: {listed.splitlines()[-1]}")
-        _, reported = printed(folder, "doctor", f"127.0.0.1:{trainer.port}", "--prometheus", "127.0.0.1:1")
-        warnings = [line.strip() for line in reported.splitlines() if "remove it" in line]
-        assert len(warnings) == len(UNREADABLE) - 1, reported
-        for line in warnings:
-            exchange.back(line.replace(str(targets), "…"))
 
 
 @attack("a pipe, an endless device, a gigabyte and a folder instead of a token")
@@ -69,18 +64,15 @@ def what_is_not_ours(stage: Stage, exchange: Exchange) -> None:
         path.write_text("{}")
     others.append(targets / "others.json")
     others_file(others[-1], [{"targets": ["127.0.0.1:1"], "labels": {"__meta_heapwatch_owner": "{}"}}])
-    ours = targets / ".heapwatch-0123abcd.tmp"
-    ours.touch()
-    for path in (*others, ours):
+    for path in others:
         os.utime(path, (time.time() - 7200,) * 2)
-    exchange.sent(f"two hours old: {', '.join(path.name for path in (*others, ours))}")
+    exchange.sent(f"two hours old: {', '.join(path.name for path in others)}")
     exchange.sent("others.json is another user's")
     with real_trainer(folder) as trainer:
         assert trainer.makes_progress()
         left = [path.name for path in others if path.exists()]
         exchange.back(f"a trainer has started and swept; left: {', '.join(left)}")
         assert len(left) == len(others)
-        assert not ours.exists()
 
 
 @attack("a pipe and an endless device in the folders of the stack, and heapwatch up", quick=False)

@@ -8,15 +8,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
 
+<<<<<<< HEAD
 from heapwatch.http import signing
 from tests.alerting.harness import TOKEN, Receiver, alert
 from tests.alerting.stage import Stage
+=======
+from heapwatch_stack.services import IDLE_TIME, MOST_CONNECTIONS
+from tests.alerting.faults.stage import Stage
+from tests.alerting.harness import alert, find
+from tests.attacks.pages import alertmanager_command, guarded, listeners
+>>>>>>> less-a1
 from tests.attacks.programs import own_places
 from tests.attacks.record import Exchange, NotHere, attack
 
@@ -77,6 +83,7 @@ def slowest_of_five(url: str) -> float:
     return slowest
 
 
+<<<<<<< HEAD
 def _register(
     receiver: Receiver, client: httpx.Client, port: int, host: str = "", trainer: str = "127.0.0.1"
 ) -> int:
@@ -116,6 +123,29 @@ def registrations(stage: Stage, exchange: Exchange) -> None:
         exchange.sent("one of another address")
         exchange.back(code)
         assert code == 200
+=======
+@attack(
+    "another user's 600 requests that never end, to Alertmanager, Prometheus and its port behind the guard"
+)
+def begun(stage: Stage, exchange: Exchange) -> None:
+    folder = stage.folder("guarded")
+    alertmanager = alertmanager_command(folder)
+    prometheus_folder = stage.folder("guarded")
+    prometheus = (
+        *(find("prometheus"), f"--config.file={prometheus_folder}/prometheus.yml"),
+        *(f"--storage.tsdb.path={prometheus_folder}/data", f"--web.max-connections={MOST_CONNECTIONS}"),
+        f"--web.read-timeout={IDLE_TIME}",
+    )
+    user = OTHER_USER if os.geteuid() == 0 else os.geteuid()
+    with guarded(folder, *alertmanager) as first, guarded(prometheus_folder, *prometheus) as second:
+        (inside,) = listeners(prometheus_folder)
+        ports = [*(int(url.rpartition(":")[2]) for url in (first, second)), inside]
+        for port, url in zip(ports, (first, second, second), strict=True):
+            with flooded(user, port):
+                slowest = slowest_of_five(url)
+            exchange.sent("600 connections, each with a head, Content-Length: 1000000 and one byte")
+            exchange.back(f"five requests of this user: 200, the slowest after {slowest:.2f} s")
+>>>>>>> less-a1
 
 
 @attack("20,000 alerts about distinct trainers that nobody scrapes, then a genuine one", quick=False)

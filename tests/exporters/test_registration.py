@@ -1,20 +1,14 @@
-"""Registering with a stack of this machine, and of another one."""
+"""Which stack a trainer joins, and with which token."""
 
-import json
 import logging
 import os
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-import heapwatch
 from heapwatch import discovery, stacks
-from heapwatch.http.signing import SCHEME
-from heapwatch.registration import NetworkRegistration, Registration, choose, folders
+from heapwatch.registration import Registration, choose, folders
 from tests.exporters.standing_stack import StandingStack
 
 
@@ -65,13 +59,6 @@ def test_a_trainer_joins_the_running_stack_and_takes_its_token(stand):
     assert targets(stack.targets) == []
 
 
-def test_two_stacks_of_one_user_do_not_share_a_trainer(stand):
-    default, newer = stand(), stand("newer", started=2.0)
-    joining = joined()
-    assert (len(targets(default.targets)), len(targets(newer.targets))) == (1, 0)
-    assert "1 more run, HEAPWATCH_STATE chooses one" in joining.describe()
-
-
 def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatch):
     other = stand("other")
     joining = registration()
@@ -86,6 +73,9 @@ def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatc
     assert asked.refresh()
     assert asked.token == "the-stacks-token"
     asked.remove()
+    monkeypatch.delenv("HEAPWATCH_STATE")
+    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(other.targets))
+    assert choose().stack == other.stack
 
 
 def test_the_virtual_environment_of_a_clone_has_the_clones_stack(stand, monkeypatch, tmp_path):
@@ -97,32 +87,12 @@ def test_the_virtual_environment_of_a_clone_has_the_clones_stack(stand, monkeypa
     assert choose().stack == clone.stack
 
 
-def test_the_environment_chooses_the_stack(stand, monkeypatch):
-    older = stand("older", token="older")
-    stand("newer", started=2.0)
-    monkeypatch.setenv("HEAPWATCH_STATE", older.stack.state)
-    assert choose().stack == older.stack
-    monkeypatch.delenv("HEAPWATCH_STATE")
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(older.targets))
-    assert choose().stack == older.stack
-
-
 def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
     stack = stand()
     joining = joined()
     newer = stand("newer", started=2.0)
     assert not joining.refresh()
     assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
-
-
-def test_of_two_stacks_that_read_one_folder_a_trainer_stays_with_its_own(stand, monkeypatch):
-    first, newer = stand("first"), stand("newer", started=2.0, token="newer")
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(first.targets))
-    joining = joined()
-    stacks.announce(replace(newer.stack, targets=str(first.targets)))
-    assert not joining.refresh()
-    assert joining.token == "the-stacks-token"
-    assert joined().token == "newer"
 
 
 def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
@@ -179,10 +149,9 @@ def test_the_trainers_own_token_wins_and_a_different_one_is_reported_once(stand,
     assert "the-stacks-token" not in caplog.text
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640])
-def test_a_token_that_others_may_read_is_not_taken(stand, caplog, mode):
+def test_a_token_that_others_may_read_is_not_taken(stand, caplog):
     stack = stand()
-    stack.token_file.chmod(mode)
+    stack.token_file.chmod(0o640)
     joining = registration()
     with caplog.at_level(logging.WARNING, "heapwatch"):
         joining.refresh()
@@ -192,52 +161,9 @@ def test_a_token_that_others_may_read_is_not_taken(stand, caplog, mode):
     assert [record.getMessage().startswith("the token of the stack") for record in caplog.records] == [True]
 
 
-def test_another_users_token_file_is_one_line(stand, caplog, monkeypatch):
-    stack = stand()
-    owner = stack.token_file.stat().st_uid
-    joining = registration()
-    found = stacks.running()
-    monkeypatch.setattr(stacks, "running", lambda _environ: found)
-    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    with caplog.at_level(logging.WARNING, "heapwatch"):
-        joining.refresh()
-    assert joining.token is None
-    assert caplog.text.count("belongs to another user") == 1
-
-
-def test_a_token_file_that_cannot_be_read_costs_cleanups_and_not_the_training(caplog, monkeypatch):
-    monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", "/nowhere/token")
-    with caplog.at_level(logging.WARNING, "heapwatch"):
-        assert registration().token is None
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "/nowhere/token" in caplog.text
-
-
-def test_two_tokens_are_reported_and_the_first_is_used(caplog, monkeypatch, tmp_path):
-    (tmp_path / "token").write_text("second")
-    monkeypatch.setenv("HEAPWATCH_TOKEN", "first")
-    monkeypatch.setenv("HEAPWATCH_TOKEN_FILE", str(tmp_path / "token"))
-    with caplog.at_level(logging.WARNING, "heapwatch"):
-        assert registration().token == "first"
-    assert [record.getMessage() for record in caplog.records] == [
-        "HEAPWATCH_TOKEN and HEAPWATCH_TOKEN_FILE differ: HEAPWATCH_TOKEN is used"
-    ]
-
-
 def test_a_token_given_wrongly_is_the_callers_error():
     with pytest.raises(ValueError, match="printable ASCII"):
         registration(token="")
-
-
-def test_a_folder_that_cannot_be_written_is_reported_once(caplog, monkeypatch, tmp_path):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path / "file" / "targets"))
-    joining = registration()
-    with caplog.at_level(logging.WARNING, "heapwatch"):
-        joining.refresh()
-        joining.refresh()
-    assert len(caplog.records) == 1
-    assert "no stack will find this trainer" in caplog.text
 
 
 def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
@@ -262,127 +188,3 @@ def test_a_trainer_renews_its_target_and_sweeps_what_expired(tmp_path, monkeypat
     joining.refresh()
     assert targets(tmp_path) == [mine.name]
     assert mine.stat().st_mtime > 1
-
-
-class Receiver(ThreadingHTTPServer):
-    """Notes what is posted, and answers with `status`."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status = 200
-        self.posted: list[tuple[str, str, dict[str, object]]] = []
-        self.came = threading.Semaphore(0)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.posted.append((self.path, self.headers["Authorization"].split()[0], body))
-        answer = b'{"error": "not today"}'
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-        self.server.came.release()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-def far(receiver, environ=None):
-    return NetworkRegistration(receiver.url, "0.0.0.0", 7777, token="secret", environ=environ or {})
-
-
-def test_a_trainer_registers_and_takes_it_back_once(receiver):
-    registration = far(receiver)
-    assert registration.refresh() is False
-    assert receiver.came.acquire(timeout=30)
-    registration.refresh()
-    registration.remove()
-    registration.remove()
-    registration.refresh()
-    assert receiver.posted == [
-        ("/targets", SCHEME, {"port": 7777, "hosts": ["127.0.0.1"]}),
-        ("/targets", SCHEME, {"port": 7777, "hosts": ["127.0.0.1"], "ends": True}),
-    ]
-    assert registration.token == "secret"
-    assert registration.describe() == f"registers at {receiver.url}/targets"
-
-
-def test_start_registers_and_joins_no_stack_of_this_machine(receiver, monkeypatch):
-    monkeypatch.setenv("HEAPWATCH_REGISTER", receiver.url)
-    monkeypatch.setenv("HEAPWATCH_TOKEN", "secret")
-    with heapwatch.start("far", port=0) as watch:
-        assert receiver.came.acquire(timeout=30)
-        assert watch.server is not None
-        port = watch.server.port
-        assert watch.server.trainer.token == "secret"
-        assert watch._exporter.registration is not None
-        assert watch._exporter.registration.folder is None
-    body = {"port": port, "hosts": ["127.0.0.1"]}
-    assert [body for _, _, body in receiver.posted] == [body, {**body, "ends": True}]
-
-
-def test_names_of_the_outside_of_a_nat_are_signed_too(receiver):
-    registration = far(receiver, {"HEAPWATCH_ALLOWED_HOSTS": "10.0.0.9:7777, fd00::9,gpu-7"})
-    registration.refresh()
-    assert receiver.came.acquire(timeout=30)
-    registration.remove()
-    assert receiver.posted[0][2]["hosts"] == ["127.0.0.1", "10.0.0.9", "fd00::9", "gpu-7"]
-
-
-def test_a_refusal_is_logged_once_and_tried_again(receiver, monkeypatch, caplog):
-    monkeypatch.setattr("heapwatch.registration._RETRY_SECONDS", 0.01)
-    receiver.status = 429
-    registration = far(receiver)
-    registration.refresh()
-    assert all(receiver.came.acquire(timeout=30) for _ in range(3))
-    registration.remove()
-    reported = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(reported) == 1
-    assert "answers 429: not today" in reported[0]
-    assert "secret" not in reported[0]
-
-
-@pytest.mark.parametrize(
-    ("url", "host", "token", "reason"),
-    [
-        ("http://stack:9095", "0.0.0.0", None, "it needs the stack's token"),
-        ("http://stack:9095", "127.0.0.1", "secret", "another machine does not reach loopback"),
-        ("ftp://stack", "0.0.0.0", "secret", "is not an address"),
-        ("http://stack:9095", "0.0.0.0", "not printable\n", "printable ASCII"),
-    ],
-)
-def test_what_cannot_register_says_why_and_trains_on(url, host, token, reason, caplog):
-    registration = NetworkRegistration(url, host, 7777, token=token, environ={})
-    registration.refresh()
-    registration.remove()
-    assert reason in registration.describe()
-    assert [reason in record.getMessage() for record in caplog.records] == [True]
-
-
-def test_a_machine_without_a_further_thread_is_tried_again(receiver, monkeypatch, caplog):
-    def refuse(_thread):
-        raise RuntimeError("can't start new thread")
-
-    registration = far(receiver)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
-        registration.refresh()
-    registration.refresh()
-    assert receiver.came.acquire(timeout=30)
-    registration.remove()
-    assert [record.getMessage() for record in caplog.records] == [
-        "not registered with the stack: can't start new thread"
-    ]

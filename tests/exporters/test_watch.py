@@ -213,17 +213,6 @@ def test_progress_by_several_steps_is_a_safe_point(watch):
     assert value(exposed(watch), "trainer_progress_total", unit="step") == 9
 
 
-def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
-    declare(watch, trainer)
-    watch.step()
-    ticket = watch._exporter.cleanup_queue.submit()
-    other = threading.Thread(target=watch.step)
-    other.start()
-    other.join()
-    assert ticket.wait(0) is None
-    assert value(exposed(watch), "trainer_progress_total", unit="step") == 2
-
-
 @pytest.mark.parametrize(
     ("declare_badly", "expected"),
     [
@@ -231,7 +220,6 @@ def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
         (lambda watch: watch.entities("food", 5), "a number would never change"),
         (lambda watch: watch.events("death", object()), "needs a sized container"),
         (lambda watch: watch.events("death", [], capacity=0), "whole number above 0"),
-        (lambda watch: watch.events("death", [], capacity=1.5), "whole number above 0"),
         (lambda watch: watch.buffer("replay"), "needs the buffer"),
         (lambda watch: watch.buffer("replay", items=object()), "must be functions"),
         (lambda watch: watch.buffer("replay", [], capacity=-1), "must be functions"),
@@ -241,7 +229,6 @@ def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
         (lambda watch: watch.size("policy", nbytes=3), "needs the object"),
         (lambda watch: watch.objects("Tensor"), "takes classes"),
         (lambda watch: watch.bodies(object()), "Box2D world"),
-        (lambda watch: watch.bodies(list, classify="terrain"), "Box2D world"),
         (lambda watch: watch.bodies(lambda: None, classify="terrain"), "classify must be a function"),
         (lambda watch: watch.limit("ram", warning=1), "allowed: memory"),
         (lambda watch: watch.limit("memory"), "at least one of"),
@@ -250,16 +237,10 @@ def test_steps_of_another_thread_count_and_sample_nothing(watch, trainer):
         (lambda watch: watch.cleanup("nuke"), "allowed: regular, emergency"),
         (lambda watch: watch.expect("Trainer", 2), "objects takes"),
         (lambda watch: watch.expect(Trainer, -1), "expect takes"),
-        (lambda watch: watch.expect(Trainer, True), "expect takes"),
-        (lambda watch: watch.expect(Trainer, 1.5), "expect takes"),
         (lambda watch: watch.size_interval(0), "size_interval"),
-        (lambda watch: watch.size_interval(True), "size_interval"),
-        (lambda watch: watch.size_interval(2.5), "size_interval"),
         (lambda watch: heapwatch.Watch(interval=0), "interval"),
         (lambda watch: heapwatch.Watch(interval="1"), "interval"),
-        (lambda watch: heapwatch.Watch(budget=0), "budget"),
         (lambda watch: heapwatch.Watch(budget=2), "budget"),
-        (lambda watch: heapwatch.Watch(budget=True), "budget"),
     ],
 )
 def test_declarations_say_what_is_allowed(watch, declare_badly, expected):

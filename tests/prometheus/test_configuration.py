@@ -52,7 +52,7 @@ def endpoint() -> Iterator[str]:
 def test_a_trainer_without_measure_costs_only_its_own_scrape(tmp_path: Path, endpoint: str) -> None:
     shipped = yaml.safe_load((REPOSITORY / "prometheus" / "prometheus.yml").read_text())
     trainer = next(job for job in shipped["scrape_configs"] if job["job_name"] == "trainer")
-    del trainer["file_sd_configs"], trainer["http_sd_configs"]
+    del trainer["file_sd_configs"]
     trainer["scrape_interval"], trainer["scrape_timeout"] = "1s", "1s"
     trainer["static_configs"] = [
         {"targets": [endpoint], "labels": {"__metrics_path__": path, "case": path}} for path in SERIES

@@ -1,29 +1,24 @@
-"""`heapwatch attach PID` and `detach PID`: watch a running process, from inside if that is possible."""
+"""`heapwatch attach PID` and `detach PID`: watch a running process from inside."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import signal
 from typing import Any
 
-from heapwatch.attach import Attachment, CannotAttach, process_of
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended, Followed, answer_of
-from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
-from heapwatch.errors import reason
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.http.server import DEFAULT_PORT
-from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import say
 
 _EPILOG = f"""
 Heapwatch is started inside the process, which needs no installed Heapwatch. The process serves what
 `heapwatch run` serves, and joins the stack, until it ends or `heapwatch detach PID` removes everything.
-attach returns at once. If the process cannot be entered, attach says why. Then, and with --outside, attach
-itself serves what can be read from outside, until the process ends.
+attach returns at once. If the process cannot be entered, attach says why.
 
 exit codes:
-  0   Heapwatch runs in the process, the process ended, or attach was stopped
-  1   there is no such process, it belongs to another user, or the port is taken
+  0   Heapwatch runs in the process, or the process ended
+  1   there is no such process, or it cannot be entered
   {DIED}   {DIED_MEANS}
   64  the command line is wrong
 """
@@ -60,7 +55,6 @@ def add_parser(commands: Any) -> None:
         type=int,
         help=f"port, 0 for any free one (HEAPWATCH_TRAINER_PORT, else a free one from {DEFAULT_PORT} on)",
     )
-    parser.add_argument("--outside", action="store_true", help="start nothing inside the process")
     parser.set_defaults(run=run)
     leaving = commands.add_parser(
         "detach",
@@ -73,37 +67,23 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Start an exporter in the process, or serve from outside until it ends or a signal arrives."""
+    """Start an exporter in the process."""
     try:
-        if not arguments.outside:
-            try:
-                return _start_inside(arguments)
-            except CannotEnter as error:
-                say(f"heapwatch: cannot find what grows in the process: {error}", error=True)
-        port = environment.trainer_port() if arguments.port is None else arguments.port
-        attachment = Attachment(
-            arguments.pid,
-            name=arguments.name,
-            host=arguments.host,
-            port=DEFAULT_PORT if port is None else port,
-            port_search=port is None,
-        )
-        attachment.start()
+        process = process_of(arguments.pid)
+        with EnteredProcess(arguments.pid) as entered, Followed(process, arguments.name or "") as followed:
+            name = followed.name
+            answer = answer_of(
+                entered, followed, "serve", name=name, host=arguments.host, port=arguments.port
+            )
     except Ended as ended:
         say(f"heapwatch: {ended}", error=True)
         return ended.exit_code
-    except (CannotAttach, OSError, ValueError) as error:
-        say(f"heapwatch: {reason(error)}", error=True)
+    except CannotEnter as error:
+        say(f"heapwatch: {error}", error=True)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        say(f"process {arguments.pid} ({attachment.name}) at {attachment.server.url}metrics")
-        attachment.wait_until_ended()
-        say(f"process {arguments.pid} has ended")
-    except KeyboardInterrupt:
-        pass
-    finally:
-        attachment.stop()
+    begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
+    url = answer.get("url")
+    say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")
     return 0
 
 
@@ -116,19 +96,8 @@ def leave(arguments: argparse.Namespace) -> int:
     except Ended as ended:
         say(f"heapwatch: {ended}", error=True)
         return ended.exit_code
-    except (CannotAttach, CannotEnter) as error:
+    except CannotEnter as error:
         say(f"heapwatch: {error}", error=True)
         return 1
     say(f"Heapwatch has left process {arguments.pid}")
-    return 0
-
-
-def _start_inside(arguments: argparse.Namespace) -> int:
-    process = process_of(arguments.pid)
-    with EnteredProcess(arguments.pid) as entered, Followed(process, arguments.name or "") as followed:
-        name = followed.name
-        answer = answer_of(entered, followed, "serve", name=name, host=arguments.host, port=arguments.port)
-    begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
-    url = answer.get("url")
-    say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")
     return 0

@@ -167,8 +167,6 @@ def configuration() -> Iterator[Check]:
     else:
         live = discovery.addresses(directory)
         yield Check("ok", "targets", f"{directory}: {', '.join(live) or 'no live trainer'}")
-        for problem in discovery.unusable(directory):
-            yield Check("WARN", "targets", f"{problem}; Prometheus reads it too: remove it")
 
 
 def answering(trainer: str) -> Iterator[Check]:

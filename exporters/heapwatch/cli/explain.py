@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.cli import above_zero, results
 from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
-from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, foremost, headline, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
 from heapwatch.measure.process.ended import Ending
+from heapwatch.measure.process.other_process import name_of
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the explanation, and return the exit code of its verdict."""
     try:
         explanation, has_died = _read(arguments)
-    except (CannotAttach, CannotEnter, Unreachable, NoRecording) as error:
+    except (CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
     if explanation is None:
@@ -155,7 +155,7 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
     """Enter, explain and leave one process.
 
     Raises:
-        CannotAttach, CannotEnter: there is no explanation, and the process did not die.
+        CannotEnter: there is no explanation, and the process did not die.
 
     """
     process = process_of(pid)
@@ -276,7 +276,7 @@ def with_workers(
     child, alike = first
     try:
         inside = visit(child.pid)
-    except (CannotAttach, CannotEnter) as error:
+    except CannotEnter as error:
         say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
         return found
     return with_names(found, inside, Worker(child.pid, alike, len(after)))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from heapwatch.attach import is_alive, name_of
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.measure.process.ended import Ending, close, ending, opened, ready
+from heapwatch.measure.process.other_process import is_alive, name_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
-from heapwatch.attach import CannotAttach
 from heapwatch.cli import above_zero, monitor
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     except Ended as end:
         say(f"heapwatch: {end}", error=True)
         return end.exit_code or 3
-    except (CannotAttach, CannotEnter, Unreachable) as error:
+    except (CannotEnter, Unreachable) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
     if arguments.json:

@@ -12,12 +12,11 @@ from typing import Any
 
 import psutil
 
-from heapwatch.attach import name_of, process_of
 from heapwatch.cli.explain import begin_explaining
 from heapwatch.cli.followed import Ended, Followed
 from heapwatch.cli.sources import AT_ONCE, aligned, mapping, number
 from heapwatch.entering.agent import EXPLANATION
-from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
+from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import (
     Explanation,
@@ -32,6 +31,7 @@ from heapwatch.explain.findings import (
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import get_json
 from heapwatch.measure.process.memory import UniqueMemory, memory_limit
+from heapwatch.measure.process.other_process import name_of
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.plain_text import plain
 

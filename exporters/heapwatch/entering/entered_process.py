@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from heapwatch.attach import is_alive, process_of
 from heapwatch.entering import ptrace
 from heapwatch.entering.agent import LEAVE, LEFT
 from heapwatch.entering.elf import exported
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.request import Request
 from heapwatch.errors import reason
+from heapwatch.measure.process.other_process import is_alive
 from heapwatch.runtime.own_files import UnusableFile, read_json
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class EnteredProcess:
         remote_exec: `sys.remote_exec`, which Python 3.14 has, or None to do without.
 
     Raises:
-        CannotAttach: there is no such process, or this user may not look at it.
-        CannotEnter: it is a process of another container, or no folder can be made.
+        CannotEnter: there is no such process, this user may not look at it, it runs in another container, or
+            no folder can be made.
 
     """
 
@@ -301,6 +301,22 @@ def _packages() -> list[tuple[str, str]]:
             raise CannotEnter(f"{name} is not installed as files")
         found.append((name, str(Path(spec.origin).parent)))
     return found
+
+
+def process_of(pid: int) -> psutil.Process:
+    """The process, which this user may look at; raises CannotEnter."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            raise CannotEnter(f"process {pid} has ended already")
+        process.memory_info()
+    except (psutil.NoSuchProcess, ValueError, OverflowError):
+        raise CannotEnter(f"there is no process {pid}") from None
+    except psutil.AccessDenied:
+        raise CannotEnter(f"this user may not inspect process {pid}; run as its owner, or as root") from None
+    if process.pid == os.getpid():
+        raise CannotEnter(f"process {pid} is heapwatch itself; give the trainer's process id")
+    return process
 
 
 def _check_visible(process: psutil.Process) -> None:

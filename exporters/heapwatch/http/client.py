@@ -19,7 +19,6 @@ from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 
 TIMEOUT_SECONDS = 5.0
-RENEWAL_SECONDS = 60.0  # between two registrations of a trainer with a receiver
 MAX_ANSWER_BYTES = 64 * 2**20
 _MAX_ERROR_BYTES = 4096
 _MAX_REASON_CHARACTERS = 300

@@ -49,9 +49,8 @@ class ServedTrainer:
     Attributes:
         snapshots: for `/metrics`.
         status: for `/performance_status`.
-        explain: returns the response of `/explain`; None if the process is attached from outside, or
-            HEAPWATCH_EXPLAIN is off.
-        cleanup_queue: takes the requests of `POST /force_cleanup`; None if nothing can be cleaned up.
+        cleanup_queue: takes the requests of `POST /force_cleanup`.
+        explain: returns the response of `/explain`; None if HEAPWATCH_EXPLAIN is off.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
             change while the trainer is served.
 
@@ -59,8 +58,8 @@ class ServedTrainer:
 
     snapshots: Snapshots
     status: Status
+    cleanup_queue: CleanupQueue
     explain: Callable[[], Mapping[str, Any]] | None = None
-    cleanup_queue: CleanupQueue | None = None
     token: str | None = None
 
 
@@ -184,10 +183,7 @@ class Endpoints(BaseHTTPRequestHandler):
         self._request_read()
         explain = self.server.trainer.explain
         if explain is None:
-            raise Refusal(
-                HTTPStatus.NOT_FOUND,
-                "no explanation: this process is watched from outside, or HEAPWATCH_EXPLAIN is off",
-            )
+            raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: HEAPWATCH_EXPLAIN is off")
         self._send_json(HTTPStatus.OK, explain())
 
     def _health(self) -> None:
@@ -232,18 +228,19 @@ class Endpoints(BaseHTTPRequestHandler):
         )
         self.server.rate.take()
         request = guards.parse_cleanup(body)
-        queue = trainer.cleanup_queue
-        if queue is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "this exporter is attached from outside and cannot clean up")
         try:
-            ticket = queue.submit(request.action, request.reason, "http", request.request_id, request.target)
+            ticket = trainer.cleanup_queue.submit(
+                request.action, request.reason, "http", request.request_id, request.target
+            )
         except QueueFull as full:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
         result = self._wait(ticket, request.timeout_seconds)
         if result is not None:
             self._send_json(HTTPStatus.OK, result.as_dict())
         else:
-            self._send_json(HTTPStatus.ACCEPTED, _pending(ticket, queue.seconds_since_safe_point()))
+            self._send_json(
+                HTTPStatus.ACCEPTED, _pending(ticket, trainer.cleanup_queue.seconds_since_safe_point())
+            )
 
     def _wait(self, ticket: Ticket, timeout: float) -> CleanupResult | None:
         waits = self.server.waits

@@ -223,7 +223,7 @@ def _alerts(
 def _leaks(verdicts: Verdicts, explanation: Explanation | None) -> dict[str, Any]:
     """The verdict with what it is about, and growth per minute of what leaks by the rules.
 
-    Of a process that is watched from outside there is no explanation, and the rules judge alone.
+    With HEAPWATCH_EXPLAIN=off there is no explanation, and the rules judge alone.
     """
     if explanation is None and not verdicts.seen:
         return {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import tempfile
 from contextlib import suppress
@@ -18,7 +17,6 @@ from heapwatch.runtime.plain_text import plain
 
 MOST_BYTES = 64 * 1024
 _WITHOUT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_TEMPORARY = re.compile(r"\.heapwatch-[a-z0-9_]{8}\.tmp")
 _IRREGULAR = "is no regular file: a regular file is allowed"
 
 
@@ -110,14 +108,6 @@ def check_replaceable(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):
             raise UnusableFile(path, _IRREGULAR)
-
-
-def is_left_over(path: Path, seconds: float, now: float) -> bool:
-    """Whether `replace` of this user left the file half written, longer than `seconds` ago."""
-    if not _TEMPORARY.fullmatch(path.name):
-        return False
-    found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and now - found.st_mtime > seconds
 
 
 def make_private(folder: Path) -> None:

@@ -93,8 +93,7 @@ def test_memory_that_cannot_be_read_is_absent(tmp_path, monkeypatch):
 
 def test_trainers_that_were_lost_are_served_with_the_cause(tmp_path):
     lost.write(tmp_path / "targets", Lost("127.0.0.1:7778", "ppo", lost.OUT_OF_MEMORY, time.time()))
-    lost.write(tmp_path / "silent", Lost("10.0.0.1:7777", "", lost.SILENT, time.time()))
-    folders = [tmp_path / "targets", tmp_path / "silent", tmp_path / "missing"]
+    folders = [tmp_path / "targets", tmp_path / "missing"]
     registry = metrics_of(tmp_path, folders).registry
     labels = {
         "trainer_job": "trainer",
@@ -104,5 +103,3 @@ def test_trainers_that_were_lost_are_served_with_the_cause(tmp_path):
     }
     name = "heapwatch_receiver_trainer_lost_timestamp_seconds"
     assert registry.get_sample_value(name, labels) == pytest.approx(time.time(), abs=600)
-    labels |= {"trainer_instance": "10.0.0.1:7777", "trainer": "", "cause": lost.SILENT}
-    assert registry.get_sample_value(name, labels) is not None

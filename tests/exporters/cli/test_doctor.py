@@ -1,11 +1,8 @@
 import json
 import re
 
-import pytest
-
 from heapwatch.cli import doctor
 from heapwatch.collectors.process import ProcessCollector
-from tests.support.unreadable_files import UNREADABLE
 
 NOBODY = "127.0.0.1:1"
 
@@ -59,17 +56,3 @@ def test_collector_that_fails_says_why_and_those_without_anything_to_read_take_o
     assert "nothing to read: " in idle.detail
     assert len(idle.detail.split(", ")) > 5
     assert checks[-1] == idle
-
-
-@pytest.mark.parametrize("kind", UNREADABLE)
-def test_a_file_among_the_targets_that_is_none_is_named(kind, tmp_path):
-    targets = tmp_path / "targets"
-    targets.mkdir()
-    UNREADABLE[kind](targets / "x.json")
-    findings = [finding for finding in doctor.configuration() if finding.what == "targets"]
-    assert findings[0].state == "ok"
-    if kind == "other JSON":
-        return
-    (warning,) = findings[1:]
-    assert warning.state == "WARN"
-    assert warning.detail.startswith(f"{targets}/x.json ")

@@ -81,12 +81,6 @@ def test_an_unknown_option_is_answered_with_the_usage_of_its_command(command, ru
     assert errors.endswith(f"heapwatch {command}: error: unrecognized arguments: --bogus\n")
 
 
-def test_attach_refuses_a_port_in_the_environment_that_is_none(monkeypatch, run):
-    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "http")
-    refused = "heapwatch: HEAPWATCH_TRAINER_PORT must be a port, 0 to 65535, got 'http'\n"
-    assert run("attach", "--outside", os.getpid()) == (1, "", refused)
-
-
 @pytest.mark.parametrize(
     ("arguments", "lacking", "extra"),
     [

@@ -458,3 +458,26 @@ def test_what_the_interpreter_refuses_is_reported(tmp_path: Path) -> None:
         entered._same_version = lambda: True
         with pytest.raises(CannotEnter, match="does not run code from outside: remote debugging is disabled"):
             entered.ask("leave")
+
+
+@pytest.mark.parametrize(
+    ("pid", "why"),
+    [
+        (2**22 + 1, "there is no process"),
+        (-1, "there is no process"),
+        (2**80, "there is no process"),
+        pytest.param(os.getpid(), "is heapwatch itself", id="own"),
+    ],
+)
+def test_a_process_that_is_none_is_not_entered(pid: int, why: str) -> None:
+    with pytest.raises(CannotEnter, match=why):
+        EnteredProcess(pid)
+
+
+def test_a_process_that_this_user_may_not_inspect_is_not_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(process: psutil.Process) -> None:
+        raise psutil.AccessDenied(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "memory_info", denied)
+    with pytest.raises(CannotEnter, match="may not inspect process"):
+        EnteredProcess(os.getppid())

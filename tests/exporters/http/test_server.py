@@ -14,6 +14,7 @@ from heapwatch.http import connections
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.server import PortTaken, Server
 from heapwatch.http.status import Status
+from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Snapshots
 from tests.exporters.http.trainer import Exposition, Trainer, can_listen
 from tests.support.waiting import wait_for
@@ -101,7 +102,9 @@ def test_host_that_is_not_ours_is_named():
 
 
 def server_at(port, host="127.0.0.1", **options):
-    return Server(host, port, ServedTrainer(Snapshots(Exposition()), Status()), **options).start()
+    cleanups = CleanupQueue(dict, lambda: None, lambda: None)
+    trainer = ServedTrainer(Snapshots(Exposition()), Status(), cleanups)
+    return Server(host, port, trainer, **options).start()
 
 
 def test_forked_child_neither_serves_nor_holds_the_port(trainer):

@@ -56,8 +56,8 @@ class Trainer:
         served = ServedTrainer(
             Snapshots(self.exposition),
             Status(last_cleanup=lambda: self.queue.last),
-            lambda: {"verdict": "healthy"},
             self.queue,
+            lambda: {"verdict": "healthy"},
             token,
         )
         self.server = Server("127.0.0.1", 0, served).start()

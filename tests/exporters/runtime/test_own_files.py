@@ -1,16 +1,13 @@
-import json
 import os
 import stat
 import time
 
 import pytest
 
-from heapwatch.runtime import own_files
 from heapwatch.runtime.own_files import (
     MOST_BYTES,
     UnusableFile,
     check_replaceable,
-    is_left_over,
     make_private,
     open_own,
     read_json,
@@ -131,24 +128,6 @@ def test_only_a_file_and_a_free_name_may_be_replaced(tmp_path, file):
     for name in ("pipe", "folder", "/dev/null"):
         with pytest.raises(UnusableFile, match="a regular file is allowed"):
             check_replaceable(tmp_path / name)
-
-
-def test_only_what_replace_leaves_is_left_over(tmp_path, monkeypatch):
-    def killed(*_arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(own_files.os, "replace", killed)
-    monkeypatch.setattr(own_files.os, "unlink", killed)
-    with pytest.raises(KeyboardInterrupt):
-        replace(tmp_path / "a.json", json.dumps(1))
-    (ours,) = tmp_path.iterdir()
-    for name in (".mydata.tmp", ".heapwatch-.tmp", ".heapwatch-01234567.tmp.gz", "heapwatch-01234567.tmp"):
-        (tmp_path / name).touch()
-    (tmp_path / ".heapwatch-0123456_.tmp").mkdir()
-    (tmp_path / ".heapwatch-0123456a.tmp").symlink_to(ours)
-    later = time.time() + 61
-    assert [path for path in tmp_path.iterdir() if is_left_over(path, 60, later)] == [ours]
-    assert not is_left_over(ours, 60, time.time())
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o777])

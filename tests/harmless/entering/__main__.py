@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from heapwatch.attach import CannotAttach
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from tests.harmless.entering.states import (
     ALONE,
@@ -88,7 +87,7 @@ def visited(pid: int, count: int, period: float = 0.0) -> Outcome:
                     entered.ask("explain", name="state")
                     entered.leave()
             outcome.visits += 1
-        except (CannotEnter, CannotAttach) as error:
+        except CannotEnter as error:
             outcome.refused[str(error).replace(str(pid), "N")] += 1
     return outcome
 

@@ -13,7 +13,6 @@ import signal
 import sys
 from contextlib import suppress
 
-from heapwatch.attach import CannotAttach
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.http import server  # noqa: F401  (what a visit imports is imported once)
 
@@ -32,7 +31,7 @@ _library.ptrace.restype = ctypes.c_long
 
 def visit(pid: int) -> None:
     """A visit that explains for a moment."""
-    with suppress(CannotEnter, CannotAttach), EnteredProcess(pid) as entered:
+    with suppress(CannotEnter), EnteredProcess(pid) as entered:
         entered.ask("explain", name="killed", wait_seconds=5)
 
 

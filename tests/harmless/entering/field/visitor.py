@@ -6,7 +6,8 @@ import random
 import sys
 import time
 
-from heapwatch.attach import CannotAttach
+import psutil
+
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 
 
@@ -27,10 +28,8 @@ def visit(pid: int) -> str:
 def main(pid: int, visits: int) -> None:
     """Visit as often, or until the process has ended."""
     for _ in range(visits):
-        try:
-            print(visit(pid), flush=True)
-        except CannotAttach as error:
-            print(error)
+        print(visit(pid), flush=True)
+        if not psutil.pid_exists(pid):
             return
 
 
