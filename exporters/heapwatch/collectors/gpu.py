@@ -17,7 +17,6 @@ from heapwatch.measure.gpu import (
     NvmlSession,
     Pool,
     Processes,
-    as_text,
     jax_programs,
 )
 from heapwatch.measure.process.process_tree import ProcessTree
@@ -192,8 +191,7 @@ def _allocators(pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
 
 
 def _identity(nvml: Any, gpu: Any) -> list[str]:
-    asked = nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu), nvml.nvmlSystemGetDriverVersion()
-    return [as_text(answer) for answer in asked]
+    return [nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu), nvml.nvmlSystemGetDriverVersion()]
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:

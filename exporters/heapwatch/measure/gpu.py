@@ -71,7 +71,7 @@ class NvmlSession:
             return self.library.nvmlDeviceGetHandleByUUID(name)
         for index in range(self.library.nvmlDeviceGetCount()):
             handle = self.library.nvmlDeviceGetHandleByIndex(index)
-            if as_text(self.library.nvmlDeviceGetUUID(handle)).startswith(name):
+            if self.library.nvmlDeviceGetUUID(handle).startswith(name):
                 return handle
         raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
 
@@ -82,13 +82,7 @@ class NvmlSession:
             NVMLError: the device is lost, or does not tell.
 
         """
-        nvml = self.library
-        unknown = nvml.NVMLError_FunctionNotFound, nvml.NVMLError_ArgumentVersionMismatch
-        try:
-            told = nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2)
-        except (*unknown, nvml.NVMLError_NotSupported):  # an older driver counts what it keeps as used
-            told = nvml.nvmlDeviceGetMemoryInfo(handle)
-            return DeviceMemory(told.total, told.used, told.free, 0)
+        told = self.library.nvmlDeviceGetMemoryInfo(handle, self.library.nvmlMemory_v2)
         return DeviceMemory(told.total, told.used, told.free, told.reserved)
 
     def in_cuda_order(self) -> list[DeviceName]:
@@ -153,11 +147,6 @@ def visible_devices(setting: str | None, count: int) -> list[DeviceName]:
         else:
             break
     return names
-
-
-def as_text(value: str | bytes) -> str:
-    """A name from the library, which older versions give as bytes."""
-    return value.decode() if isinstance(value, bytes) else value
 
 
 @dataclass(frozen=True, slots=True)

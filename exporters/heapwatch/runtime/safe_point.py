@@ -260,7 +260,7 @@ class SafePoint:
     def abandon(self) -> None:
         """In a forked child, without the daemon thread and with locks perhaps held: do nothing any more."""
         self._stopped = threading.Event()
-        self.due, self.tasks, self.on_visit = False, (), []
+        self.stop()
 
     def tick(self) -> None:
         """Check once: raise `due` if it is time, log what hangs."""

@@ -88,22 +88,19 @@ class Nvml:
 
     def nvmlDeviceGetUUID(self, gpu):
         self._check(gpu, "uuid")
-        return gpu.uuid.encode()
+        return gpu.uuid
 
     def nvmlSystemGetDriverVersion(self):
         self._check()
         return "570.1"
 
-    def nvmlDeviceGetMemoryInfo(self, gpu, version=None):
-        """The first version counts what the driver keeps as used, the second one and nvidia-smi do not."""
+    def nvmlDeviceGetMemoryInfo(self, gpu, version):
+        """As nvidia-smi, the second version does not count what the driver keeps as used."""
         self._check(gpu, "memory")
         total, used = int(80 * GB), int((gpu.index + 1) * GB)
-        told = types.SimpleNamespace(total=total, used=used + RESERVED, free=total - used - RESERVED)
-        if version is not None:
-            self._check(gpu, "memory v2")
-            assert version == pynvml.nvmlMemory_v2
-            told.used, told.reserved = used, RESERVED
-        return told
+        assert version == pynvml.nvmlMemory_v2
+        free = total - used - RESERVED
+        return types.SimpleNamespace(total=total, used=used, free=free, reserved=RESERVED)
 
     def nvmlDeviceGetComputeRunningProcesses(self, gpu):
         self._check(gpu, "processes")
@@ -165,13 +162,6 @@ def test_a_field_that_is_not_offered_or_fails_drops_alone_and_a_failure_counts(
     assert set(found.by(FIELDS[field], "device")) == {"1"}
     assert all(len(found.by(FIELDS[other], "device")) == 2 for other in FIELDS if other != field)
     assert (failures.counts["gpu"] > 0) == counts
-
-
-def test_a_driver_that_does_not_tell_what_it_keeps(read, failures):
-    found = read(Nvml(Gpu(0, fails={"memory v2": pynvml.NVML_ERROR_FUNCTION_NOT_FOUND})))()
-    assert found.value("trainer_gpu_memory_used_bytes") == GB + RESERVED
-    assert found.parts() == {"free": 79 * GB - RESERVED, "unattributed": GB + RESERVED}
-    assert not failures.counts
 
 
 @pytest.mark.parametrize("where", ["all", "power"])

@@ -56,10 +56,8 @@ def test_a_hanging_collector_is_left_out_until_it_returns(exposition, failures):
     exposition.register(other)
     hanging.free.clear()
     assert names(exposition) == ["other"]
-    began = time.monotonic()
     assert names(exposition) == ["other"]
-    assert time.monotonic() - began < 0.2
-    assert failures.counts["hanging"] == 1
+    assert failures.counts["hanging"] == 1, "it was asked a second time"
     hanging.free.set()
     for thread in threading.enumerate():
         if thread.name == "heapwatch-collect":
@@ -70,12 +68,13 @@ def test_a_hanging_collector_is_left_out_until_it_returns(exposition, failures):
 def test_a_slow_collector_that_keeps_within_patience_is_not_blamed_for_the_others(exposition, failures):
     class Slow(Reading):
         def collect(self):
-            time.sleep(0.09)
+            time.sleep(0.5)
             return super().collect()
 
-    for number in range(6):
+    exposition._patience = 1.8
+    for number in range(4):
         exposition.register(Slow(f"slow{number}"))
-    assert len(names(exposition)) == 6
+    assert len(names(exposition)) == 4
     assert not failures.counts
 
 

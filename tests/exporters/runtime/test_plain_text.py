@@ -115,13 +115,6 @@ START = "import logging\nfrom heapwatch.runtime.plain_text import show_notices\n
             "show_notices(); logging.basicConfig(level='INFO')",
             ["INFO:heapwatch:a notice", "WARNING:heapwatch:a warning"],
         ),
-        *(
-            (setup, ["INFO:heapwatch:a notice", "WARNING:heapwatch:a warning"])
-            for setup in (
-                "show_notices(); logging.basicConfig(); logging.getLogger('heapwatch').setLevel('INFO')",
-                "logging.basicConfig(); logging.getLogger('heapwatch').setLevel('INFO'); show_notices()",
-            )
-        ),
         ("logging.getLogger('heapwatch').setLevel('ERROR'); show_notices()", []),
         ("show_notices(); logging.getLogger('heapwatch').setLevel('WARNING')", ["heapwatch: a warning"]),
     ],

