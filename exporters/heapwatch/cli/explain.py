@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "source",
         metavar="URL|FILE|NAME|PID",
-        help="a trainer's address, a recording, a registered trainer (see `heapwatch ps`) or a process",
+        help="a trainer's address, a recording, a registered trainer (see `heapwatch top`) or a process",
     )
     parser.add_argument(
         "--seconds",
@@ -73,7 +73,6 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="longest stay in a process, in seconds (%(default)g)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; see the exit code")
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
     results.add_arguments(parser)
     parser.set_defaults(run=run)
@@ -88,9 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 3
     if explanation is None:
         return DIED
-    if arguments.json and not arguments.quiet:
+    if arguments.json:
         say_json(explanation.as_json())
-    elif not arguments.quiet:
+    else:
         say(*narrative(explanation).split("\n"))
     code = results.conclude(explanation, arguments.output, arguments.fail_on)
     return DIED if has_died else code
@@ -109,7 +108,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Explanation | None, bool]:
     url = url_of(source)
     if url:
         return _ask(url), False
-    return _visit(int(source), arguments.seconds, quiet=arguments.quiet)
+    return _visit(int(source), arguments.seconds)
 
 
 def _ask(url: str) -> Explanation:
@@ -127,16 +126,16 @@ class _Visit(NamedTuple):
     has_died: bool
 
 
-def _visit(pid: int, seconds: float, *, quiet: bool) -> tuple[Explanation | None, bool]:
+def _visit(pid: int, seconds: float) -> tuple[Explanation | None, bool]:
     """Enter a process, explain it and leave it; if its workers grow, do the same with one of them."""
     children, until = _children_of(pid), time.monotonic() + seconds
-    found, is_interrupted, has_died = _visit_one(pid, seconds, quiet=quiet)
+    found, is_interrupted, has_died = _visit_one(pid, seconds)
     if found is None or is_interrupted:
         return found, has_died
 
     def visit_worker(worker: int) -> Explanation:
         nonlocal has_died
-        visit = _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
+        visit = _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()))
         has_died |= visit.has_died
         if visit.found is None:
             raise CannotEnter(f"process {worker} has sent no explanation")
@@ -151,7 +150,7 @@ def begin_explaining(entered: EnteredProcess, name: str) -> None:
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
-def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
+def _visit_one(pid: int, seconds: float) -> _Visit:
     """Enter, explain and leave one process.
 
     Raises:
@@ -162,14 +161,14 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
     name = name_of(process)
     with EnteredProcess(pid) as entered, Followed(process, name) as followed:
         try:
-            found, is_interrupted = _explained(entered, followed, name, seconds, quiet=quiet)
+            found, is_interrupted = _explained(entered, followed, name, seconds)
         except CannotEnter:
             ended = followed.ended_within(SOON_SECONDS)
             if ended is None or not ended.is_failure:
                 raise
-            _say_ended(followed, ended, _DURING, quiet=quiet)
+            say(followed.said(ended, _DURING), error=True)
             return _Visit(None, is_interrupted=False, has_died=True)
-        ended = _leave(entered, followed, quiet=quiet)
+        ended = _leave(entered, followed)
         has_died = ended is not None and ended.is_failure
         if found is None and not has_died:
             how = "" if ended is None else ": it has ended"
@@ -178,7 +177,7 @@ def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
 
 
 def _explained(
-    entered: EnteredProcess, followed: Followed, name: str, seconds: float, *, quiet: bool
+    entered: EnteredProcess, followed: Followed, name: str, seconds: float
 ) -> tuple[Explanation | None, bool]:
     """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
     began = time.monotonic()
@@ -188,30 +187,24 @@ def _explained(
     except KeyboardInterrupt:
         raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
     try:
-        if not quiet:
-            say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
-        return _watch(entered, followed, began + seconds, quiet=quiet), False
+        say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
+        return _watch(entered, followed, began + seconds), False
     except KeyboardInterrupt:
         return _latest(entered), True
 
 
-def _leave(entered: EnteredProcess, followed: Followed, *, quiet: bool) -> Ending | None:
+def _leave(entered: EnteredProcess, followed: Followed) -> Ending | None:
     """Leave the process, and say that, or how it has ended until a second later; returns the latter."""
     has_left = entered.leave()
     if (ended := followed.ended_within(SOON_SECONDS)) is not None:
-        _say_ended(followed, ended, _AFTER if has_left else _DURING, quiet=quiet)
-    elif not quiet:
+        say(followed.said(ended, _AFTER if has_left else _DURING), error=True)
+    else:
         left = "is left" if has_left else "has not confirmed yet that it is left"
         say(f"process {entered.pid} {left}", error=True)
     return ended
 
 
-def _say_ended(followed: Followed, ended: Ending, when: str, *, quiet: bool) -> None:
-    if not quiet:
-        say(followed.said(ended, when), error=True)
-
-
-def _watch(entered: EnteredProcess, followed: Followed, until: float, *, quiet: bool) -> Explanation | None:
+def _watch(entered: EnteredProcess, followed: Followed, until: float) -> Explanation | None:
     """The first certain explanation, else the last one before the process ends or the time is up."""
     found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
     has_ended = False
@@ -222,7 +215,7 @@ def _watch(entered: EnteredProcess, followed: Followed, until: float, *, quiet: 
             if found.verdict not in _UNCERTAIN or _is_of_workers(found):
                 return found
             line = headline(found)
-            if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
+            if now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
                 printed, printed_at = line, now
         if has_ended or now >= until or now - seen_at > _SILENT_SECONDS:

@@ -15,9 +15,10 @@ from heapwatch.runtime.plain_text import plain, say
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.
 _MODULES = {
-    **{verb: f"heapwatch.cli.{verb}" for verb in ("run", "explain", "top", "report", "doctor")},
-    "ps": "heapwatch.cli.sources",
-    **dict.fromkeys(("monitor", "cleanup"), "heapwatch.cli.monitor"),
+    **{
+        verb: f"heapwatch.cli.{verb}"
+        for verb in ("run", "explain", "top", "report", "monitor", "cleanup", "doctor")
+    },
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(
         ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"
@@ -27,7 +28,7 @@ _MODULES = {
 VERBS = (*_MODULES, "completion")
 GROUPS = {
     "find a leak": "run explain top report",
-    "watch for days": "attach detach ps monitor cleanup doctor",
+    "watch for days": "attach detach monitor cleanup doctor",
     "the stack": "up down status logs restart demo clean tools",
     "parts of the stack": "rules dashboards receiver viewer",
     "the command line": "completion",

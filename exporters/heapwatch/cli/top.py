@@ -11,7 +11,7 @@ from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
 from heapwatch.attach import CannotAttach
-from heapwatch.cli import above_zero, monitor
+from heapwatch.cli import above_zero
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
@@ -58,23 +58,16 @@ def add_parser(commands: Any) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--once", action="store_true", help="print the current state, and end")
     how.add_argument("--json", action="store_true", help="print it as JSON, one object per trainer, and end")
-    how.add_argument("--plain", action="store_true", help="print lines, as `heapwatch monitor` does")
     parser.set_defaults(run=run, extra="cli")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the screen until it is left, or print once; return the exit code."""
     once = arguments.once or arguments.json
-    if not (once or arguments.plain or (sys.stdout.isatty() and sys.stdin.isatty())):
+    if not (once or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")
     try:
         urls = _urls(arguments.source)
-        if arguments.plain:
-            if not urls:
-                raise UsageError(
-                    "--plain reads what a trainer serves: `heapwatch attach` lets a process serve"
-                )
-            return monitor.print_lines(urls, arguments.interval)
         with nullcontext(Served(urls)) if urls else Entered(int(arguments.source)) as source:
             found = source.read() if once else _on_screen(source, arguments.interval)
     except Ended as end:
