@@ -83,7 +83,7 @@ def test_a_trainer_of_five_lines_is_watched(installed: Installed) -> None:
         try:
             wait_for("its series", lambda: installed.query('trainer_info{trainer="five-lines"}'), 2 * MINUTES)
             assert installed.query('trainer_buffer_items{buffer="replay"} > 0')
-            (row,) = json.loads(installed.heapwatch("ps", "--json").stdout)
+            (row,) = json.loads(installed.heapwatch("top", "--json").stdout)
             assert row["trainer"] == "five-lines"
         finally:
             trainer.terminate()

@@ -116,8 +116,6 @@ def test_a_process_that_crashes_when_it_is_entered_is_not_said_to_have_ended(
         code, _, errors = run("explain", process.pid)
         assert code == 4
         assert errors.splitlines()[-1] == CRASHED.format(process.pid, "during the visit")
-    with program(ENDING.format(seconds=ENTERED, end=CRASHES), tmp_path) as process:
-        assert run("explain", "--quiet", process.pid) == (4, "", "")
 
 
 @enters

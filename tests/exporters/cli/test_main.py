@@ -1,7 +1,6 @@
 """The command line as a whole: what it has, what it says without an extra, what scripts read."""
 
 import errno
-import json
 import os
 import re
 import subprocess
@@ -121,7 +120,6 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch, run):
     [
         ("explan", "did you mean explain?"),
         ("statsu", "did you mean status?"),
-        ("pss", "did you mean ps?"),
         ("qwertz", "`heapwatch --help` lists them"),
         ("\x1b[31m", "`heapwatch --help` lists them"),
     ],
@@ -140,51 +138,28 @@ def registered(monkeypatch):
     return register
 
 
-def test_ps_says_what_a_trainer_does_and_what_leaks_most(registered, run):
-    sample = Sample("127.0.0.1:7777", 0.0, Readings(text_string_to_metric_families(GROWING)))
-    registered(sample, Sample("127.0.0.1:7778", 0.0, problem="it does not answer"))
-    code, printed, _ = run("ps")
-    assert code == 0
-    _, ppo, other = printed.splitlines()
-    assert re.fullmatch(
-        r"ppo +127.0.0.1:7777 +leak +40 to 59 min +500 MB .*history \+37.3 MB/min \(ppo.py:80\)", ppo
-    )
-    assert re.fullmatch(r"\? +127.0.0.1:7778 +it does not answer", other)
-    row = json.loads(run("ps", "--json")[1])[0]
-    left = {"time_to_limit_seconds": {"least": 2400, "most": 3500}, "line": "ppo.py:80"}
-    assert row == row | left | {"verdict": "leak", "grows": "history", "bytes_per_minute": 3.73e7}
-    assert run("ps", "--quiet") == (0, "127.0.0.1:7777\n127.0.0.1:7778\n", "")
-
-
-def test_pages_that_workers_share_count_once(registered, run):
+def test_pages_that_workers_share_count_once():
     shared = """
 trainer_process_resident_memory_bytes{role="worker"} 4.5e9
 trainer_process_unique_memory_bytes{role="worker"} 2e7
 """
     readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
-    registered(Sample("a:1", 0.0, readings))
-    assert json.loads(run("ps", "--json")[1])[0]["memory_bytes"] == 5.2e8
     point = point_of(readings, time=0.0, event="sample")
     assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
 
 
-def test_ps_lists_a_trainer_beside_files_that_are_none(tmp_path, monkeypatch, run):
+def test_a_trainer_is_listed_beside_files_that_are_none(tmp_path, monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
-    code, printed, _ = run("ps")
-    assert code == 0
-    assert "no trainer is registered" in printed
     for number, make in enumerate(UNREADABLE.values()):
         make(tmp_path / f"{number}.json")
     with heapwatch.start("swimmer", port=0) as watch:
         watch.step()
-        address = f"127.0.0.1:{watch.port}"
-        assert f"swimmer  {address}" in run("ps")[1]
-        (row,) = [row for row in json.loads(run("ps", "--json")[1]) if row["trainer"] is not None]
-    assert (row["trainer"], row["address"]) == ("swimmer", address)
-    assert row["memory_bytes"] > 1e6
+        assert f"swimmer (127.0.0.1:{watch.port}): too early" in run("top", "--once")[1]
 
 
-@pytest.mark.parametrize("command", [["ps"], ["explain", "swimmer"], ["monitor", "--all", "--count", "1"]])
+@pytest.mark.parametrize(
+    "command", [["top", "--once"], ["explain", "swimmer"], ["monitor", "--all", "--count", "1"]]
+)
 def test_a_folder_of_nobody_is_one_line(command, monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "~nobody-here/targets")
     code, _, errors = run(*command)
@@ -200,7 +175,6 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
         code, printed, _ = run("explain", "swimmer")
         assert code == 0
         assert "too early" in printed
-        assert run("explain", "swimmer", "--quiet") == (0, "", "")
         meant = "no trainer is registered as swimer; did you mean swimmer? (or give host:port)"
         assert run("explain", "swimer") == (3, "", f"heapwatch: {meant}\n")
         with heapwatch.start("hopper", port=0) as second:

