@@ -26,7 +26,7 @@ OTHERS = {
     f"{LIBRARY}/http/addresses.py:_listening": KERNEL,
     f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
     f"{LIBRARY}/lost.py:_read": "of a trainer that may be another user's: opened without waiting or links",
-    f"{LIBRARY}/cli/report.py:_write": "of the user, who names it; opened with mode x",
+    f"{LIBRARY}/cli/report.py:_last_lines": "of the user, who names it",
     f"{LIBRARY}/cli/parts.py:_rules": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_dashboard": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_write": "of the user, who names the folder",

@@ -83,8 +83,10 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
             "fire_dqn: the same without",
         ),
     ),
-    "exporters/heapwatch/cli/monitor.py": (
+    "exporters/heapwatch/cli/cleanup.py": (
         ('"action": arguments.action,', '"action": "regular",', "walker: a cleanup by hand"),
+    ),
+    "exporters/heapwatch/cli/monitor.py": (
         (
             '"walker-aggressive" if arguments.aggressive_thresholds else None',
             "None",
@@ -100,7 +102,7 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
             "for severity, limit in bodies.items() if limit is None and False",
             "walker: its options",
         ),
-        ("time.sleep(interval)", "time.sleep(0)", "walker: its options"),
+        ("time.sleep(arguments.interval)", "time.sleep(0)", "walker: its options"),
         ("find_token_of_user() if arguments.auto_cleanup else None", "None", "walker: auto-cleanup"),
     ),
     "examples/walker/trainer.py": (
@@ -184,8 +186,8 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "exporters/heapwatch/cli/report.py": (
         (
-            "splitlines()[-_LOG_LINES:]",
-            "splitlines()[:_LOG_LINES]",
+            "deque(lines, _LOG_LINES)",
+            "list(lines)[:_LOG_LINES]",
             "erl_trading: what to report: the last 50",
         ),
     ),

@@ -245,7 +245,7 @@ def test_the_status_and_the_landing_page(trainer: Trainer) -> None:
     assert f"<td>{trainer.case.word}: " in page.replace('<td class="number">', "<td>")
 
 
-@pytest.mark.parametrize("format_", ["text", "markdown", "html", "json"])
+@pytest.mark.parametrize("format_", ["text", "markdown", "json"])
 def test_a_report_of_the_recording(
     trainer: Trainer, format_: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,9 +259,6 @@ def test_a_report_of_the_recording(
         )
     else:
         agrees(trainer, text.replace("\\", ""))
-    if format_ == "html":
-        look = {"leak": "bad", "will not fit": "bad"}.get(trainer.case.word, "good")
-        assert f'<p class="outcome {look}">{trainer.case.word}: ' in text
 
 
 def test_bodies_that_leak_are_a_leak_on_every_surface_while_memory_warms_up(

@@ -71,10 +71,9 @@ class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
     `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
-    of the largest single objects that the trainer found last. `histories` are the levels by cycle of `objects
-    NAME` and `sizes NAME`. `waits` is a text such as "12 of 24 minutes" while a slow leak cannot be
-    distinguished from a warm-up. `explanation` is the trainer's last explanation, if it is recorded. `log`
-    are the last lines of a log that was given.
+    of the largest single objects that the trainer found last. `waits` is a text such as "12 of 24 minutes"
+    while a slow leak cannot be distinguished from a warm-up. `explanation` is the trainer's last explanation,
+    if it is recorded. `log` are the last lines of a log that was given.
     """
 
     trainer: str
@@ -88,7 +87,6 @@ class Report:
     large: list[Held]
     largest: Sequence[tuple[str, float]]
     finding: FoundLeak | None
-    histories: dict[str, Points]
     waits: str
     notes: tuple[str, ...]
     explanation: Explanation | None = None
@@ -112,14 +110,12 @@ class Report:
         return headline(self.explanation)
 
 
-def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | None = None) -> Report:
+def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
     """Judge a run.
 
     Args:
         run: at least one point.
         large_bytes: least size of a large object.
-        size_limit_bytes: growth of a named object a cycle that is a leak; by default what the trainer
-            declared (`watch.growth_limit("object_size", per_epoch=...)`), else 5 MB.
 
     """
     cycles, explanation = Cycles(run), _explanation(run)
@@ -143,7 +139,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     )
     histories: dict[str, Points] = {}
     objects = _objects(cycles, leaking, histories)
-    sizes = _sizes(cycles, size_limit_bytes, histories)
+    sizes = _sizes(cycles)
     return Report(
         trainer=run.trainer,
         unit=unit,
@@ -156,7 +152,6 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=_finding(cycles, memory, objects, sizes, histories, explanation),
-        histories=histories,
         waits=waits,
         notes=run.notes,
         explanation=explanation,
@@ -172,9 +167,7 @@ def _objects(
     found = {}
     for kind, field in (("objects", "objects"), ("entities", "items")):
         for name in cycles.names(field):
-            history = histories[f"objects {name}"] = cycles.series(
-                _reader(field, name), counted=kind == "objects"
-            )
+            history = histories[name] = cycles.series(_reader(field, name), counted=kind == "objects")
             component, first = Component(kind, name), history[0][1]
             least = material(component, first)
             terms = Terms(
@@ -189,13 +182,13 @@ def _objects(
     return found
 
 
-def _sizes(cycles: Cycles, limit_bytes: float | None, histories: dict[str, Points]) -> dict[str, Judgement]:
-    """Sizes of named objects; adds their levels to `histories`."""
+def _sizes(cycles: Cycles) -> dict[str, Judgement]:
+    """Sizes of named objects. A growth a cycle is a leak from the declared limit on, else from 5 MB."""
     last, unit = cycles.points[-1], cycles.unit
     found = {}
     for name in cycles.names("sizes"):
-        history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
-        allowed = limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
+        history = cycles.series(_reader("sizes", name))
+        allowed = last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
         terms = Terms(_NOISE_OF_SIZES * history[0][1], unit, cycles.seconds, limit=allowed)
         found[name] = judged(history, terms)
     return found
@@ -358,8 +351,7 @@ def _finding(
             if judged.verdict in ("too early", "growing") and _rises_with(judged, memory)
         }
     leaking = {
-        name: _placed(judged, histories[f"objects {name}"], memory, cycles.unit)
-        for name, judged in leaking.items()
+        name: _placed(judged, histories[name], memory, cycles.unit) for name, judged in leaking.items()
     }
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
     past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
