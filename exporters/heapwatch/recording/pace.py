@@ -8,8 +8,8 @@ from heapwatch.recording.points import CYCLES, Point
 class Pace:
     """Keeps whole cycles at intervals that grow with the run: all at first, later fewer and fewer.
 
-    What is kept grows with the logarithm of the run's length. If no cycles are counted, single points are
-    kept or not. Points with the largest objects are always kept.
+    What is kept grows with the logarithm of the run's length. While no cycles are counted, the ends of each
+    phase, and other points, are kept at such intervals. Points with the largest objects are always kept.
 
     Args:
         share: the interval, as a share of the time since the first point.
@@ -19,7 +19,7 @@ class Pace:
     def __init__(self, share: float) -> None:
         self._share = share
         self._began: float | None = None
-        self._next = 0.0
+        self._next: dict[str, float] = {}  # by phase, or for all of a cycle by its unit
         self._cycle: int | None = None
         self._keeps = True
 
@@ -27,11 +27,12 @@ class Pace:
         """Whether to keep the next point."""
         if self._began is None:
             self._began = point.time
-        unit = next((unit for unit in CYCLES if unit in point.progress), None)
-        cycle = None if unit is None else point.cycle(unit)
+        unit = next((unit for unit in CYCLES if unit in point.progress), "")
+        cycle = point.cycle(unit) if unit else None
         if cycle is None or cycle != self._cycle:
             self._cycle = cycle
-            self._keeps = point.time >= self._next
+            paced = unit or point.phase
+            self._keeps = point.time >= self._next.get(paced, 0.0)
             if self._keeps:
-                self._next = point.time + self._share * (point.time - self._began)
+                self._next[paced] = point.time + self._share * (point.time - self._began)
         return self._keeps or bool(point.large)
