@@ -20,8 +20,8 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = f"""
-keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; t shows the next trainer or all;
-Space pauses the screen; Enter shows all details of a path; q quits
+keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; Enter shows all details of a path;
+q quits
 
 A process without Heapwatch is entered, and left at the end. Its program continues.
 

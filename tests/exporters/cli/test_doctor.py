@@ -39,7 +39,7 @@ def test_nobody_there(run, monkeypatch):
     assert re.search(r"FAIL +token +.*/nowhere/token", run("doctor", NOBODY, "--prometheus", NOBODY)[1])
 
 
-def test_collector_that_fails_says_why_and_those_without_anything_to_read_take_one_line(monkeypatch):
+def test_collector_that_fails_says_why_and_those_without_anything_to_read_take_one_line(monkeypatch, caplog):
     def broken(self):
         raise PermissionError(13, "no /proc here")
 
@@ -47,7 +47,7 @@ def test_collector_that_fails_says_why_and_those_without_anything_to_read_take_o
     checks = list(doctor.collectors())
     findings = {finding.what: finding for finding in checks}
     assert findings["process"].state == "FAIL"
-    assert "PermissionError: Permission denied, raised at test_doctor.py" in findings["process"].detail
+    assert "PermissionError: Permission denied, raised at test_doctor.py" in caplog.text
     assert findings["info"].state == "ok"
     (idle,) = [finding for finding in checks if finding.state == "none"]
     assert "nothing to read: " in idle.detail
