@@ -18,7 +18,7 @@ import psutil
 
 from heapwatch.attach import CannotAttach, name_of, process_of
 from heapwatch.cli import above_zero, results
-from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Followed
+from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Ended, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
@@ -27,7 +27,6 @@ from heapwatch.explain.findings import Explanation, foremost, headline, narrativ
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
-from heapwatch.measure.process.ended import Ending
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
 
@@ -82,11 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the explanation, and return the exit code of its verdict."""
     try:
         explanation, has_died = _read(arguments)
+    except Ended as end:
+        say(f"heapwatch: {end}", error=True)
+        return end.exit_code or 3
     except (CannotAttach, CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
-    if explanation is None:
-        return DIED
     if arguments.json:
         say_json(explanation.as_json())
     else:
@@ -95,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     return DIED if has_died else code
 
 
-def _read(arguments: argparse.Namespace) -> tuple[Explanation | None, bool]:
-    """The explanation, and whether a process died that was entered for it; None if it died before."""
+def _read(arguments: argparse.Namespace) -> tuple[Explanation, bool]:
+    """The explanation, and whether a process died that was entered for it."""
     source: str = arguments.source
     if os.path.isfile(source):  # false for a name that is too long, where `Path.is_file` raises
         try:
@@ -106,9 +106,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Explanation | None, bool]:
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
     url = url_of(source)
-    if url:
-        return _ask(url), False
-    return _visit(int(source), arguments.seconds)
+    return (_ask(url), False) if url else _visit(int(source), arguments.seconds)
 
 
 def _ask(url: str) -> Explanation:
@@ -118,30 +116,22 @@ def _ask(url: str) -> Explanation:
         raise Unreachable(f"{url}/explain does not send an explanation: {error}") from None
 
 
-class _Visit(NamedTuple):
-    """What a visit has found, whether Ctrl-C or SIGTERM ended it, and whether the process died."""
+def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
+    """Enter a process, explain it and leave it; if its workers grow, do the same with one of them.
 
-    found: Explanation | None
-    is_interrupted: bool
-    has_died: bool
+    Raises:
+        CannotAttach, CannotEnter, Ended: there is no explanation.
 
-
-def _visit(pid: int, seconds: float) -> tuple[Explanation | None, bool]:
-    """Enter a process, explain it and leave it; if its workers grow, do the same with one of them."""
-    children, until = _children_of(pid), time.monotonic() + seconds
-    found, is_interrupted, has_died = _visit_one(pid, seconds)
-    if found is None or is_interrupted:
-        return found, has_died
+    """
+    children, until, visits = _children_of(pid), time.monotonic() + seconds, _Visits()
+    found = visits.explain(pid, seconds)
+    if visits.is_interrupted:
+        return found, visits.has_died
 
     def visit_worker(worker: int) -> Explanation:
-        nonlocal has_died
-        visit = _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()))
-        has_died |= visit.has_died
-        if visit.found is None:
-            raise CannotEnter(f"process {worker} has sent no explanation")
-        return visit.found
+        return visits.explain(worker, max(_LEAST_SECONDS, until - time.monotonic()))
 
-    return with_workers(found, children, _children_of(pid), visit_worker), has_died
+    return with_workers(found, children, _children_of(pid), visit_worker), visits.has_died
 
 
 def begin_explaining(entered: EnteredProcess, name: str) -> None:
@@ -150,58 +140,68 @@ def begin_explaining(entered: EnteredProcess, name: str) -> None:
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
-def _visit_one(pid: int, seconds: float) -> _Visit:
-    """Enter, explain and leave one process.
+class _Visits:
+    """Visits of processes, one after the other.
 
-    Raises:
-        CannotAttach, CannotEnter: there is no explanation, and the process did not die.
+    Attributes:
+        has_died: whether one of them died meanwhile or right after that.
+        is_interrupted: whether Ctrl-C or SIGTERM ended a visit.
 
     """
-    process = process_of(pid)
-    name = name_of(process)
-    with EnteredProcess(pid) as entered, Followed(process, name) as followed:
-        try:
-            found, is_interrupted = _explained(entered, followed, name, seconds)
-        except CannotEnter:
-            ended = followed.ended_within(SOON_SECONDS)
-            if ended is None or not ended.is_failure:
+
+    def __init__(self) -> None:
+        self.has_died = False
+        self.is_interrupted = False
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def explain(self, pid: int, seconds: float) -> Explanation:
+        """Enter, explain and leave a process.
+
+        Raises:
+            CannotAttach, CannotEnter, Ended: there is no explanation.
+
+        """
+        process = process_of(pid)
+        name = name_of(process)
+        with EnteredProcess(pid) as entered, Followed(process, name) as followed:
+            try:
+                found = self._explained(entered, followed, name, seconds)
+            except CannotEnter:
+                if (end := followed.end(_DURING)) and end.exit_code == DIED:
+                    self.has_died = True
+                    raise end from None
                 raise
-            say(followed.said(ended, _DURING), error=True)
-            return _Visit(None, is_interrupted=False, has_died=True)
-        ended = _leave(entered, followed)
-        has_died = ended is not None and ended.is_failure
-        if found is None and not has_died:
-            how = "" if ended is None else ": it has ended"
-            raise CannotEnter(f"process {pid} has sent no explanation{how}")
-        return _Visit(found, is_interrupted, has_died)
+            has_left = entered.leave()
+            ended = followed.ended_within(SOON_SECONDS)
+        if ended is None:
+            say(
+                f"process {pid} {'is left' if has_left else 'has not confirmed yet that it is left'}",
+                error=True,
+            )
+        else:
+            self.has_died |= ended.is_failure
+            said = followed.said(ended, _AFTER if has_left else _DURING)
+            if found is None:
+                raise Ended(said, ended)
+            say(said, error=True)
+        if found is None:
+            raise CannotEnter(f"process {pid} has sent no explanation")
+        return found
 
-
-def _explained(
-    entered: EnteredProcess, followed: Followed, name: str, seconds: float
-) -> tuple[Explanation | None, bool]:
-    """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
-    began = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        begin_explaining(entered, name)
-    except KeyboardInterrupt:
-        raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
-    try:
-        say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
-        return _watch(entered, followed, began + seconds), False
-    except KeyboardInterrupt:
-        return _latest(entered), True
-
-
-def _leave(entered: EnteredProcess, followed: Followed) -> Ending | None:
-    """Leave the process, and say that, or how it has ended until a second later; returns the latter."""
-    has_left = entered.leave()
-    if (ended := followed.ended_within(SOON_SECONDS)) is not None:
-        say(followed.said(ended, _AFTER if has_left else _DURING), error=True)
-    else:
-        left = "is left" if has_left else "has not confirmed yet that it is left"
-        say(f"process {entered.pid} {left}", error=True)
-    return ended
+    def _explained(
+        self, entered: EnteredProcess, followed: Followed, name: str, seconds: float
+    ) -> Explanation | None:
+        until = time.monotonic() + seconds
+        try:
+            begin_explaining(entered, name)
+        except KeyboardInterrupt:
+            raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
+        try:
+            say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
+            return _watch(entered, followed, until)
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+            return _latest(entered)
 
 
 def _watch(entered: EnteredProcess, followed: Followed, until: float) -> Explanation | None:
@@ -269,7 +269,7 @@ def with_workers(
     child, alike = first
     try:
         inside = visit(child.pid)
-    except (CannotAttach, CannotEnter) as error:
+    except (CannotAttach, CannotEnter, Ended) as error:
         say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
         return found
     return with_names(found, inside, Worker(child.pid, alike, len(after)))

@@ -18,7 +18,6 @@ trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
 """
 WRONG = [
     b'trainer_bodies{type="a"} 1.7e308\ntrainer_bodies{type="b"} 1.7e308\n',
-    b"trainer_process_resident_memory_bytes 1e308\nprocess_start_time_seconds NaN\n",
     b'trainer_limit{resource="memory",severity="doom"} 1\ntrainer_limit 5\ntrainer_growth_limit -1e300\n',
     b'trainer_bodies{type="\x1b]0;owned\x07\xc2\x9b2J"} 99999\n',
     b"\xff\xfe\x00",
@@ -28,12 +27,10 @@ WRONG = [
     ),
     b"x" * 5_000_000,
     b'trainer_processes{role="worker"} NaN\ntrainer_process_resident_memory_bytes{role="trainer"} +Inf\n',
-    b'trainer_info{trainer="' + b"long " * 200_000 + b'"} 1\n',
     CRITICAL,
 ]
 ANSWERS = [
     b"[]",
-    b'"done"',
     b"null",
     b"[" * 100_000,
     json.dumps({"status": "done", "freed": 3, "before": [1], "after": "x", "errors": 7}).encode(),
@@ -83,11 +80,8 @@ EXPLANATIONS = {
     "a huge number": b'{"verdict":"leak","seconds":1'
     + b"0" * 400
     + b',"growth_bytes_per_minute":1,"findings":[]}',
-    "a number too long for Python": b'{"findings":[],"seconds":1' + b"0" * 5000 + b"}",
     "not a number": b'{"verdict":"leak","seconds":NaN,"findings":[]}',
-    "infinity": b'{"verdict":"leak","seconds":1e999,"findings":[]}',
     "deep": b"[" * 100_000,
-    "deep inside": b'{"findings":' + b"[" * 900 + b"]" * 900 + b"}",
     "endless": b" " * 5_000_000,
     "empty": b"",
     "not text": b"\xff\xfe\x00",
