@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -219,8 +220,12 @@ class Cycles:
         self._drop_unfinished()
 
     def number(self, point: Point) -> int:
-        """The cycle of a point."""
-        return point.cycle(self.unit) if self._counted else int((point.time - self._began) // 60)
+        """The cycle of a point; the first point is before the first minute."""
+        return point.cycle(self.unit) if self._counted else math.ceil(self.minutes(point))
+
+    def minutes(self, point: Point) -> float:
+        """The minutes from the first point to this one."""
+        return (point.time - self._began) / 60
 
     def series(self, read: Callable[[Point], float | None], *, counted: bool = False) -> Points:
         """The level at the end of each cycle: temporary memory is freed by then.
@@ -330,7 +335,10 @@ def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
         return f"{short} {number}: start of the record" if number else "Trainer initialized (baseline)"
     if first:
         return f"{short} {number}: first of the record (baseline)"
-    return f"{short} {number}: After {point.phase}" if point.phase else f"End of {short} {number}"
+    at = f"{short} {cycles.minutes(point):.1f}" if cycles.unit == "minute" else f"{short} {number}"
+    if point.phase:
+        return f"{at}: After {point.phase}"
+    return f"End of {at}" if point.event == "cycle" else at
 
 
 def _finding(

@@ -173,6 +173,12 @@ def test_a_trainer_that_counts_nothing_is_judged_by_the_minute():
     assert report.memory.per_cycle == pytest.approx(20e6)
 
 
+def test_half_a_minute_that_grows_is_not_called_healthy():
+    report = analyse(Run("short", tuple(Point(15.0 * n, "sample", 1e8 + 1e8 * n) for n in range(3))))
+    assert (report.memory.verdict, report.memory.baseline) == ("too early", 1e8)
+    assert [row.label for row in report.trend][1:] == ["Minute 0.2", "Minute 0.5"]
+
+
 @pytest.mark.parametrize("event", ["start", "sample", "phase", "cycle"])
 def test_a_single_point_is_a_report(event):
     report = analyse(Run("short", (Point(1.0, event, 1e9, objects={"A": 3}, sizes={"b": 4.0}),)))
