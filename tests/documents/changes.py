@@ -229,7 +229,7 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
     "exporters/heapwatch/cli/reporter.py": (
-        ("leaks = self._live.verdicts().alerts()", "pass", "fire_dqn: they are in the alerts"),
+        (", *self._live.verdicts().alerts()]", "]", "fire_dqn: they are in the alerts"),
         ('return counts and f"Body types: {counts}"', "return counts", "walker: `monitor_system_health.py`"),
         (
             'return f"{alert.severity.upper()}: {name} = ',
@@ -316,7 +316,7 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
         ('usage["trainer"].resident + workers_hold + free_memory(proc)', "None", "erl_trading: `free -h`"),
     ),
     "exporters/heapwatch/report/findings.py": (
-        ('f"{short} {number}: After {point.phase}" if point.phase else', "", "erl_trading: the trend across"),
+        ('return f"{at}: After {point.phase}"', "return at", "erl_trading: the trend across"),
         ("held.nbytes >= large_bytes", "held.nbytes >= 1e9", "erl_trading: the largest objects"),
         (
             "filled=cycles.series(lambda point: point.bounded_bytes) if last.buffers else (),",
