@@ -13,22 +13,8 @@ import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.main import GROUPS, VERBS, _parser
 from heapwatch.cli.sources import Sample
-from heapwatch.recording.points import point_of
 from heapwatch.runtime.plain_text import plain
 from tests.support.unreadable_files import UNREADABLE
-
-GROWING = """
-trainer_info{trainer="ppo"} 1
-trainer_process_resident_memory_bytes{role="trainer"} 5e8
-trainer_memory_verdict{verdict="too early"} 0
-trainer_memory_verdict{verdict="leak"} 1
-trainer_memory_time_to_limit_seconds{bound="least"} 2400
-trainer_memory_time_to_limit_seconds{bound="most"} 3500
-trainer_growing_path_growth_bytes_per_minute{path="buffer",type="deque",kind="container"} 9e7
-trainer_growing_path_growth_bytes_per_minute{path="history",type="list",kind="container"} 3.73e7
-trainer_growing_path_leak{path="buffer",type="deque",kind="container",site="",remedy=""} 0
-trainer_growing_path_leak{path="history",type="list",kind="container",site="ppo.py:80",remedy="x"} 1
-"""
 
 
 def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
@@ -128,26 +114,6 @@ def test_an_unknown_verb_is_one_line_with_the_nearest(verb, said, run):
     assert run(verb) == (64, "", f"heapwatch: there is no command {plain(verb)}; {said}\n")
 
 
-@pytest.fixture
-def registered(monkeypatch):
-    """Makes these the samples of all registered trainers."""
-
-    def register(*samples):
-        monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: samples)
-
-    return register
-
-
-def test_pages_that_workers_share_count_once():
-    shared = """
-trainer_process_resident_memory_bytes{role="worker"} 4.5e9
-trainer_process_unique_memory_bytes{role="worker"} 2e7
-"""
-    readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
-    point = point_of(readings, time=0.0, event="sample")
-    assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
-
-
 def test_a_trainer_is_listed_beside_files_that_are_none(tmp_path, monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
     for number, make in enumerate(UNREADABLE.values()):
@@ -184,9 +150,10 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
             assert "there is hopper, swimmer" in errors
 
 
-def test_two_trainers_of_one_name_are_distinguished_by_address(registered, run):
-    readings = Readings(text_string_to_metric_families(GROWING))
-    registered(*(Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)))
+def test_two_trainers_of_one_name_are_distinguished_by_address(monkeypatch, run):
+    readings = Readings(text_string_to_metric_families('trainer_info{trainer="ppo"} 1\n'))
+    samples = [Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)]
+    monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: samples)
     code, _, errors = run("explain", "ppo")
     assert code == 3
     assert "2 trainers are called ppo: give the address, 127.0.0.1:1 or 127.0.0.1:2" in errors

@@ -7,8 +7,6 @@ import textwrap
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from heapwatch.recording.file import (
     EARLIER_RUNS,
@@ -16,7 +14,7 @@ from heapwatch.recording.file import (
     Recorder,
     read_recording,
 )
-from heapwatch.recording.points import Point, from_json, to_json
+from heapwatch.recording.points import Point
 from tests.exporters.report.runs import filled, generations
 
 RUN = generations(
@@ -140,26 +138,3 @@ def test_a_killed_trainer_leaves_what_it_had_recorded(path):
     assert {point.event for point in run.points} == {"start", "phase", "cycle"}
     assert run.trainer == "erl"
     assert run.points[-1].progress == {"generation": 3}
-
-
-names = st.text(min_size=1, max_size=20)
-sizes = st.floats(0, 1e15)
-
-
-@given(
-    st.builds(
-        Point,
-        time=sizes,
-        event=st.sampled_from(["start", "phase", "cycle", "sample"]),
-        resident_bytes=sizes,
-        phase=st.text(max_size=20),
-        delta_bytes=st.none() | st.floats(-1e15, 1e15),
-        worker_bytes=st.none() | sizes,
-        objects=st.dictionaries(names, sizes, max_size=3),
-        items=st.dictionaries(names, sizes, max_size=3),
-        bounds=st.dictionaries(names, sizes, max_size=3),
-        sizes=st.dictionaries(names, sizes, max_size=3),
-    )
-)
-def test_any_point_survives_json(point):
-    assert from_json(json.loads(json.dumps(to_json(point)))) == point
