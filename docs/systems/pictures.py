@@ -1,6 +1,5 @@
 """Pictures of the examples' runs for these pages, into docs/images/systems.
 
-`python -m docs.systems.pictures report RUN.jsonl.gz NAME` takes the top of `heapwatch report --format html`;
 `python -m docs.systems.pictures world RECORDING.json.gz NAME` takes the bodies by type, from the World
 dashboard, of a run that `python -m examples.check --keep FOLDER` recorded: a minute there was four seconds.
 """
@@ -12,13 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import FloatRect
-
 from benchmarks.leaks.scenario import Scenario, load
 from docs.screenshots import IMAGES, save
-from heapwatch.recording.file import read_recording
-from heapwatch.report.document import as_html
-from heapwatch.report.findings import analyse
 from tests.dashboards.backfill import create_blocks
 from tests.dashboards.browser import chromium, opened, stretch
 from tests.dashboards.server import prometheus
@@ -26,18 +20,6 @@ from tests.dashboards.viewer.conftest import running_viewer
 
 SYSTEMS = IMAGES / "systems"
 COLOURS = 128
-
-
-def report(recording: Path, name: str) -> None:
-    """The finding and the plots of a run that a trainer recorded."""
-    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        file = Path(folder) / "report.html"
-        file.write_text(as_html(analyse(read_recording(recording)), most_rows=30))
-        page = browser.new_page(viewport={"width": 900, "height": 800})
-        page.goto(file.as_uri())
-        end = page.evaluate("[...document.querySelectorAll('figure')].at(-1).getBoundingClientRect().bottom")
-        top = FloatRect(x=0, y=0, width=900, height=end + 16)
-        save(page.screenshot(clip=top, full_page=True), SYSTEMS / f"{name}.png", COLOURS)
 
 
 def world(recording: Path, name: str) -> None:
@@ -79,8 +61,6 @@ def history(scenario: Scenario, folder: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["report", recording, name]:
-            report(Path(recording), name)
         case ["world", recording, name]:
             world(Path(recording), name)
         case _:

@@ -375,11 +375,11 @@ class Watch:
         )
 
     def record(self, path: str | Path) -> Path:
-        """Record the run to a file for `heapwatch report`, for a trainer without Prometheus.
+        """Record the run to a file for `heapwatch report`.
 
-        One line at the end of each phase and cycle, or every 15 seconds, from a separate thread. When the
-        file reaches 4 MB, every second cycle is removed. An existing file is kept as `PATH.1`. If it is
-        called after the declarations, the record begins with their levels.
+        One line at the end of each phase and cycle, or every 15 seconds, from a separate thread; the longer
+        the run, the fewer of its cycles. An existing file is kept as `PATH.1`. If it is called after the
+        declarations, the record begins with their levels.
 
         Raises:
             OSError: the file cannot be written.

@@ -25,7 +25,6 @@ OTHERS = {
     f"{LIBRARY}/discovery.py:_started": KERNEL,
     f"{LIBRARY}/http/addresses.py:_listening": KERNEL,
     f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
-    f"{LIBRARY}/cli/report.py:_write": "of the user, who names it; opened with mode x",
     f"{LIBRARY}/cli/parts.py:_rules": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_dashboard": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_write": "of the user, who names the folder",

@@ -101,7 +101,7 @@ def terminal(stage: Stage, exchange: Exchange) -> None:
     with answering(answers) as server:
         commands = [("explain", server.url), ("explain", "--json", server.url), ("explain", recorded)]
         commands += [("monitor", "--count", 1, server.url), ("doctor", server.url)]
-        commands += [("report", recorded, "--format", kind) for kind in ("text", "markdown", "html", "json")]
+        commands += [("report", recorded, "--format", kind) for kind in ("text", "markdown", "json")]
         for command in commands:
             _, output = printed(folder, *command)
             exchange.sent(f"heapwatch {command[0]} of names with {plain(TEXT)}")

@@ -83,8 +83,10 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
             "fire_dqn: the same without",
         ),
     ),
-    "exporters/heapwatch/cli/monitor.py": (
+    "exporters/heapwatch/cli/cleanup.py": (
         ('"action": arguments.action,', '"action": "regular",', "walker: a cleanup by hand"),
+    ),
+    "exporters/heapwatch/cli/monitor.py": (
         (
             '"walker-aggressive" if arguments.aggressive_thresholds else None',
             "None",
@@ -100,7 +102,7 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
             "for severity, limit in bodies.items() if limit is None and False",
             "walker: its options",
         ),
-        ("time.sleep(interval)", "time.sleep(0)", "walker: its options"),
+        ("time.sleep(arguments.interval)", "time.sleep(0)", "walker: its options"),
         ("find_token_of_user() if arguments.auto_cleanup else None", "None", "walker: auto-cleanup"),
     ),
     "examples/walker/trainer.py": (
@@ -184,8 +186,8 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "exporters/heapwatch/cli/report.py": (
         (
-            "splitlines()[-_LOG_LINES:]",
-            "splitlines()[:_LOG_LINES]",
+            "deque(lines, _LOG_LINES)",
+            "list(lines)[:_LOG_LINES]",
             "erl_trading: what to report: the last 50",
         ),
     ),
@@ -227,7 +229,7 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
     "exporters/heapwatch/cli/reporter.py": (
-        ("leaks = self._live.verdicts().alerts()", "pass", "fire_dqn: they are in the alerts"),
+        (", *self._live.verdicts().alerts()]", "]", "fire_dqn: they are in the alerts"),
         ('return counts and f"Body types: {counts}"', "return counts", "walker: `monitor_system_health.py`"),
         (
             'return f"{alert.severity.upper()}: {name} = ',
@@ -314,7 +316,7 @@ _BY_FILE: dict[str, tuple[tuple[str, ...], ...]] = {
         ('usage["trainer"].resident + workers_hold + free_memory(proc)', "None", "erl_trading: `free -h`"),
     ),
     "exporters/heapwatch/report/findings.py": (
-        ('f"{short} {number}: After {point.phase}" if point.phase else', "", "erl_trading: the trend across"),
+        ('return f"{at}: After {point.phase}"', "return at", "erl_trading: the trend across"),
         ("held.nbytes >= large_bytes", "held.nbytes >= 1e9", "erl_trading: the largest objects"),
         (
             "filled=cycles.series(lambda point: point.bounded_bytes) if last.buffers else (),",

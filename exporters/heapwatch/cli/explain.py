@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from heapwatch.cli import above_zero, results
-from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Followed
+from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Ended, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
@@ -26,7 +26,6 @@ from heapwatch.explain.findings import Explanation, foremost, headline, narrativ
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
-from heapwatch.measure.process.ended import Ending
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.runtime.plain_text import say, say_json
@@ -64,7 +63,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "source",
         metavar="URL|FILE|NAME|PID",
-        help="a trainer's address, a recording, a registered trainer (see `heapwatch ps`) or a process",
+        help="a trainer's address, a recording, a registered trainer (see `heapwatch top`) or a process",
     )
     parser.add_argument(
         "--seconds",
@@ -73,7 +72,6 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="longest stay in a process, in seconds (%(default)g)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; see the exit code")
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /explain")
     results.add_arguments(parser)
     parser.set_defaults(run=run)
@@ -83,21 +81,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the explanation, and return the exit code of its verdict."""
     try:
         explanation, has_died = _read(arguments)
+    except Ended as end:
+        say(f"heapwatch: {end}", error=True)
+        return end.exit_code or 3
     except (CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
-    if explanation is None:
-        return DIED
-    if arguments.json and not arguments.quiet:
+    if arguments.json:
         say_json(explanation.as_json())
-    elif not arguments.quiet:
+    else:
         say(*narrative(explanation).split("\n"))
     code = results.conclude(explanation, arguments.output, arguments.fail_on)
     return DIED if has_died else code
 
 
-def _read(arguments: argparse.Namespace) -> tuple[Explanation | None, bool]:
-    """The explanation, and whether a process died that was entered for it; None if it died before."""
+def _read(arguments: argparse.Namespace) -> tuple[Explanation, bool]:
+    """The explanation, and whether a process died that was entered for it."""
     source: str = arguments.source
     if os.path.isfile(source):  # false for a name that is too long, where `Path.is_file` raises
         try:
@@ -107,9 +106,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Explanation | None, bool]:
     if "://" not in source and source.endswith(_FILE_ENDINGS):
         raise NoRecording(f"there is no file {source}")
     url = url_of(source)
-    if url:
-        return _ask(url), False
-    return _visit(int(source), arguments.seconds, quiet=arguments.quiet)
+    return (_ask(url), False) if url else _visit(int(source), arguments.seconds)
 
 
 def _ask(url: str) -> Explanation:
@@ -119,30 +116,22 @@ def _ask(url: str) -> Explanation:
         raise Unreachable(f"{url}/explain does not send an explanation: {error}") from None
 
 
-class _Visit(NamedTuple):
-    """What a visit has found, whether Ctrl-C or SIGTERM ended it, and whether the process died."""
+def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
+    """Enter a process, explain it and leave it; if its workers grow, do the same with one of them.
 
-    found: Explanation | None
-    is_interrupted: bool
-    has_died: bool
+    Raises:
+        CannotEnter, Ended: there is no explanation.
 
-
-def _visit(pid: int, seconds: float, *, quiet: bool) -> tuple[Explanation | None, bool]:
-    """Enter a process, explain it and leave it; if its workers grow, do the same with one of them."""
-    children, until = _children_of(pid), time.monotonic() + seconds
-    found, is_interrupted, has_died = _visit_one(pid, seconds, quiet=quiet)
-    if found is None or is_interrupted:
-        return found, has_died
+    """
+    children, until, visits = _children_of(pid), time.monotonic() + seconds, _Visits()
+    found = visits.explain(pid, seconds)
+    if visits.is_interrupted:
+        return found, visits.has_died
 
     def visit_worker(worker: int) -> Explanation:
-        nonlocal has_died
-        visit = _visit_one(worker, max(_LEAST_SECONDS, until - time.monotonic()), quiet=quiet)
-        has_died |= visit.has_died
-        if visit.found is None:
-            raise CannotEnter(f"process {worker} has sent no explanation")
-        return visit.found
+        return visits.explain(worker, max(_LEAST_SECONDS, until - time.monotonic()))
 
-    return with_workers(found, children, _children_of(pid), visit_worker), has_died
+    return with_workers(found, children, _children_of(pid), visit_worker), visits.has_died
 
 
 def begin_explaining(entered: EnteredProcess, name: str) -> None:
@@ -151,67 +140,71 @@ def begin_explaining(entered: EnteredProcess, name: str) -> None:
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
-def _visit_one(pid: int, seconds: float, *, quiet: bool) -> _Visit:
-    """Enter, explain and leave one process.
+class _Visits:
+    """Visits of processes, one after the other.
 
-    Raises:
-        CannotEnter: there is no explanation, and the process did not die.
+    Attributes:
+        has_died: whether one of them died meanwhile or right after that.
+        is_interrupted: whether Ctrl-C or SIGTERM ended a visit.
 
     """
-    process = process_of(pid)
-    name = name_of(process)
-    with EnteredProcess(pid) as entered, Followed(process, name) as followed:
-        try:
-            found, is_interrupted = _explained(entered, followed, name, seconds, quiet=quiet)
-        except CannotEnter:
-            ended = followed.ended_within(SOON_SECONDS)
-            if ended is None or not ended.is_failure:
+
+    def __init__(self) -> None:
+        self.has_died = False
+        self.is_interrupted = False
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def explain(self, pid: int, seconds: float) -> Explanation:
+        """Enter, explain and leave a process.
+
+        Raises:
+            CannotEnter, Ended: there is no explanation.
+
+        """
+        process = process_of(pid)
+        name = name_of(process)
+        with EnteredProcess(pid) as entered, Followed(process, name) as followed:
+            try:
+                found = self._explained(entered, followed, name, seconds)
+            except CannotEnter:
+                if (end := followed.end(_DURING)) and end.exit_code == DIED:
+                    self.has_died = True
+                    raise end from None
                 raise
-            _say_ended(followed, ended, _DURING, quiet=quiet)
-            return _Visit(None, is_interrupted=False, has_died=True)
-        ended = _leave(entered, followed, quiet=quiet)
-        has_died = ended is not None and ended.is_failure
-        if found is None and not has_died:
-            how = "" if ended is None else ": it has ended"
-            raise CannotEnter(f"process {pid} has sent no explanation{how}")
-        return _Visit(found, is_interrupted, has_died)
+            has_left = entered.leave()
+            ended = followed.ended_within(SOON_SECONDS)
+        if ended is None:
+            say(
+                f"process {pid} {'is left' if has_left else 'has not confirmed yet that it is left'}",
+                error=True,
+            )
+        else:
+            self.has_died |= ended.is_failure
+            said = followed.said(ended, _AFTER if has_left else _DURING)
+            if found is None:
+                raise Ended(said, ended)
+            say(said, error=True)
+        if found is None:
+            raise CannotEnter(f"process {pid} has sent no explanation")
+        return found
 
-
-def _explained(
-    entered: EnteredProcess, followed: Followed, name: str, seconds: float, *, quiet: bool
-) -> tuple[Explanation | None, bool]:
-    """The explanation, and whether Ctrl-C or SIGTERM ended the visit."""
-    began = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        begin_explaining(entered, name)
-    except KeyboardInterrupt:
-        raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
-    try:
-        if not quiet:
+    def _explained(
+        self, entered: EnteredProcess, followed: Followed, name: str, seconds: float
+    ) -> Explanation | None:
+        until = time.monotonic() + seconds
+        try:
+            begin_explaining(entered, name)
+        except KeyboardInterrupt:
+            raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
+        try:
             say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
-        return _watch(entered, followed, began + seconds, quiet=quiet), False
-    except KeyboardInterrupt:
-        return _latest(entered), True
+            return _watch(entered, followed, until)
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+            return _latest(entered)
 
 
-def _leave(entered: EnteredProcess, followed: Followed, *, quiet: bool) -> Ending | None:
-    """Leave the process, and say that, or how it has ended until a second later; returns the latter."""
-    has_left = entered.leave()
-    if (ended := followed.ended_within(SOON_SECONDS)) is not None:
-        _say_ended(followed, ended, _AFTER if has_left else _DURING, quiet=quiet)
-    elif not quiet:
-        left = "is left" if has_left else "has not confirmed yet that it is left"
-        say(f"process {entered.pid} {left}", error=True)
-    return ended
-
-
-def _say_ended(followed: Followed, ended: Ending, when: str, *, quiet: bool) -> None:
-    if not quiet:
-        say(followed.said(ended, when), error=True)
-
-
-def _watch(entered: EnteredProcess, followed: Followed, until: float, *, quiet: bool) -> Explanation | None:
+def _watch(entered: EnteredProcess, followed: Followed, until: float) -> Explanation | None:
     """The first certain explanation, else the last one before the process ends or the time is up."""
     found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
     has_ended = False
@@ -222,7 +215,7 @@ def _watch(entered: EnteredProcess, followed: Followed, until: float, *, quiet: 
             if found.verdict not in _UNCERTAIN or _is_of_workers(found):
                 return found
             line = headline(found)
-            if not quiet and now - printed_at >= _PRINTED_SECONDS and line != printed:
+            if now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
                 printed, printed_at = line, now
         if has_ended or now >= until or now - seen_at > _SILENT_SECONDS:
@@ -276,7 +269,7 @@ def with_workers(
     child, alike = first
     try:
         inside = visit(child.pid)
-    except CannotEnter as error:
+    except (CannotEnter, Ended) as error:
         say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
         return found
     return with_names(found, inside, Worker(child.pid, alike, len(after)))

@@ -15,9 +15,10 @@ from heapwatch.runtime.plain_text import plain, say
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.
 _MODULES = {
-    **{verb: f"heapwatch.cli.{verb}" for verb in ("run", "explain", "top", "report", "doctor")},
-    "ps": "heapwatch.cli.sources",
-    **dict.fromkeys(("monitor", "cleanup"), "heapwatch.cli.monitor"),
+    **{
+        verb: f"heapwatch.cli.{verb}"
+        for verb in ("run", "explain", "top", "report", "monitor", "cleanup", "doctor")
+    },
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(
         ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"
@@ -27,7 +28,7 @@ _MODULES = {
 VERBS = (*_MODULES, "completion")
 GROUPS = {
     "find a leak": "run explain top report",
-    "watch for days": "attach detach ps monitor cleanup doctor",
+    "watch for days": "attach detach monitor cleanup doctor",
     "the stack": "up down status logs restart demo clean tools",
     "parts of the stack": "rules dashboards receiver viewer",
     "the command line": "completion",
@@ -36,7 +37,6 @@ _COMPLETION_EPILOG = """
 bash:  heapwatch completion bash > ~/.local/share/bash-completion/completions/heapwatch
 zsh:   heapwatch completion zsh > "${fpath[1]}/_heapwatch"
 tcsh:  heapwatch completion tcsh >> ~/.tcshrc
-man:   heapwatch completion man > ~/.local/share/man/man1/heapwatch.1
 """
 
 
@@ -87,11 +87,11 @@ def _parser(verb: str = "") -> _Parser:
         whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
         completion = subcommands.add_parser(
             "completion",
-            help="print shell completion, or the manual page",
-            description="Print the completion script of a shell, or the manual page.",
+            help="print shell completion",
+            description="Print the completion script of a shell.",
             epilog=_COMPLETION_EPILOG,
         )
-        completion.add_argument("shell", choices=("bash", "zsh", "tcsh", "man"))
+        completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
         completion.set_defaults(run=_print_completion, extra="cli")
         actions = {action.dest: action for action in subcommands._choices_actions}
         whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
@@ -101,15 +101,9 @@ def _parser(verb: str = "") -> _Parser:
 
 
 def _print_completion(arguments: argparse.Namespace) -> int:
-    if arguments.shell == "man":
-        from argparse_manpage.manpage import Manpage
+    import shtab
 
-        text = str(Manpage(arguments.parser))
-    else:
-        import shtab
-
-        text = shtab.complete(arguments.parser, arguments.shell)
-    say(*text.split("\n"))
+    say(*shtab.complete(arguments.parser, arguments.shell).split("\n"))
     return 0
 
 

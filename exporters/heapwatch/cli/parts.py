@@ -17,7 +17,6 @@ from heapwatch.runtime.plain_text import say
 # Parts of the shipped files that are replaced by the user's own.
 _TRAINERS = 'job="trainer"'
 _ANCHOR = re.compile(r"([:-] )([&*])([a-z]+)(?=[\s,}]|$)")
-_LEAST_GRAFANA = "10.0.0"  # older ones do not know `cellOptions`
 _DASHBOARDS = "{{ $externalLabels.heapwatch_dashboards }}"
 _RUNBOOKS = "{{ or $externalLabels.heapwatch_runbooks `docs/runbooks` }}"
 _MATCHERS = re.compile(r'\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*(,\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*)*')
@@ -84,11 +83,6 @@ def _add_dashboards(commands: Any) -> None:
     dashboards.add_argument(
         "--datasource", metavar="UID", help="uid of your Prometheus data source (prometheus)"
     )
-    dashboards.add_argument(
-        "--for-import",
-        action="store_true",
-        help="add the keys for Grafana's manual import and its gallery: plugins and the data source",
-    )
     dashboards.set_defaults(run=print_dashboards)
 
 
@@ -125,10 +119,7 @@ def print_dashboards(arguments: argparse.Namespace) -> int:
     if arguments.name is not None and arguments.name not in boards:
         raise UsageError(f"there is no dashboard {arguments.name!r}; there are {', '.join(boards)}")
     chosen = {arguments.name: boards[arguments.name]} if arguments.name else boards
-    texts = {
-        file.name: _dashboard(file, arguments.job, arguments.datasource, arguments.for_import)
-        for file in chosen.values()
-    }
+    texts = {file.name: _dashboard(file, arguments.job, arguments.datasource) for file in chosen.values()}
     if arguments.output:
         return _write(arguments.output, texts)
     if arguments.name:
@@ -139,37 +130,15 @@ def print_dashboards(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _dashboard(file: Path, job: str | None, datasource: str | None, for_import: bool) -> str:
+def _dashboard(file: Path, job: str | None, datasource: str | None) -> str:
     """The dashboard's JSON, its variables set to the user's own job and data source."""
     board = json.loads(file.read_text(encoding="utf-8"))
-    if for_import:
-        board |= _asked_at_import(board)
-        datasource = datasource or "${DS_PROMETHEUS}"
     for variable in board["templating"]["list"]:
         if job and variable["name"] == "job":
             variable["current"] = {"selected": True, "text": [job], "value": [job]}
         if datasource and variable["type"] == "datasource":
             variable["current"] = {"selected": True, "text": datasource, "value": datasource}
     return json.dumps(board, indent=2, sort_keys=True) + "\n"
-
-
-def _asked_at_import(board: dict[str, Any]) -> dict[str, Any]:
-    """The keys that an exported dashboard has: which data source to ask for, and which plugins it needs."""
-    shown = [panel for top in board["panels"] for panel in (top, *top.get("panels", ()))]
-    kinds = sorted({panel["type"] for panel in shown} - {"row"})
-    prometheus = {"pluginId": "prometheus", "pluginName": "Prometheus"}
-    asked = {"name": "DS_PROMETHEUS", "label": "Prometheus", "description": "", "type": "datasource"}
-    required = [
-        ("grafana", "grafana", "Grafana", _LEAST_GRAFANA),
-        ("datasource", "prometheus", "Prometheus", "1.0.0"),
-        *(("panel", kind, kind, "") for kind in kinds),
-    ]
-    names = ("type", "id", "name", "version")
-    return {
-        "__inputs": [asked | prometheus],
-        "__elements": {},
-        "__requires": [dict(zip(names, one, strict=True)) for one in required],
-    }
 
 
 def _url(option: str, text: str) -> str:

@@ -56,21 +56,17 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Message:
-    """One message about a trainer; `routine` marks the line of each sample."""
+    """One message about a trainer; a `heading` begins with the time."""
 
     time: float
     instance: str
     text: str
-    routine: bool = False
     heading: bool = False
 
     @property
     def clock(self) -> str:
         """The local time of day."""
-        try:
-            return time.strftime("%H:%M:%S", time.localtime(self.time))
-        except (OverflowError, ValueError, OSError):
-            return "--:--:--"
+        return time.strftime("%H:%M:%S", time.localtime(self.time))
 
 
 class Reporter:
@@ -85,12 +81,10 @@ class Reporter:
         self._history: GrowthRates[Component] = GrowthRates(window_seconds=max(600.0, 20 * interval))
         self._live = LiveVerdicts()
         self._printed: dict[tuple[str, Component], tuple[str, float]] = {}  # severity, and when
-        self._firing: frozenset[str] = frozenset()
         self._sampled_at: float | None = None
         self._started: float | None = None
         self._problem = ""
         self._stalled = False
-        self._leak_fires = False
         self.alerts: list[ExceededLimit] = []
         self.verdict: Word | None = None
 
@@ -100,54 +94,44 @@ class Reporter:
         if self._problem or self._sampled_at is None:
             return "unknown"
         worst = max((alert.severity for alert in self.alerts), key=SEVERITIES.index, default="ok")
-        serious = self._stalled or self._leak_fires or self.verdict in SERIOUS
+        serious = self._stalled or self.verdict in SERIOUS
         return "critical" if serious and worst in ("ok", "warning") else worst
 
     def report(self, sample: Sample) -> list[Message]:
-        """Return the messages about a sample; none if it was reported before."""
+        """Return the messages about a sample."""
         if sample.readings is None:
             known, self._problem = self._problem, sample.problem
             return [] if known == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
         back = [_heading(sample, "answers again")] if self._problem else []
         self._problem = ""
-        if sample.time == self._sampled_at:
-            return back
         self._sampled_at = sample.time
         messages = [*back, *self._restarted(sample, sample.readings)]
-        messages.append(replace(_heading(sample, summary(sample.readings)), routine=True))
+        messages.append(_heading(sample, summary(sample.readings)))
         messages += self._progress(sample, sample.readings)
         types = body_types(sample.readings)
         if types:
-            messages.append(Message(sample.time, sample.instance, types, routine=True))
+            messages.append(Message(sample.time, sample.instance, types))
         levels = sample.readings.levels()
         self._history.observe(sample.time, levels)
         judged = levels | sample.readings.grown()
-        leaks: list[ExceededLimit] = []
-        if sample.firing is None:  # else the rules of Prometheus judge
-            self._live.observe(sample.time, sample.readings)
-            leaks = self._live.verdicts().alerts()
-        self._leak_fires = sample.leak_fires
+        self._live.observe(sample.time, sample.readings)
         messages += self._verdict(sample, sample.readings)
         self.alerts = sorted(
-            [*self._judge(sample.readings, judged), *leaks],
+            [*self._judge(sample.readings, judged), *self._live.verdicts().alerts()],
             key=lambda alert: SEVERITIES.index(alert.severity),
             reverse=True,
         )
-        news = (*self._news(sample.time, judged), *self._prometheus_news(sample))
+        news = self._news(sample.time, judged)
         return messages + [Message(sample.time, sample.instance, text) for text in news]
 
     def _verdict(self, sample: Sample, readings: Readings) -> Iterator[Message]:
-        """The verdict; it is news if a serious verdict of the trainer begins or ends."""
         explanation, verdicts = exposed_explanation(readings), self._live.verdicts()
         if explanation is None and not verdicts.seen:
             self.verdict = None
             return
         word, text = verdict_of(explanation, verdicts)
-        news = (
-            explanation is not None and word != self.verdict and not {word, self.verdict}.isdisjoint(SERIOUS)
-        )
         self.verdict = word
-        yield Message(sample.time, sample.instance, labelled(word, text), routine=not news)
+        yield Message(sample.time, sample.instance, labelled(word, text))
 
     def _progress(self, sample: Sample, readings: Readings) -> Iterator[Message]:
         known, self._stalled = self._stalled, readings.training(sample.time) == "stalled"
@@ -203,12 +187,6 @@ class Reporter:
             else:
                 ended = _ENDED[kind]
             yield f"ENDED: {named(component)} {ended}"
-
-    def _prometheus_news(self, sample: Sample) -> Iterator[str]:
-        firing = frozenset(sample.firing or ())
-        yield from sorted(firing - self._firing)
-        yield from (f"ENDED: {line}" for line in sorted(self._firing - firing))
-        self._firing = firing
 
 
 def summary(readings: Readings) -> str:

@@ -1,4 +1,4 @@
-"""An explanation for continuous integration: JUnit, SARIF, Markdown, JSON, and whether the job fails."""
+"""An explanation for continuous integration: annotations, Markdown, JSON, and whether the job fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, TextIO
-from xml.etree import ElementTree
 
 from heapwatch.analysis.verdict import MEANINGS, WORDS, Word
 from heapwatch.errors import UsageError, reason
@@ -16,7 +15,6 @@ from heapwatch.explain.findings import (
     Finding,
     described,
     headline,
-    narrative,
     place_of,
     size_text,
 )
@@ -27,15 +25,12 @@ from heapwatch.runtime.plain_text import (
     in_actions,
     json_text,
     plain,
-    relative,
     say,
 )
 
 FAIL_ON: tuple[Word, ...] = ("growing", "will not fit", "leak")
 FAILED = 2
-_ENDINGS = (".xml", ".sarif", ".md", ".json")
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HOME = "https://github.com/heapwatch/heapwatch"
+_ENDINGS = (".md", ".json")
 
 
 def add_arguments(parser: Any) -> None:
@@ -46,7 +41,7 @@ def add_arguments(parser: Any) -> None:
         type=_file,
         default=[],
         metavar="FILE",
-        help="write the explanation as JUnit (.xml), SARIF (.sarif), Markdown (.md) or JSON; may be repeated",
+        help="write the explanation as Markdown (.md) or JSON (.json); may be repeated",
     )
     parser.add_argument(
         "--fail-on",
@@ -76,20 +71,13 @@ def conclude(
     """
     for file in map(Path, files):
         try:
-            own_files.replace(file, f"{_written(explanation, file.suffix, fail_on)}\n", mode=0o644)
+            text = markdown(explanation) if file.suffix == ".md" else json_text(explanation.as_json())
+            own_files.replace(file, f"{text}\n", mode=0o644)
         except OSError as error:
             raise UsageError(f"{file} cannot be written: {reason(error)}") from None
     if files or fail_on:
         say(*told_to_actions(explanation, fail_on), stream=stream)
     return FAILED if fails(explanation.verdict, fail_on) else 0
-
-
-def _written(explanation: Explanation, ending: str, fail_on: Word | None) -> str:
-    if ending == ".xml":
-        return junit(explanation, fail_on)
-    if ending == ".sarif":
-        return sarif(explanation, fail_on)
-    return markdown(explanation) if ending == ".md" else json_text(explanation.as_json())
 
 
 def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]:
@@ -108,48 +96,6 @@ def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]
         )
         for found in _results(explanation)
     ]
-
-
-def junit(explanation: Explanation, fail_on: Word | None) -> str:
-    """One test case: it fails as `--fail-on` says, and is skipped if it is too early to tell."""
-    failed, early = fails(explanation.verdict, fail_on), explanation.verdict == "too early"
-    counts = {"tests": "1", "failures": str(int(failed)), "skipped": str(int(early))}
-    suites = ElementTree.Element("testsuites", counts)
-    seconds = f"{explanation.seconds:.1f}"
-    suite = ElementTree.SubElement(suites, "testsuite", {"name": "heapwatch", "time": seconds, **counts})
-    case = {"classname": "heapwatch", "name": "memory does not leak", "time": seconds}
-    test = ElementTree.SubElement(suite, "testcase", case)
-    about = {"message": plain(headline(explanation))}
-    if failed:
-        ElementTree.SubElement(test, "failure", {"type": explanation.verdict, **about}).text = narrative(
-            explanation
-        )
-    elif early:
-        ElementTree.SubElement(test, "skipped", about)
-    return ElementTree.tostring(suites, encoding="unicode")
-
-
-def sarif(explanation: Explanation, fail_on: Word | None) -> str:
-    """SARIF 2.1.0 with one result for each serious finding."""
-    level = "error" if fails(explanation.verdict, fail_on) else "warning"
-    rules = [{"id": _rule(word), "shortDescription": {"text": MEANINGS[word].claim}} for word in FAIL_ON]
-    results = []
-    for found in _results(explanation):
-        result: dict[str, Any] = {
-            "ruleId": _rule(explanation.verdict),
-            "level": level,
-            "message": {"text": plain(described(found))},
-            "partialFingerprints": {"path/v1": plain(found.path or found.type)},
-        }
-        if found.site is not None:
-            place = {"artifactLocation": {"uri": relative(found.site.file)}}
-            region = {"region": {"startLine": max(1, found.site.line)}}
-            result["locations"] = [{"physicalLocation": {**place, **region}}]
-        results.append(result)
-    driver = {"name": "Heapwatch", "informationUri": _HOME, "rules": rules}
-    return json_text(
-        {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-    )
 
 
 def markdown(explanation: Explanation) -> str:
@@ -175,10 +121,6 @@ def _results(explanation: Explanation) -> list[Finding]:
         return []
     serious = [found for found in explanation.findings if found.is_leak or found.fits is False]
     return serious or list(explanation.findings[:1])
-
-
-def _rule(word: Word) -> str:
-    return word.replace(" ", "-")
 
 
 def _text(text: str) -> str:

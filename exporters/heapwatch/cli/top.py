@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from heapwatch.analysis.verdict import exit_code
-from heapwatch.cli import above_zero, monitor
+from heapwatch.cli import above_zero
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
@@ -19,8 +19,8 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.runtime.plain_text import say, say_json
 
 _EPILOG = f"""
-keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; t shows the next trainer or all;
-Space pauses the screen; Enter shows all details of a path; q quits
+keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; Enter shows all details of a path;
+q quits
 
 A process without Heapwatch is entered, and left at the end. Its program continues.
 
@@ -57,23 +57,16 @@ def add_parser(commands: Any) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--once", action="store_true", help="print the current state, and end")
     how.add_argument("--json", action="store_true", help="print it as JSON, one object per trainer, and end")
-    how.add_argument("--plain", action="store_true", help="print lines, as `heapwatch monitor` does")
     parser.set_defaults(run=run, extra="cli")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the screen until it is left, or print once; return the exit code."""
     once = arguments.once or arguments.json
-    if not (once or arguments.plain or (sys.stdout.isatty() and sys.stdin.isatty())):
+    if not (once or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")
     try:
         urls = _urls(arguments.source)
-        if arguments.plain:
-            if not urls:
-                raise UsageError(
-                    "--plain reads what a trainer serves: `heapwatch attach` lets a process serve"
-                )
-            return monitor.print_lines(urls, arguments.interval)
         with nullcontext(Served(urls)) if urls else Entered(int(arguments.source)) as source:
             found = source.read() if once else _on_screen(source, arguments.interval)
     except Ended as end:

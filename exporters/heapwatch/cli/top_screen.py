@@ -44,8 +44,6 @@ class TopScreen(App[None]):
         Binding("q", "quit", "quit"),
         Binding("s", "sort", "sort"),
         Binding("slash", "filter", "filter"),
-        Binding("t", "trainer", "trainer"),
-        Binding("space", "hold", "hold"),
         Binding("escape", "unfilter", "all", show=False),
     ]
     ENABLE_COMMAND_PALETTE = False
@@ -57,8 +55,6 @@ class TopScreen(App[None]):
         self._interval = interval
         self._order = ORDERS[0]
         self._wanted = ""
-        self._trainer: str | None = None
-        self._held = False
         self._rows: list[Path] = []
 
     def compose(self) -> ComposeResult:
@@ -78,8 +74,7 @@ class TopScreen(App[None]):
         self.set_interval(self._interval, self._read_soon)
 
     def _read_soon(self) -> None:
-        if not self._held:
-            self.run_worker(self._read, thread=True, group="read", exclusive=True)
+        self.run_worker(self._read, thread=True, group="read", exclusive=True)
 
     def _read(self) -> None:
         found = self._source.read()
@@ -87,9 +82,8 @@ class TopScreen(App[None]):
             self.call_from_thread(self._show, found)
 
     def _show(self, found: list[Snapshot]) -> None:
-        if not self._held:
-            self.snapshots = found
-            self._draw()
+        self.snapshots = found
+        self._draw()
 
     def on_resize(self) -> None:
         """Draw in the new width."""
@@ -126,18 +120,6 @@ class TopScreen(App[None]):
         self._input.display = False
         self._table.focus()
 
-    def action_trainer(self) -> None:
-        """Show only the next trainer, and after the last one all."""
-        addresses = [None, *(one.address for one in self.snapshots)]
-        at = addresses.index(self._trainer) if self._trainer in addresses else 0
-        self._trainer = addresses[(at + 1) % len(addresses)]
-        self._draw()
-
-    def action_hold(self) -> None:
-        """Pause or resume the screen."""
-        self._held = not self._held
-        self._draw()
-
     @property
     def _table(self) -> DataTable[Any]:
         return self.query_one(DataTable)
@@ -147,9 +129,8 @@ class TopScreen(App[None]):
         return self.query_one("#filter", Input)
 
     def _draw(self) -> None:
-        shown = [one for one in self.snapshots if self._trainer in (None, one.address)]
-        shown.sort(key=_severity, reverse=True)
-        several = len(self.snapshots) > 1
+        shown = sorted(self.snapshots, key=_severity, reverse=True)
+        several = len(shown) > 1
         verdicts = literal("")
         for one in shown:
             style = "bold red" if one.verdict in SERIOUS or one.problem else "bold"
@@ -157,20 +138,13 @@ class TopScreen(App[None]):
             if several:
                 left = f" ({one.time_left} left)" if one.time_left else ""
                 line = f"{one.trainer}{left} {line}"
-            longest = self.size.width - 2 if len(shown) > 1 else 0
+            longest = self.size.width - 2 if several else 0
             verdicts.append_text(literal(plain(line, longest), style)).append("\n")
         verdicts.rstrip()
         self.query_one("#verdicts", Static).update(verdicts)
         self.query_one("#memory", Static).update(literal(_memory(shown)))
-        of = (
-            f"{len(shown)} of {len(self.snapshots)} trainers"
-            if several
-            else "1 trainer"
-            if self.snapshots
-            else "reading"
-        )
-        paused = ", paused" if self._held else ""
-        state = f"{time.strftime('%H:%M:%S')}{paused}  {of}, sorted by {self._order}"
+        seen = f"{len(shown)} trainer{'s' if several else ''}" if shown else "reading"
+        state = f"{time.strftime('%H:%M:%S')}  {seen}, sorted by {self._order}"
         self.query_one("#state", Static).update(literal(state))
         self._fill(_sorted((path for one in shown for path in one.paths if self._matches(path)), self._order))
 

@@ -14,7 +14,7 @@ import psutil
 
 from heapwatch.cli.explain import begin_explaining
 from heapwatch.cli.followed import Ended, Followed
-from heapwatch.cli.sources import AT_ONCE, aligned, mapping, number
+from heapwatch.cli.sources import AT_ONCE
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable
@@ -23,13 +23,12 @@ from heapwatch.explain.findings import (
     Finding,
     described,
     headline,
-    labelled,
     place_of,
     range_text,
     size_text,
 )
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.http.client import get_json
+from heapwatch.http.client import get_json, understood
 from heapwatch.measure.process.memory import UniqueMemory, memory_limit
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.measure.process.process_tree import ProcessTree
@@ -37,7 +36,6 @@ from heapwatch.runtime.plain_text import plain
 
 COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")
 _MOST_PRINTED = 20
-_LONGEST_NAME = 100
 _GROWING = "in objects that grow"
 _SPLIT, _OVERLAPPING = ("in use", "freed but kept"), ("shared", _GROWING)  # parts of resident memory
 _OBJECTS = ("container", "type", "buffer")
@@ -144,7 +142,7 @@ class Entered:
             found = None if document is None else explanation_of(document)
         except (CannotEnter, ValueError) as error:
             return [Snapshot(self._name, address, problem=str(error))]
-        told = _numbers(_object(document or {}, "memory"))
+        told = {} if document is None else document.get("memory", {})
         return [_explained(self._name, address, found, self._memory(told), ())]
 
     def _memory(self, told: Mapping[str, float]) -> dict[str, float]:
@@ -170,22 +168,13 @@ def snapshot_of(url: str) -> Snapshot:
     address = url.partition("://")[2]
     try:
         status = get_json(f"{url}/performance_status", max_bytes=MOST_BYTES)
-        if not isinstance(status, dict):
-            raise Unreachable(f"{url} does not answer as a trainer does")
-        name = str(_object(status, "trainer").get("trainer", "trainer"))[:_LONGEST_NAME]
-        declared = tuple(_declared(name, status))
-        memory = _memory(status)
-        try:
-            found = explanation_of(get_json(f"{url}/explain", max_bytes=MOST_BYTES))
-        except Unreachable:  # switched off there: the rules judge alone
-            leaks = _object(status, "leaks")
-            word, about = leaks.get("verdict"), str(leaks.get("message", ""))
-            told = labelled(word, about) if isinstance(word, str) else "it does not search for what grows"  # type: ignore[arg-type]
-            return Snapshot(
-                name, address, word if isinstance(word, str) else None, told, memory=memory, paths=declared
+        document = get_json(f"{url}/explain", max_bytes=MOST_BYTES)
+        with understood(url):
+            name = str(status["trainer"]["trainer"])
+            return _explained(
+                name, address, explanation_of(document), _memory(status), _declared(name, status)
             )
-        return _explained(name, address, found, memory, declared)
-    except (Unreachable, ValueError) as error:
+    except Unreachable as error:
         return Snapshot(address, address, problem=str(error))
 
 
@@ -229,35 +218,31 @@ def _path(name: str, found: Finding) -> Path:
 
 def _declared(name: str, status: Mapping[str, Any]) -> list[Path]:
     """Buffers and objects that the trainer has declared."""
-    growth = _object(_object(status, "growth_per_minute"), "object_size")
+    growth = status.get("growth_per_minute", {}).get("object_size", {})
     found = []
-    for buffer, levels in _object(status, "buffers").items():
-        if isinstance(levels, dict):
-            numbers = _numbers(levels)
-            items, held = numbers.get("items"), numbers.get("bytes")
-            bound = numbers.get("capacity_items")
-            told = () if bound is None else (f"Its bound is {bound:,.0f} items.",)
-            found.append(Path(name, str(buffer), "buffer", items, held, details=told))
-    for known, held in _numbers(_object(status, "object_size_bytes")).items():
-        rate = _numbers(growth).get(known)
-        found.append(Path(name, known, "object", None, held, rate))
+    for buffer, levels in status.get("buffers", {}).items():
+        bound = levels.get("capacity_items")
+        told = () if bound is None else (f"Its bound is {bound:,.0f} items.",)
+        found.append(Path(name, buffer, "buffer", levels.get("items"), levels.get("bytes"), details=told))
+    for known, held in status.get("object_size_bytes", {}).items():
+        found.append(Path(name, known, "object", None, held, growth.get(known)))
     return found
 
 
 def _memory(status: Mapping[str, Any]) -> dict[str, float]:
-    memory = _object(status, "memory")
-    resident, unique = (_numbers(_object(memory, f"{kind}_bytes")) for kind in ("resident", "unique"))
-    malloc = _numbers(_object(memory, "allocator_bytes"))
+    memory = status.get("memory", {})
+    resident, unique, malloc = (
+        memory.get(f"{kind}_bytes", {}) for kind in ("resident", "unique", "allocator")
+    )
     own, alone = resident.get("trainer"), unique.get("trainer")
     parts = {
         **_of_resident(own, malloc.get("used"), malloc.get("retained")),
         "shared": None if own is None or alone is None else max(0.0, own - alone),
         "in workers": unique.get("worker", resident.get("worker")) or None,
-        "limit": _numbers(memory).get("limit_bytes"),
+        "limit": memory.get("limit_bytes"),
     }
-    for device, levels in _object(status, "gpu_memory").items():
-        numbers = _numbers(mapping(levels))
-        parts[f"on GPU {device}"] = numbers.get("process_bytes", numbers.get("allocated_bytes"))
+    for device, levels in status.get("gpu_memory", {}).items():
+        parts[f"on GPU {device}"] = levels.get("process_bytes", levels.get("allocated_bytes"))
     return _known(parts)
 
 
@@ -275,14 +260,6 @@ def _known(parts: Mapping[str, float | None]) -> dict[str, float]:
     return {part: held for part, held in parts.items() if held is not None}
 
 
-def _object(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return mapping(document.get(name))
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return _known({str(name)[:_LONGEST_NAME]: number(value) for name, value in values.items()})
-
-
 def printed(found: Iterable[Snapshot]) -> list[str]:
     """The snapshots as lines."""
     lines: list[str] = []
@@ -292,8 +269,14 @@ def printed(found: Iterable[Snapshot]) -> list[str]:
             continue
         lines += [f"  memory: {memory_text(one)}"] if one.memory else []
         if one.paths:
-            lines += [f"  {row}" for row in aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
+            lines += [f"  {row}" for row in _aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
     return lines
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines with columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str, ...]:

@@ -106,11 +106,6 @@ def understood(what: str) -> Iterator[None]:
         raise Unreachable(f"{what} sends an invalid response: {describe(error)}") from None
 
 
-def escaped(text: str) -> str:
-    """Return text escaped for the quotes of a label matcher."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
 def _ask(
     method: str,
     url: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -71,10 +72,9 @@ class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
     `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
-    of the largest single objects that the trainer found last. `histories` are the levels by cycle of `objects
-    NAME` and `sizes NAME`. `waits` is a text such as "12 of 24 minutes" while a slow leak cannot be
-    distinguished from a warm-up. `explanation` is the trainer's last explanation, if it is recorded. `log`
-    are the last lines of a log that was given.
+    of the largest single objects that the trainer found last. `waits` is a text such as "12 of 24 minutes"
+    while a slow leak cannot be distinguished from a warm-up. `explanation` is the trainer's last explanation,
+    if it is recorded. `log` are the last lines of a log that was given.
     """
 
     trainer: str
@@ -88,7 +88,6 @@ class Report:
     large: list[Held]
     largest: Sequence[tuple[str, float]]
     finding: FoundLeak | None
-    histories: dict[str, Points]
     waits: str
     notes: tuple[str, ...]
     explanation: Explanation | None = None
@@ -112,14 +111,12 @@ class Report:
         return headline(self.explanation)
 
 
-def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | None = None) -> Report:
+def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
     """Judge a run.
 
     Args:
         run: at least one point.
         large_bytes: least size of a large object.
-        size_limit_bytes: growth of a named object a cycle that is a leak; by default what the trainer
-            declared (`watch.growth_limit("object_size", per_epoch=...)`), else 5 MB.
 
     """
     cycles, explanation = Cycles(run), _explanation(run)
@@ -143,7 +140,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
     )
     histories: dict[str, Points] = {}
     objects = _objects(cycles, leaking, histories)
-    sizes = _sizes(cycles, size_limit_bytes, histories)
+    sizes = _sizes(cycles)
     return Report(
         trainer=run.trainer,
         unit=unit,
@@ -156,7 +153,6 @@ def analyse(run: Run, *, large_bytes: float = 50e6, size_limit_bytes: float | No
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=_finding(cycles, memory, objects, sizes, histories, explanation),
-        histories=histories,
         waits=waits,
         notes=run.notes,
         explanation=explanation,
@@ -172,9 +168,7 @@ def _objects(
     found = {}
     for kind, field in (("objects", "objects"), ("entities", "items")):
         for name in cycles.names(field):
-            history = histories[f"objects {name}"] = cycles.series(
-                _reader(field, name), counted=kind == "objects"
-            )
+            history = histories[name] = cycles.series(_reader(field, name), counted=kind == "objects")
             component, first = Component(kind, name), history[0][1]
             least = material(component, first)
             terms = Terms(
@@ -189,13 +183,13 @@ def _objects(
     return found
 
 
-def _sizes(cycles: Cycles, limit_bytes: float | None, histories: dict[str, Points]) -> dict[str, Judgement]:
-    """Sizes of named objects; adds their levels to `histories`."""
+def _sizes(cycles: Cycles) -> dict[str, Judgement]:
+    """Sizes of named objects. A growth a cycle is a leak from the declared limit on, else from 5 MB."""
     last, unit = cycles.points[-1], cycles.unit
     found = {}
     for name in cycles.names("sizes"):
-        history = histories[f"sizes {name}"] = cycles.series(_reader("sizes", name))
-        allowed = limit_bytes or last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
+        history = cycles.series(_reader("sizes", name))
+        allowed = last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
         terms = Terms(_NOISE_OF_SIZES * history[0][1], unit, cycles.seconds, limit=allowed)
         found[name] = judged(history, terms)
     return found
@@ -226,8 +220,12 @@ class Cycles:
         self._drop_unfinished()
 
     def number(self, point: Point) -> int:
-        """The cycle of a point."""
-        return point.cycle(self.unit) if self._counted else int((point.time - self._began) // 60)
+        """The cycle of a point; the first point is before the first minute."""
+        return point.cycle(self.unit) if self._counted else math.ceil(self.minutes(point))
+
+    def minutes(self, point: Point) -> float:
+        """The minutes from the first point to this one."""
+        return (point.time - self._began) / 60
 
     def series(self, read: Callable[[Point], float | None], *, counted: bool = False) -> Points:
         """The level at the end of each cycle: temporary memory is freed by then.
@@ -337,7 +335,10 @@ def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
         return f"{short} {number}: start of the record" if number else "Trainer initialized (baseline)"
     if first:
         return f"{short} {number}: first of the record (baseline)"
-    return f"{short} {number}: After {point.phase}" if point.phase else f"End of {short} {number}"
+    at = f"{short} {cycles.minutes(point):.1f}" if cycles.unit == "minute" else f"{short} {number}"
+    if point.phase:
+        return f"{at}: After {point.phase}"
+    return f"End of {at}" if point.event == "cycle" else at
 
 
 def _finding(
@@ -358,8 +359,7 @@ def _finding(
             if judged.verdict in ("too early", "growing") and _rises_with(judged, memory)
         }
     leaking = {
-        name: _placed(judged, histories[f"objects {name}"], memory, cycles.unit)
-        for name, judged in leaking.items()
+        name: _placed(judged, histories[name], memory, cycles.unit) for name, judged in leaking.items()
     }
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
     past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heapwatch.recording.file import Thinning
+from heapwatch.recording.pace import Pace
 from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
@@ -15,12 +15,12 @@ from heapwatch.runtime.plain_text import Block
 
 log = logging.getLogger("heapwatch")
 
-_MOST_POINTS = 1000
+_PACE = 5e-3  # after a month, with a cycle each second, 2,000 cycles
 _WIDTH = 60
 
 
 class MemoryReport:
-    """Keeps the points of a run (of every second cycle once there are many), and logs reports on them.
+    """Keeps points of a run, at the intervals of `Pace`, and logs reports on them.
 
     There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`. `explain`
     returns the trainer's explanation as a JSON object. `leak` is the leak of the newest report in one line,
@@ -50,22 +50,17 @@ class MemoryReport:
         self._unit = unit
         self._reported = 0
         self.leak = ""
-        self._thinning = Thinning()
-        self._points: list[tuple[int, Point]] = []
+        self._pace = Pace(_PACE)
+        self._points: list[Point] = []
 
     def take(self, point: Point) -> None:
         """Keep the point, and log a report when one is due."""
         done = int(point.progress.get(self._unit, 0))
-        index = self._thinning.index(point)
-        if self._thinning.keeps(index):
-            self._points.append((index, point))
-        if len(self._points) > _MOST_POINTS:
-            self._thinning.double()
-            self._points = [kept for kept in self._points if self._thinning.keeps(kept[0])]
+        if self._pace.keeps(point):
+            self._points.append(point)
         if point.event == "cycle" and done // self._interval > self._reported // self._interval:
             self._reported = done
-            points = tuple(kept for _, kept in self._points)
-            report = analyse(Run(self._trainer, points, explanation=self._explain()))
+            report = analyse(Run(self._trainer, tuple(self._points), explanation=self._explain()))
             log.info("%s", interval_lines(report, self._unit, done))
             self.leak = ""
             if report.finding is not None:

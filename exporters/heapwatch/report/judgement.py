@@ -186,9 +186,12 @@ def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
 
 
 def verdicts_of(run: Run) -> Verdicts | None:
-    """The verdicts of the leak rules on a run; None if its points are too far apart."""
+    """The verdicts of the leak rules on a run; None if the points of its second half are too far apart."""
     times = [point.time for point in run.points]
-    if len(times) < 2 or median(later - earlier for earlier, later in pairwise(times)) > _MOST_SECONDS:
+    if len(times) < 2:
+        return None
+    middle = (times[0] + times[-1]) / 2
+    if median(later - before for before, later in pairwise(times) if later >= middle) > _MOST_SECONDS:
         return None
     samples: dict[Series, list[tuple[float, float]]] = defaultdict(list)
     for point in run.points:

@@ -1,7 +1,6 @@
 """The command line as a whole: what it has, what it says without an extra, what scripts read."""
 
 import errno
-import json
 import os
 import re
 import subprocess
@@ -14,22 +13,8 @@ import heapwatch
 from heapwatch.analysis.readings import Readings
 from heapwatch.cli.main import GROUPS, VERBS, _parser
 from heapwatch.cli.sources import Sample
-from heapwatch.recording.points import point_of
 from heapwatch.runtime.plain_text import plain
 from tests.support.unreadable_files import UNREADABLE
-
-GROWING = """
-trainer_info{trainer="ppo"} 1
-trainer_process_resident_memory_bytes{role="trainer"} 5e8
-trainer_memory_verdict{verdict="too early"} 0
-trainer_memory_verdict{verdict="leak"} 1
-trainer_memory_time_to_limit_seconds{bound="least"} 2400
-trainer_memory_time_to_limit_seconds{bound="most"} 3500
-trainer_growing_path_growth_bytes_per_minute{path="buffer",type="deque",kind="container"} 9e7
-trainer_growing_path_growth_bytes_per_minute{path="history",type="list",kind="container"} 3.73e7
-trainer_growing_path_leak{path="buffer",type="deque",kind="container",site="",remedy=""} 0
-trainer_growing_path_leak{path="history",type="list",kind="container",site="ppo.py:80",remedy="x"} 1
-"""
 
 
 def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
@@ -43,15 +28,12 @@ def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
         assert re.findall(r"^  (\w+)", listed[1], re.MULTILINE) == verbs.split()
 
 
-def test_completion_and_manual_page_are_made_of_the_parser(run):
-    pytest.importorskip("argparse_manpage", reason="argparse-manpage is not installed")
+def test_completion_is_made_of_the_parser(run):
+    pytest.importorskip("shtab", reason="shtab is not installed")
     for shell in ("bash", "zsh", "tcsh"):
         code, script, _ = run("completion", shell)
         assert code == 0
         assert "--fail-on" in script
-    _, page, _ = run("completion", "man")
-    assert page.startswith(".TH HEAPWATCH")
-    assert all(rf"\fI\,{verb}\/\fR" in page for verb in VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -118,7 +100,6 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch, run):
     [
         ("explan", "did you mean explain?"),
         ("statsu", "did you mean status?"),
-        ("pss", "did you mean ps?"),
         ("qwertz", "`heapwatch --help` lists them"),
         ("\x1b[31m", "`heapwatch --help` lists them"),
     ],
@@ -127,61 +108,18 @@ def test_an_unknown_verb_is_one_line_with_the_nearest(verb, said, run):
     assert run(verb) == (64, "", f"heapwatch: there is no command {plain(verb)}; {said}\n")
 
 
-@pytest.fixture
-def registered(monkeypatch):
-    """Makes these the samples of all registered trainers."""
-
-    def register(*samples):
-        monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: samples)
-
-    return register
-
-
-def test_ps_says_what_a_trainer_does_and_what_leaks_most(registered, run):
-    sample = Sample("127.0.0.1:7777", 0.0, Readings(text_string_to_metric_families(GROWING)))
-    registered(sample, Sample("127.0.0.1:7778", 0.0, problem="it does not answer"))
-    code, printed, _ = run("ps")
-    assert code == 0
-    _, ppo, other = printed.splitlines()
-    assert re.fullmatch(
-        r"ppo +127.0.0.1:7777 +leak +40 to 59 min +500 MB .*history \+37.3 MB/min \(ppo.py:80\)", ppo
-    )
-    assert re.fullmatch(r"\? +127.0.0.1:7778 +it does not answer", other)
-    row = json.loads(run("ps", "--json")[1])[0]
-    left = {"time_to_limit_seconds": {"least": 2400, "most": 3500}, "line": "ppo.py:80"}
-    assert row == row | left | {"verdict": "leak", "grows": "history", "bytes_per_minute": 3.73e7}
-    assert run("ps", "--quiet") == (0, "127.0.0.1:7777\n127.0.0.1:7778\n", "")
-
-
-def test_pages_that_workers_share_count_once(registered, run):
-    shared = """
-trainer_process_resident_memory_bytes{role="worker"} 4.5e9
-trainer_process_unique_memory_bytes{role="worker"} 2e7
-"""
-    readings = Readings(text_string_to_metric_families(GROWING.rstrip() + shared))
-    registered(Sample("a:1", 0.0, readings))
-    assert json.loads(run("ps", "--json")[1])[0]["memory_bytes"] == 5.2e8
-    point = point_of(readings, time=0.0, event="sample")
-    assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
-
-
-def test_ps_lists_a_trainer_beside_files_that_are_none(tmp_path, monkeypatch, run):
+def test_a_trainer_is_listed_beside_files_that_are_none(tmp_path, monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
-    code, printed, _ = run("ps")
-    assert code == 0
-    assert "no trainer is registered" in printed
     for number, make in enumerate(UNREADABLE.values()):
         make(tmp_path / f"{number}.json")
     with heapwatch.start("swimmer", port=0) as watch:
         watch.step()
-        address = f"127.0.0.1:{watch.port}"
-        assert f"swimmer  {address}" in run("ps")[1]
-        (row,) = [row for row in json.loads(run("ps", "--json")[1]) if row["trainer"] is not None]
-    assert (row["trainer"], row["address"]) == ("swimmer", address)
-    assert row["memory_bytes"] > 1e6
+        assert f"swimmer (127.0.0.1:{watch.port}): too early" in run("top", "--once")[1]
 
 
-@pytest.mark.parametrize("command", [["ps"], ["explain", "swimmer"], ["monitor", "--all", "--count", "1"]])
+@pytest.mark.parametrize(
+    "command", [["top", "--once"], ["explain", "swimmer"], ["monitor", "--all", "--count", "1"]]
+)
 def test_a_folder_of_nobody_is_one_line(command, monkeypatch, run):
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "~nobody-here/targets")
     code, _, errors = run(*command)
@@ -197,7 +135,6 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
         code, printed, _ = run("explain", "swimmer")
         assert code == 0
         assert "too early" in printed
-        assert run("explain", "swimmer", "--quiet") == (0, "", "")
         meant = "no trainer is registered as swimer; did you mean swimmer? (or give host:port)"
         assert run("explain", "swimer") == (3, "", f"heapwatch: {meant}\n")
         with heapwatch.start("hopper", port=0) as second:
@@ -207,9 +144,10 @@ def test_a_registered_trainer_is_explained_by_its_name(tmp_path, monkeypatch, ru
             assert "there is hopper, swimmer" in errors
 
 
-def test_two_trainers_of_one_name_are_distinguished_by_address(registered, run):
-    readings = Readings(text_string_to_metric_families(GROWING))
-    registered(*(Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)))
+def test_two_trainers_of_one_name_are_distinguished_by_address(monkeypatch, run):
+    readings = Readings(text_string_to_metric_families('trainer_info{trainer="ppo"} 1\n'))
+    samples = [Sample(f"127.0.0.1:{port}", 0.0, readings) for port in (1, 2)]
+    monkeypatch.setattr("heapwatch.cli.sources.TrainerSource.samples", lambda _: samples)
     code, _, errors = run("explain", "ppo")
     assert code == 3
     assert "2 trainers are called ppo: give the address, 127.0.0.1:1 or 127.0.0.1:2" in errors

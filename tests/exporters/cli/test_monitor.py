@@ -1,9 +1,6 @@
-import os
 import re
-import shutil
 import signal
 import socket
-import subprocess
 import threading
 
 import pytest
@@ -26,9 +23,6 @@ def test_one_sample_of_a_healthy_trainer_by_its_address_its_target_or_among_othe
     assert code == 3
     assert f"[{trainer.address}] Memory=" in printed
     assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in printed
-    code, printed, _ = run("monitor", "--prometheus", trainer.address, "--count", 1)
-    assert code == 3
-    assert "404" in printed  # it is no Prometheus
 
 
 def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
@@ -72,13 +66,11 @@ def test_port_that_is_no_trainers(run):
     ("arguments", "says"),
     [
         (["--interval", "0"], "above 0"),
-        (["--interval", "soon"], "'soon' is not a number above 0"),
         (["--interval", "1e12"], "'1e12' is not a number above 0 and below 1e+09"),
         (["--count", "0"], "1 or more"),
         (["not a trainer:x"], "allowed: host:port"),
         (["--auto-cleanup"], "HEAPWATCH_TOKEN"),
         (["--memory-warning", "5", "--memory-critical", "4"], "--memory-warning must be below"),
-        (["--bodies-warning", "2000", "--bodies-critical", "1000"], "--bodies-warning must be below"),
         (["--all"], "no trainer is registered"),
         (["--all", "127.0.0.1:1"], "either trainers or --all"),
     ],
@@ -87,61 +79,3 @@ def test_wrong_command_line_is_one_clear_line(run, arguments, says):
     code, _, errors = run("monitor", *arguments)
     assert code == 64
     assert says in errors.splitlines()[-1]
-
-
-def test_help_reports_the_exit_codes(run):
-    code, printed, _ = run("monitor", "--help")
-    assert code == 0
-    assert re.search(r"exit codes.*\n  0 .*\n  1 .*\n  2 .*\n  3 .*\n  64 ", printed)
-
-
-@pytest.fixture
-def prometheus(tmp_path):
-    """A real Prometheus that scrapes the targets folder every second."""
-    binary = shutil.which("prometheus")
-    assert binary, "prometheus is not on PATH: run `make setup`, which brings it"
-    (tmp_path / "prometheus.yml").write_text(f"""
-global: {{scrape_interval: 1s}}
-scrape_configs:
-  - job_name: trainer
-    file_sd_configs:
-      - files: ["{os.environ["HEAPWATCH_TARGETS_DIR"]}/*.json"]
-        refresh_interval: 1s
-""")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    with (tmp_path / "prometheus.log").open("w") as log:
-        options = {
-            "config.file": tmp_path / "prometheus.yml",
-            "storage.tsdb.path": tmp_path / "data",
-            "web.listen-address": address,
-        }
-        command = [binary, *(f"--{option}={value}" for option, value in options.items())]
-        process = subprocess.Popen(command, stderr=log)
-    yield address
-    process.terminate()
-    process.wait()
-
-
-@pytest.mark.slow
-def test_trainers_of_prometheus(trainer, heapwatch, run, wait_until, prometheus):
-    once = ("monitor", "--prometheus", prometheus, "--count", 1)
-    wait_until(lambda: run(*once)[0] != 3)
-    _, printed, _ = run(*once)
-    assert "Memory=" in printed
-    assert "Bodies=186, Food=6" in printed
-
-    code, printed, _ = run(*once, "10.0.0.1:1")
-    assert code == 3
-    assert "Prometheus scrapes no 10.0.0.1:1 as job trainer" in printed
-
-    code, printed, _ = run("doctor", trainer.address, "--prometheus", prometheus)
-    assert code == 0
-    assert re.search(r"ok +sees this trainer +job trainer, up", printed)
-
-    cleaning = heapwatch("monitor", "--prometheus", prometheus, *SOON, "--auto-cleanup", **TOKEN)
-    trainer.leak()
-    cleaning.until(r"Bodies: 1247 -> 186")
-    trainer.kill()
-    cleaning.until("is down, as Prometheus reports|is not watched any more|no trainer to watch")
-    assert cleaning.end() == 3

@@ -77,15 +77,3 @@ def test_dashboards_are_listed_printed_and_written(tmp_path, printed, run):
     printed("dashboards", "--output", tmp_path)
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted(names)
     assert run("dashboards", "heapwatch-flea")[0] == 64
-
-
-def test_for_import_a_dashboard_asks_for_its_data_source_and_names_its_plugins(printed):
-    board = json.loads(printed("dashboards", "heapwatch-fleet", "--for-import"))
-    (asked,) = board["__inputs"]
-    assert (asked["name"], asked["pluginId"]) == ("DS_PROMETHEUS", "prometheus")
-    assert variables(board)["datasource"] == "${DS_PROMETHEUS}"
-    shown = [panel for top in board["panels"] for panel in (top, *top.get("panels", ()))]
-    required = {one["id"] for one in board["__requires"]}
-    assert required == {"grafana", "prometheus"} | {panel["type"] for panel in shown} - {"row"}
-    plain = json.loads(printed("dashboards", "heapwatch-fleet"))
-    assert plain.keys() == board.keys() - {"__inputs", "__requires", "__elements"}

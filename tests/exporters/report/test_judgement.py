@@ -8,6 +8,7 @@ import pytest
 from heapwatch.analysis.judge import judge
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import MEMORY
+from heapwatch.recording.pace import Pace
 from heapwatch.recording.points import Point, Run
 from heapwatch.report.findings import analyse
 from heapwatch.report.judgement import Terms, judged, verdicts_of
@@ -149,3 +150,15 @@ def test_what_is_counted_leaks_where_the_definition_says_so():
 def test_points_that_lie_far_apart_are_not_judged_by_it():
     assert verdicts_of(sampled(CURVES["leak"], every=240.0)) is None
     assert verdicts_of(Run("plain", ())) is None
+
+
+def test_a_record_of_days_whose_later_points_lie_far_apart_is_judged_by_its_cycles():
+    pace, points = Pace(1e-3), []
+    for epoch in range(20_000):
+        level = noisy(lambda minute: 2e9 + 0.3e6 * minute, seed=epoch)(epoch / 2)
+        point = Point(30.0 * epoch, "cycle", level, progress={"epoch": epoch + 1})
+        if pace.keeps(point):
+            points.append(point)
+    run = Run("plain", tuple(points))
+    assert verdicts_of(run) is None
+    assert analyse(run).memory.verdict == "leak"
