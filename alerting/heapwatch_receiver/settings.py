@@ -79,9 +79,7 @@ class Settings(BaseModel):
     retention_days: Annotated[float, Field(gt=0, le=3650)] = 90
     retention_rows: Annotated[int, Field(ge=1000)] = 500_000
 
-    request_timeout: Seconds = 10
     max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 16 << 20
-    max_waiting_connections: Annotated[int, Field(ge=1)] = 256
 
     @field_validator("restart_command")
     @classmethod

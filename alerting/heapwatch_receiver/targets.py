@@ -21,10 +21,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heapwatch import lost
-from heapwatch.http.addresses import LOOPBACK, REFUSAL, Sender, sender, without_port
+from heapwatch.http.addresses import LOOPBACK, REFUSAL, without_port
 from heapwatch.http.client import RENEWAL_SECONDS
-from heapwatch.http.guards import Refusal, check_addressee, host_name
-from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+from heapwatch.http.guards import Refusal, check_addressee
+from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 from heapwatch.lost import Lost
 from heapwatch.runtime.plain_text import plain
 from heapwatch_receiver.payload import explain
@@ -32,7 +32,6 @@ from heapwatch_receiver.payload import explain
 _MAX_BODY_BYTES = 1024
 LIFETIME = 3 * RENEWAL_SECONDS
 _LATE = _KNOWN_AFTER = 1.25 * RENEWAL_SECONDS
-# Each renewal is a signed request; of those `signing.Verifier` remembers 8192 a minute, 1024 of one sender.
 MOST = 4000
 MOST_FROM_ONE = 500
 
@@ -64,9 +63,7 @@ class Registrations:
             if len(self._known) >= MOST:
                 raise TooManyTrainers(f"{MOST} trainers are registered already")
             if sum(sender == one.sender for one in self._known.values()) >= MOST_FROM_ONE:
-                raise TooManyTrainers(
-                    f"{MOST_FROM_ONE} trainers of this address and user are registered already"
-                )
+                raise TooManyTrainers(f"{MOST_FROM_ONE} trainers of this address are registered already")
         self._known[address] = _Registration(sender, self._steady() + LIFETIME)
         lost.forget(self._lost_dir, address)
 
@@ -110,13 +107,12 @@ def add_routes(
     `names`: of this receiver, and `host:port` where a proxy forwards another port to it. `taken`: ports of
     the stack's own services on this machine, which no trainer has.
     """
-    verifier = Verifier()
 
     async def register(request: Request) -> Response:
         body = await read_body(request, _MAX_BODY_BYTES)
-        who, local = sender(request.client, request.scope.get("server")), request.scope.get("server")
+        local = request.scope.get("server")
         _check_addressee(request, names)
-        _authorize(request, body, token, verifier, who)
+        _authorize(request, body, token)
         try:
             asked = RegistrationRequest.model_validate_json(body)
         except ValidationError as error:
@@ -124,7 +120,7 @@ def add_routes(
             raise HTTPException(400, f"{explain(error.errors())}; allowed is {allowed}") from None
         if request.client is None:
             raise HTTPException(400, "the request comes from no address")
-        host = who[0]
+        host = request.client.host
         if host not in asked.hosts:
             raise HTTPException(
                 403,
@@ -138,7 +134,7 @@ def add_routes(
             registrations.remove(address)
             return JSONResponse({"address": address, "expires_in_seconds": 0})
         try:
-            registrations.add(address, who)
+            registrations.add(address, host)
         except TooManyTrainers as error:
             raise HTTPException(429, str(error), {"Retry-After": f"{LIFETIME:.0f}"}) from None
         return JSONResponse({"address": address, "expires_in_seconds": LIFETIME})
@@ -158,7 +154,7 @@ def add_routes(
 def _check_addressee(request: Request, names: Collection[str]) -> None:
     """Reject a registration that was signed for another receiver."""
     local = request.scope.get("server") or ("", 0)
-    host = host_name(request.headers.get("Host", ""))
+    host = without_port(request.headers.get("Host", "").lower())
     known = {*LOOPBACK, *map(without_port, names), local[0]}
     try:
         if host not in known:
@@ -168,7 +164,7 @@ def _check_addressee(request: Request, names: Collection[str]) -> None:
         raise HTTPException(refusal.status, refusal.detail) from None
 
 
-def _authorize(request: Request, body: bytes, token: str, verifier: Verifier, who: Sender) -> None:
+def _authorize(request: Request, body: bytes, token: str) -> None:
     """Accept only requests that are signed with the token; the token itself is never sent."""
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != SCHEME.lower():
@@ -176,19 +172,16 @@ def _authorize(request: Request, body: bytes, token: str, verifier: Verifier, wh
             401, "a request signed with the stack's token is needed", {"WWW-Authenticate": SCHEME}
         )
     try:
-        verifier.check(
+        check_signature(
             credentials,
             token,
             method=request.method,
             authority=request.headers.get("Host", ""),
             path=request.url.path,
             body=body,
-            sender=who,
         )
     except NotSigned as error:
         raise HTTPException(401, str(error), {"WWW-Authenticate": SCHEME}) from None
-    except TooMany as error:
-        raise HTTPException(429, str(error), {"Retry-After": "60"}) from None
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -12,7 +12,6 @@ import httpx
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError
 
 from heapwatch.http import signing
-from heapwatch.http.addresses import ForeignListener, check_owner
 from heapwatch.runtime.labels import keep_largest
 from heapwatch.runtime.plain_text import plain
 from heapwatch_receiver.decide import Readings
@@ -113,16 +112,12 @@ async def force_cleanup(
     with them, it is sent once more without.
 
     Raises:
-        CleanupRefused: the answer is no cleanup, or another user of this machine listens on the port.
+        CleanupRefused: the answer is no cleanup.
         FetchError: there was no complete answer; the request may or may not have been read.
 
     """
     parts = urlsplit(scrape_url)
     url = urlunsplit((parts.scheme, parts.netloc, "/force_cleanup", "", ""))
-    try:
-        check_owner(url)
-    except ForeignListener as foreign:
-        raise CleanupRefused(str(foreign)) from None
     asked = {"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": timeout}
     reply = await _post(client, url, secret, {**asked, **target}, timeout + 5)
     if reply.status == 400 and target:

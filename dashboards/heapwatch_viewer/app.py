@@ -10,7 +10,7 @@ from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from heapwatch.http.addresses import known_names
-from heapwatch.http.uvicorn_guards import KnownNames, guarded
+from heapwatch.http.asgi import LIMITS, KnownNames
 from heapwatch_viewer import documents
 from heapwatch_viewer.address import State
 from heapwatch_viewer.model import Library
@@ -18,8 +18,6 @@ from heapwatch_viewer.page import DashboardPage, short_title
 from heapwatch_viewer.prometheus import Prometheus
 from heapwatch_viewer.settings import Settings, check_free
 
-REQUEST_SECONDS = 10.0
-MOST_WAITING = 128
 STYLE = Path(__file__).with_name("style.css").read_text()
 RUNBOOKS = "/docs/runbooks.md"
 FAVICON = Path(__file__).with_name("favicon.svg")
@@ -46,7 +44,7 @@ def serve(settings: Settings) -> None:
         show=False,
         reload=False,
         show_welcome_message=False,
-        http=guarded(REQUEST_SECONDS, MOST_WAITING),
+        **LIMITS,
     )
 
 

