@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import socket
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from prometheus_client.exposition import gzip_accepted
 from heapwatch.http import guards
 from heapwatch.http.addresses import allowed_hosts, known_names
 from heapwatch.http.connections import ConnectionServer
+from heapwatch.http.deadline import UntilDeadline
 from heapwatch.http.guards import MAX_REQUEST_BYTES, Refusal
 from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
@@ -68,28 +68,20 @@ class EndpointServer(ConnectionServer):
 
 
 class _CutShort(Exception):
-    """The request ended, or timed out, before it was complete."""
+    """The request ended before it was complete."""
 
 
-class _Request(io.RawIOBase):
+class _Request(UntilDeadline):
     """The bytes of one request: at most MAX_REQUEST_BYTES, within REQUEST_SECONDS, and no early end."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._until = time.monotonic() + REQUEST_SECONDS
+        super().__init__(connection, REQUEST_SECONDS)
         self._left = MAX_REQUEST_BYTES
 
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, buffer: Any) -> int:
-        seconds = self._until - time.monotonic()
-        if seconds <= 0:
-            raise _CutShort
         if not self._left:
             raise guards.too_long()
-        self._connection.settimeout(seconds)
-        count = self._connection.recv_into(memoryview(buffer)[: self._left])
+        count = super().readinto(memoryview(buffer)[: self._left])
         if not count:
             raise _CutShort
         self._left -= count

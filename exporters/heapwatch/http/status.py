@@ -49,13 +49,9 @@ _TABLES: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 _STYLE = """
-:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
+:root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem 1rem .3rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: normal; opacity: .7; width: 45%; }
-code { font-size: .9em; }
-.good { color: #1a7f37; } .bad { color: #cf222e; }
+th, td { text-align: left; font-weight: normal; padding-right: 1rem; }
 """
 _LINKS = (
     ("/metrics", "series for Prometheus"),
@@ -254,8 +250,12 @@ def _number(value: float) -> float:
 
 
 def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> str:
-    """Return the page as HTML, from the JSON of `/performance_status`."""
-    trainer = status.get("trainer", {}).get("trainer", "trainer")
+    """Return the page as HTML, from the JSON of `/performance_status`; or with the problem instead."""
+    trainer, leaks = status.get("trainer", {}).get("trainer", "trainer"), status.get("leaks", {})
+    said = [problem or f"Training: {status.get('training', 'unknown')}"]
+    if "verdict" in leaks:
+        said.append(f"Verdict: {labelled(leaks['verdict'], leaks.get('message', ''))}")
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in said)
     links = "".join(
         f'<tr><th><a href="{path}"><code>GET {path}</code></a></th><td>{what}</td></tr>'
         for path, what in _LINKS
@@ -271,33 +271,8 @@ def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> st
 </head>
 <body>
 <h1>{escape(trainer)}</h1>
-{_headline(status, problem)}
-{_verdict(status.get("leaks", {}))}
+{paragraphs}
 <table>{links}</table>
 </body>
 </html>
 """
-
-
-def _headline(status: Mapping[str, Any], problem: str | None) -> str:
-    if problem:
-        return f'<p class="bad">{escape(problem)}</p>'
-    idle = status.get("performance", {}).get("seconds_since_progress")
-    if idle is None:
-        return "<p>Training has not reported any progress yet.</p>"
-    training = status.get("training")
-    if training == "stalled":
-        return f'<p class="bad">Training is stalled: no progress for {_duration(idle)}.</p>'
-    return f'<p class="good">Training progresses: the last step was {_duration(idle)} ago.</p>'
-
-
-def _verdict(leaks: Mapping[str, Any]) -> str:
-    if "verdict" not in leaks:
-        return ""
-    return f"<p>Verdict: {escape(labelled(leaks['verdict'], leaks.get('message', '')))}</p>"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
