@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from html import escape
 
 from nicegui import background_tasks, ui
@@ -11,9 +11,9 @@ from nicegui import background_tasks, ui
 from heapwatch_viewer import units
 from heapwatch_viewer.address import State, board_address, complete
 from heapwatch_viewer.model import Dashboard, Variable
-from heapwatch_viewer.panel import PanelView, RowView
+from heapwatch_viewer.panel import PanelView, RowView, explained
 from heapwatch_viewer.panels.base import Mark
-from heapwatch_viewer.prometheus import Prometheus, QueryError
+from heapwatch_viewer.prometheus import Prometheus
 from heapwatch_viewer.queries import ALL, available_or_all, choices, find_marks
 from heapwatch_viewer.timerange import PRESETS, TimeRange, Window
 from heapwatch_viewer.unhealthy_services import unhealthy_services
@@ -172,8 +172,8 @@ class DashboardPage:
             await self._select(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
             self._marks = await find_marks(shown, self._prometheus, self.state.selections, window)
-        except (QueryError, ValueError) as problem:
-            _show(self._note, str(problem))
+        except Exception as problem:  # the panels are asked all the same
+            _show(self._note, explained(problem))
         else:
             _show(self._note, self._problem)
         self._update_links()
@@ -279,39 +279,11 @@ class Toolbar:
         page = self._page
         with ui.button(color=None).props("outline dense no-caps icon=schedule").classes("q-px-sm"):
             self._range = ui.label(page.state.span.label(page.zone)).classes("q-ml-xs")
-            with ui.menu() as menu, ui.row().classes("q-pa-md no-wrap items-start"):
-                with ui.column().classes("gap-1"):
-                    where = ui.label().classes("muted")
-                    start = ui.input("From").props("dense outlined type=datetime-local step=1")
-                    end = ui.input("To").props("dense outlined type=datetime-local step=1")
-                    wrong = ui.label().classes("panel-error")
-
-                    def fill() -> None:
-                        where.set_text(f"From and to, in {page.zone} time")
-                        for field, moment in zip(
-                            (start, end), page.state.span.seconds(time.time()), strict=True
-                        ):
-                            field.set_value(f"{datetime.fromtimestamp(moment, page.zone):%Y-%m-%dT%H:%M:%S}")
-
-                    def apply() -> None:
-                        try:
-                            span = TimeRange(
-                                *(_milliseconds(field.value, page.zone) for field in (start, end))
-                            )
-                        except ValueError as problem:
-                            wrong.set_text(str(problem))
-                        else:
-                            wrong.set_text("")
-                            menu.close()
-                            page.choose_range(span)
-
-                    ui.button("Apply", on_click=apply).props("dense")
-                    menu.on("before-show", fill)
-                with ui.column().classes("gap-0"):
-                    for begin, label in PRESETS.items():
-                        ui.menu_item(
-                            f"Last {label}", lambda begin=begin: page.choose_range(TimeRange(begin))
-                        ).props("dense")
+            with ui.menu():
+                for begin, label in PRESETS.items():
+                    ui.menu_item(
+                        f"Last {label}", lambda begin=begin: page.choose_range(TimeRange(begin))
+                    ).props("dense")
 
 
 def short_title(title: str) -> str:
@@ -322,11 +294,3 @@ def short_title(title: str) -> str:
 def _show(note: ui.label, text: str) -> None:
     note.set_text(text)
     note.set_visibility(bool(text))
-
-
-def _milliseconds(text: str, zone: tzinfo) -> str:
-    """Milliseconds since 1970 of what a date and time input holds. Raises ValueError when it is empty."""
-    try:
-        return str(int(datetime.fromisoformat(text or "").replace(tzinfo=zone).timestamp() * 1000))
-    except ValueError:
-        raise ValueError("choose both a from and a to") from None

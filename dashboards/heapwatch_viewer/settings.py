@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psutil
-
 from heapwatch import data
+from heapwatch.http.server import port_owner
 
 GENERATED = data.path("dashboards", "generated")
 
@@ -45,10 +44,7 @@ class Settings:
 
 
 def check_free(host: str, port: int) -> None:
-    """Raise ValueError if the port cannot be used, where the web server would fail with a traceback.
-
-    It names the process that listens there, if that is visible.
-    """
+    """Raise ValueError if the port cannot be used, where the web server would fail with a traceback."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,16 +54,5 @@ def check_free(host: str, port: int) -> None:
             if problem.errno != errno.EADDRINUSE:
                 raise ValueError(f"cannot listen on {host}:{port}: {problem.strerror}") from None
             raise ValueError(
-                f"port {port} is taken{_owner(port)}; stop that, or set HEAPWATCH_DASHBOARDS_PORT"
+                f"port {port} is taken by {port_owner(port)}; stop that, or set HEAPWATCH_DASHBOARDS_PORT"
             ) from None
-
-
-def _owner(port: int) -> str:
-    try:
-        for connection in psutil.net_connections("tcp"):
-            if connection.laddr and connection.laddr.port == port and connection.pid:
-                process = psutil.Process(connection.pid)
-                return f" by {' '.join(process.cmdline()[:4])} (process {process.pid})"
-    except psutil.Error:
-        pass  # other users' processes are not shown on every system
-    return ""
