@@ -15,14 +15,13 @@ from heapwatch_viewer.panel import PanelView, RowView, explained
 from heapwatch_viewer.panels.base import Mark
 from heapwatch_viewer.prometheus import Prometheus
 from heapwatch_viewer.queries import ALL, available_or_all, choices, find_marks
-from heapwatch_viewer.timerange import PRESETS, TimeRange, Window
+from heapwatch_viewer.timerange import PRESETS, TimeRange, Window, seconds_of
 from heapwatch_viewer.unhealthy_services import unhealthy_services
 
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
 )
-REFRESHES = {"": 0, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "1m": 60, "5m": 300, "15m": 900}
 
 
 class DashboardPage:
@@ -68,6 +67,8 @@ class DashboardPage:
             self._links = {uid: ui.link(short_title(board.title), "") for uid, board in self.boards.items()}
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
+        if seconds := seconds_of(self.state.refresh):
+            ui.timer(seconds, self.refresh, immediate=False)
         self._note = ui.label(self._problem).classes("note error")
         self._unhealthy = ui.label().classes("note error")
         _show(self._unhealthy, unhealthy_services())
@@ -132,11 +133,6 @@ class DashboardPage:
         """Switch an annotation on or off."""
         (self.state.annotations.add if shown else self.state.annotations.discard)(name)
         self.reload()
-
-    def refresh_every(self, interval: str) -> None:
-        """Refresh at another interval."""
-        self.state.refresh = interval
-        self._write_address()
 
     def toggle_theme(self) -> None:
         """Dark to light or back; charts repaint themselves."""
@@ -228,7 +224,6 @@ class Toolbar:
                 ).props("dense")
             ui.element("div").classes("spring")
             self._build_range()
-            self._build_refresh()
             ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
             ui.button(icon="contrast", on_click=page.toggle_theme).props("flat dense").tooltip(
                 "Dark or light"
@@ -258,22 +253,6 @@ class Toolbar:
         if ALL in values and len(values) > 1:  # a value chosen after All narrows; All chosen last widens
             values = [ALL] if values[-1] == ALL else [value for value in values if value != ALL]
         self._page.choose(name, values)
-
-    def _build_refresh(self) -> None:
-        chosen = self._page.state.refresh
-        seconds = REFRESHES.get(chosen, 0)
-        ui.select(
-            {text: text or "off" for text in REFRESHES},
-            value=chosen if chosen in REFRESHES else "",
-            on_change=lambda event: self._refresh_every(event.value),
-        ).props("dense outlined options-dense").style("min-width: 80px").tooltip("Refresh every")
-        self._timer = ui.timer(seconds or 60, self._page.refresh, active=bool(seconds), immediate=False)
-
-    def _refresh_every(self, text: str) -> None:
-        self._timer.active = bool(REFRESHES[text])
-        if REFRESHES[text]:
-            self._timer.interval = REFRESHES[text]
-        self._page.refresh_every(text)
 
     def _build_range(self) -> None:
         page = self._page

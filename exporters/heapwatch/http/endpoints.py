@@ -201,11 +201,10 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def _force_cleanup(self) -> None:
         trainer = self.server.trainer
+        body = self.rfile.read(guards.body_length(self.headers))  # what is unread would reset the connection
         guards.check_browser(self.headers)
         address, port, *_ = self.connection.getsockname()
-        local = address.partition("%")[0], port
-        guards.check_addressee(self.headers, local, self.server.forwarded)
-        body = self.rfile.read(guards.body_length(self.headers))
+        guards.check_addressee(self.headers, (address.partition("%")[0], port), self.server.forwarded)
         guards.check_authority(self.headers, trainer.token, method=self.command, path=self.path, body=body)
         request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         queue = trainer.cleanup_queue

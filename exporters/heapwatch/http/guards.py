@@ -12,7 +12,6 @@ from collections.abc import Container, Mapping
 from email.message import Message
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from heapwatch.http.addresses import LOOPBACK, REFUSAL, is_known, without_port
 from heapwatch.http.signing import SCHEME, NotSigned, check_signature
@@ -128,14 +127,8 @@ def check_browser(headers: Message) -> None:
     site = headers.get("Sec-Fetch-Site")
     if site is not None and site.strip().lower() not in ("same-origin", "none"):
         raise Refusal(HTTPStatus.FORBIDDEN, "cross-site requests may not clean up (Sec-Fetch-Site)")
-    origin = headers.get("Origin")
-    if origin is None:
-        return
-    try:
-        authority = urlsplit(origin.strip()).netloc.lower()
-    except ValueError:
-        authority = ""
-    if not authority or authority != (headers.get("Host") or "").strip().lower():
+    origin, host = headers.get("Origin"), (headers.get("Host") or "").strip()
+    if origin is not None and origin.strip().partition("://")[2].lower() != host.lower():
         raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin may not clean up (Origin)")
 
 

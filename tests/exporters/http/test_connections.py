@@ -8,11 +8,9 @@ import threading
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from heapwatch.http import connections, server
-from tests.exporters.http.trainer import GET_PATHS, TOKEN, read_all, status_of
+from tests.exporters.http.trainer import TOKEN, read_all, status_of
 
 
 def drip(connection):
@@ -39,38 +37,6 @@ def test_garbage_gets_an_error_and_the_next_request_an_answer(shared, request_by
     answer = shared.raw(request_bytes)
     assert status_of(answer) == status
     assert "error" in json.loads(answer.partition(b"\r\n\r\n")[2])
-    assert shared.request("GET", "/healthz")[0].status == 200
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
-@given(
-    st.binary(max_size=2000)
-    | st.builds(
-        lambda method, path, version, fields: f"{method} {path} {version}\r\n{fields}\r\n".encode(),
-        st.sampled_from(["GET", "HEAD", "POST", "get", "", "\t"]),
-        st.sampled_from([*GET_PATHS, "/force_cleanup", "//", "*", "http://localhost/metrics", "/%00"])
-        | st.text(),
-        st.sampled_from(["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/1.1.1", ""]),
-        st.lists(
-            st.tuples(
-                st.sampled_from(
-                    ["Host", "Content-Length", "Transfer-Encoding", "Expect", "Connection", "Accept"]
-                )
-                | st.text(max_size=10),
-                st.sampled_from(["localhost", "100-continue", "chunked", "-1", "5", "keep-alive", "*/*;q=x"])
-                | st.text(max_size=10),
-            ),
-            max_size=5,
-        ).map(lambda pairs: "".join(f"{name}: {value}\r\n" for name, value in pairs)),
-    )
-)
-def test_any_bytes_get_at_most_one_answer_and_never_a_cleanup(shared, data):
-    answer = shared.raw(data, half_close=True)
-    final = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
-    assert final == b"" or 200 <= status_of(final) < 506
-    assert not final.startswith(b"HTTP/1.1 500")
-    assert shared.queue.pending() == 0
     assert shared.request("GET", "/healthz")[0].status == 200
 
 
@@ -137,9 +103,3 @@ def test_where_no_thread_can_be_started_the_accepting_one_serves(trainer, monkey
     monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.0)
     for _ in range(3):
         assert trainer.request("GET", "/metrics")[0].status == 200
-
-
-def test_client_that_never_reads_delays_nobody(shared):
-    with socket.create_connection(("127.0.0.1", shared.server.port)) as client_without_reads:
-        client_without_reads.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert shared.request("GET", "/metrics")[0].status == 200

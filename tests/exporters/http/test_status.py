@@ -3,7 +3,6 @@ import json
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from heapwatch.analysis.readings import Component, Readings
 from heapwatch.http.status import Status, landing_page
 
 TEXT = """
@@ -89,17 +88,6 @@ def test_growth_over_many_samples_is_reported_and_alerts():
 def test_health_is_progress(now, training):
     health = Status(clock=lambda: now).health(families())
     assert health == {"status": "ok", "training": training, "seconds_since_progress": now - 990}
-
-
-def test_health_before_the_first_step_is_unknown():
-    assert Status().health([])["training"] == "unknown"
-
-
-def test_levels_name_every_resource():
-    levels = Readings(families()).levels()
-    assert levels[Component("bodies", "all")] == 155
-    assert levels[Component("buffer", "replay")] == 50
-    assert levels[Component("memory", "worker")] == 3e8
 
 
 def test_steps_a_second_are_reported_once_two_samples_know_them():
