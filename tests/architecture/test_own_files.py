@@ -23,7 +23,6 @@ KERNEL, SHIPPED = "of the kernel", "of the installation"
 # What opens something else than a file of ours: `module:function`, and whose it is.
 OTHERS = {
     f"{LIBRARY}/discovery.py:_started": KERNEL,
-    f"{LIBRARY}/http/addresses.py:_listening": KERNEL,
     f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
     f"{LIBRARY}/lost.py:_read": "of a trainer that may be another user's: opened without waiting or links",
     f"{LIBRARY}/cli/report.py:_write": "of the user, who names it; opened with mode x",

@@ -72,10 +72,7 @@ ALLOWED: dict[tuple[str, str, int], str] = {
 }
 # `with lock` waits as long as another thread holds it. These are held for a few operations on memory alone.
 LOCKS = {
-    ("exporters/heapwatch/http/connections.py", "self._lock"): "the dict of open connections",
-    ("exporters/heapwatch/http/guards.py", "self._lock"): "the tokens of a bucket",
     ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",
-    ("exporters/heapwatch/http/signing.py", "self._lock"): "the dict of nonces",
     (
         "exporters/heapwatch/runtime/exposition.py",
         "self._encoding",
