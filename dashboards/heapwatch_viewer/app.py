@@ -17,7 +17,7 @@ from heapwatch_viewer.address import State
 from heapwatch_viewer.model import HOME, Dashboard, load
 from heapwatch_viewer.page import DashboardPage, short_title
 from heapwatch_viewer.prometheus import Prometheus
-from heapwatch_viewer.settings import Settings, check_free
+from heapwatch_viewer.settings import Settings
 
 STYLE = Path(__file__).with_name("style.css").read_text()
 RUNBOOKS = "/docs/runbooks.md"
@@ -30,9 +30,8 @@ _pages = Gauge("heapwatch_viewer_open_pages", "Dashboards open in browsers")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until stopped. Raises ValueError: no dashboards, a faulty one, or the port is taken."""
+    """Serve until stopped. Raises ValueError: no dashboards, or a faulty one."""
     boards = load(settings.folder)
-    check_free(settings.host, settings.port)
     prometheus = Prometheus(settings.prometheus_url)
     app.add_middleware(KnownNames, names=known_names(settings.host), same_origin=True)
     _add_pages(boards, prometheus)

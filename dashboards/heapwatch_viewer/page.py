@@ -62,7 +62,7 @@ class DashboardPage:
 
     def build(self) -> None:
         """Lay out everything; data come with the first `reload`."""
-        self._dark = ui.dark_mode(self.state.theme != "light")
+        ui.dark_mode(self.state.theme != "light")
         with ui.element("nav").classes("boards"):
             self._links = {uid: ui.link(short_title(board.title), "") for uid, board in self.boards.items()}
         self._links[self.board.uid].classes("here")
@@ -133,13 +133,6 @@ class DashboardPage:
         """Switch an annotation on or off."""
         (self.state.annotations.add if shown else self.state.annotations.discard)(name)
         self.reload()
-
-    def toggle_theme(self) -> None:
-        """Dark to light or back; charts repaint themselves."""
-        self._dark.toggle()
-        self.state.theme = "dark" if self._dark.value else "light"
-        self._write_address()
-        ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
 
     def _change(self) -> None:
         """After a change of state: show it in the address and query again."""
@@ -225,9 +218,6 @@ class Toolbar:
             ui.element("div").classes("spring")
             self._build_range()
             ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
-            ui.button(icon="contrast", on_click=page.toggle_theme).props("flat dense").tooltip(
-                "Dark or light"
-            )
 
     def update(self) -> None:
         """Show a time range that was changed elsewhere."""

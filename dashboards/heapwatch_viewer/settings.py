@@ -1,15 +1,12 @@
-"""The viewer's settings from the environment, and a check that it can listen."""
+"""The viewer's settings from the environment."""
 
-import errno
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from heapwatch import data
-from heapwatch.http.server import port_owner
 
 GENERATED = data.path("dashboards", "generated")
 
@@ -41,18 +38,3 @@ class Settings:
             prometheus_url=url,
             folder=Path(environment.get("HEAPWATCH_DASHBOARDS_DIR", GENERATED)),
         )
-
-
-def check_free(host: str, port: int) -> None:
-    """Raise ValueError if the port cannot be used, where the web server would fail with a traceback."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as problem:
-            if problem.errno != errno.EADDRINUSE:
-                raise ValueError(f"cannot listen on {host}:{port}: {problem.strerror}") from None
-            raise ValueError(
-                f"port {port} is taken by {port_owner(port)}; stop that, or set HEAPWATCH_DASHBOARDS_PORT"
-            ) from None
