@@ -33,7 +33,7 @@ def serve(settings: Settings) -> None:
     """Serve until stopped. Raises ValueError: no dashboards, or a faulty one."""
     boards = load(settings.folder)
     prometheus = Prometheus(settings.prometheus_url)
-    app.add_middleware(KnownNames, names=known_names(settings.host), same_origin=True)
+    app.add_middleware(KnownNames, names=known_names(settings.host))
     _add_pages(boards, prometheus)
     app.on_shutdown(prometheus.close)
     ui.run(

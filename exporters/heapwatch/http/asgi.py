@@ -15,15 +15,14 @@ _FOREIGN = "requests of another origin are refused (Origin)"
 
 
 class KnownNames:
-    """ASGI middleware: answers 421 to requests, also for web sockets, for another host.
+    """ASGI middleware: answers 421 to a request for another host, 403 to one of another origin's page.
 
-    With `same_origin` also 403 to requests that a page of another origin makes.
+    Web sockets begin with such a request.
     """
 
-    def __init__(self, app: ASGIApp, names: frozenset[str], *, same_origin: bool = False) -> None:
+    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
         self._app = app
         self._names = names
-        self._same_origin = same_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests for this machine."""
@@ -38,7 +37,7 @@ class KnownNames:
         hosts, origins = (_values(scope, name) for name in (b"host", b"origin"))
         if len(hosts) != 1 or not is_known(hosts[0], self._names):
             return 421, REFUSAL
-        if self._same_origin and any(origin.partition("://")[2] != hosts[0] for origin in origins):
+        if any(origin.partition("://")[2] != hosts[0] for origin in origins):
             return 403, _FOREIGN
         return None
 
