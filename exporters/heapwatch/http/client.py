@@ -125,7 +125,10 @@ def _ask(
         connection.request(method, signing.target_of(parts), body, sent)
         response = connection.getresponse()
         good = 200 <= response.status < 300
-        answer = _read(response, max_bytes if good else _MAX_ERROR_BYTES, whole=good)
+        most = max_bytes if good else _MAX_ERROR_BYTES
+        answer = response.read(most + 1)
+        if good and len(answer) > most:
+            raise ValueError(f"more than {most} bytes")
     except TimeoutError:
         raise Unreachable(f"{shown} does not answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -145,17 +148,6 @@ class _Response(http.client.HTTPResponse):
         super().__init__(sock, *arguments, **options)
         self.fp.close()
         self.fp = io.BufferedReader(UntilDeadline(sock, sock.gettimeout() or TIMEOUT_SECONDS))
-
-
-def _read(response: http.client.HTTPResponse, most: int, *, whole: bool) -> bytes:
-    body = bytearray()
-    while chunk := response.read1(64 * 1024):
-        body += chunk
-        if len(body) > most:
-            if whole:
-                raise ValueError(f"more than {most} bytes")
-            break
-    return bytes(body[:most])
 
 
 def _problem(error: Exception) -> str:
