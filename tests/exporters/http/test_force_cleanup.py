@@ -58,9 +58,9 @@ def test_cleanup_guards(trainer):
     assert trainer.queue.pending() == 0
 
 
-def signed(trainer, path="/force_cleanup", body=b"{}", **changes):
-    url = f"http://127.0.0.1:{changes.get('port', trainer.server.port)}{path}"
-    return signing.authorization(changes.get("secret", TOKEN), "POST", url, body, **changes.get("clock", {}))
+def signed(trainer, body=b"{}", port=None):
+    url = f"http://127.0.0.1:{port or trainer.server.port}/force_cleanup"
+    return signing.authorization(TOKEN, "POST", url, body)
 
 
 SIGNED = b'{"timeout_seconds": 0, "request_id": "one"}'
