@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
-from heapwatch.http.uvicorn_guards import guarded
+from heapwatch.http.asgi import LIMITS
 from heapwatch.runtime.plain_text import plain, say
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.settings import SettingsError, load, token
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app,
             host=settings.bind,
             port=settings.port,
-            http=guarded(REQUEST_SECONDS, _MAX_WAITING_CONNECTIONS),
+            **LIMITS,
             ws="none",
             proxy_headers=False,
             log_level="warning",

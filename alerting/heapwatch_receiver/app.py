@@ -22,9 +22,9 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from heapwatch import data
 from heapwatch.http.addresses import known_names
+from heapwatch.http.asgi import KnownNames
 from heapwatch.http.guards import token_warning
 from heapwatch.http.signing import webhook_token
-from heapwatch.http.uvicorn_guards import KnownNames
 from heapwatch_receiver import audit, fetch, ledger, page
 from heapwatch_receiver.decide import Refuse
 from heapwatch_receiver.metrics import Metrics

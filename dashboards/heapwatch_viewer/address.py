@@ -30,12 +30,11 @@ class State:
     chosen_range: bool = True
 
     @classmethod
-    def read(
-        cls, board: Dashboard, parameters: Mapping[str, str], several: Sequence[tuple[str, str]]
-    ) -> "State":
+    def read(cls, board: Dashboard, given: Sequence[tuple[str, str]]) -> "State":
         """The state in an address. Raises ValueError for a malformed time range."""
+        parameters = dict(given)
         wanted: dict[str, list[str]] = {}
-        for key, value in several:
+        for key, value in given:
             if key.startswith("var-"):
                 wanted.setdefault(key.removeprefix("var-"), []).append(ALL if value == "All" else value)
         return cls(

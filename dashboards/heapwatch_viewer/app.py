@@ -1,5 +1,6 @@
 """The viewer's web application."""
 
+from collections.abc import Mapping
 from datetime import timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,16 +11,14 @@ from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from heapwatch.http.addresses import known_names
-from heapwatch.http.uvicorn_guards import KnownNames, guarded
+from heapwatch.http.asgi import LIMITS, KnownNames
 from heapwatch_viewer import documents
 from heapwatch_viewer.address import State
-from heapwatch_viewer.model import Library
+from heapwatch_viewer.model import HOME, Dashboard, load
 from heapwatch_viewer.page import DashboardPage, short_title
 from heapwatch_viewer.prometheus import Prometheus
-from heapwatch_viewer.settings import Settings, check_free
+from heapwatch_viewer.settings import Settings
 
-REQUEST_SECONDS = 10.0
-MOST_WAITING = 128
 STYLE = Path(__file__).with_name("style.css").read_text()
 RUNBOOKS = "/docs/runbooks.md"
 FAVICON = Path(__file__).with_name("favicon.svg")
@@ -31,12 +30,11 @@ _pages = Gauge("heapwatch_viewer_open_pages", "Dashboards open in browsers")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until stopped. Raises ValueError: no dashboards, a faulty one, or the port is taken."""
-    library = Library(settings.folder)
-    check_free(settings.host, settings.port)
+    """Serve until stopped. Raises ValueError: no dashboards, or a faulty one."""
+    boards = load(settings.folder)
     prometheus = Prometheus(settings.prometheus_url)
-    app.add_middleware(KnownNames, names=known_names(settings.host), same_origin=True)
-    _add_pages(library, prometheus)
+    app.add_middleware(KnownNames, names=known_names(settings.host))
+    _add_pages(boards, prometheus)
     app.on_shutdown(prometheus.close)
     ui.run(
         host=settings.host,
@@ -46,11 +44,11 @@ def serve(settings: Settings) -> None:
         show=False,
         reload=False,
         show_welcome_message=False,
-        http=guarded(REQUEST_SECONDS, MOST_WAITING),
+        **LIMITS,
     )
 
 
-def _add_pages(library: Library, prometheus: Prometheus) -> None:
+def _add_pages(boards: Mapping[str, Dashboard], prometheus: Prometheus) -> None:
     @app.get("/healthz")
     def healthz() -> dict[str, str]:
         return {"status": "ok"}
@@ -61,21 +59,20 @@ def _add_pages(library: Library, prometheus: Prometheus) -> None:
 
     @app.get("/")
     def index() -> RedirectResponse:
-        return RedirectResponse(f"/d/{library.home}")
+        return RedirectResponse(f"/d/{HOME}")
 
     @ui.page("/docs/{path:path}")
     def document(path: str) -> Response | None:
-        return _document(path, library)
+        return _document(path, boards)
 
     @ui.page("/d/{uid}")
-    @ui.page("/d/{uid}/{slug}")
     async def dashboard(request: Request, uid: str) -> None:
-        page = _dashboard(request, uid, library, prometheus)
+        page = _dashboard(request, uid, boards, prometheus)
         if page is not None:
             await _fill(page)
 
 
-def _document(path: str, library: Library) -> Response | None:
+def _document(path: str, boards: Mapping[str, Dashboard]) -> Response | None:
     """A page of the documents, or the response if there is none."""
     file = documents.find(path)
     if file is None:
@@ -86,28 +83,27 @@ def _document(path: str, library: Library) -> Response | None:
     ui.dark_mode(None)
     ui.page_title(f"{file.stem} · Heapwatch")
     with ui.element("nav").classes("boards document-bar"):
-        for uid, board in library.boards.items():
+        for uid, board in boards.items():
             ui.link(short_title(board.title), f"/d/{uid}")
         ui.link("All runbooks", RUNBOOKS)
     ui.html(documents.rendered(file.read_text()), sanitize=False).classes("text document")
     return None
 
 
-def _dashboard(request: Request, uid: str, library: Library, prometheus: Prometheus) -> DashboardPage | None:
+def _dashboard(
+    request: Request, uid: str, boards: Mapping[str, Dashboard], prometheus: Prometheus
+) -> DashboardPage | None:
     """The page of a dashboard, still without data; None when there is no such dashboard."""
     ui.add_css(STYLE)
-    library.refresh()
-    boards, problem = library.boards, library.problem
     if uid not in boards:
         ui.label(f"There is no dashboard {uid}; there are: {', '.join(boards)}").classes("note error")
         return None
-    board = boards[uid]
-    parameters = request.query_params
+    board, given, problem = boards[uid], request.query_params.multi_items(), ""
     try:
-        state = State.read(board, parameters, parameters.multi_items())
+        state = State.read(board, given)
     except ValueError as wrong:
         problem = f"{wrong}; showing the dashboard's own range instead"
-        state = State.read(board, {}, parameters.multi_items())
+        state = State.read(board, [(key, value) for key, value in given if key not in ("from", "to")])
     ui.page_title(f"{board.title} · Heapwatch")
     page = DashboardPage(board, boards, prometheus, state, problem)
     page.build()

@@ -174,13 +174,10 @@ export default {
     this.sight = new IntersectionObserver((changes) => this.see(changes.at(-1).isIntersecting), { rootMargin: AHEAD });
     this.sight.observe(this.$el);
     this.follow = (event) => this.placeCrosshair(event.detail);
-    this.repaint = () => this.change();
     window.addEventListener(CROSSHAIR, this.follow);
-    window.addEventListener("heapwatch-theme", this.repaint);
   },
   beforeUnmount() {
     window.removeEventListener(CROSSHAIR, this.follow);
-    window.removeEventListener("heapwatch-theme", this.repaint);
     this.sight.disconnect();
     this.resizes?.disconnect();
     this.echart?.dispose();

@@ -76,12 +76,7 @@ class Field:
 
 
 def field_for(panel: dict[str, Any], series: Series) -> Field:
-    """The field of `series` in `panel` (Grafana's JSON): the defaults, then every override that matches.
-
-    Raises:
-        ValueError: mappings or thresholds are of a kind that the dashboards do not use.
-
-    """
+    """The field of `series` in `panel` (Grafana's JSON): the defaults, then every override that matches."""
     configuration = panel.get("fieldConfig", {})
     defaults = configuration.get("defaults", {})
     settings: dict[str, Any] = {**defaults, "custom": dict(defaults.get("custom", {}))}
@@ -93,10 +88,6 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
     paint = settings.get("color") or {}
     thresholds = settings.get("thresholds") or {}
     mappings = settings.get("mappings") or []
-    if thresholds.get("mode") == "percentage" or any(mapping["type"] != "value" for mapping in mappings):
-        raise ValueError(
-            "the built-in viewer knows absolute thresholds and value mappings; Grafana knows more"
-        )
     template = settings.get("displayName") or ""
     displayed = _LABEL.sub(lambda match: series.labels.get(match[1], ""), template)
     return Field(

@@ -94,66 +94,26 @@ class Dashboard:
     refresh: str
 
 
-class Library:
+def load(folder: Path) -> dict[str, Dashboard]:
     """Every dashboard of `folder` by uid, the home dashboard first, then in the order of its links.
-
-    Attributes:
-        boards: what was read last without a fault.
-        problem: why a later reading failed, or nothing.
 
     Raises:
         ValueError: a file is no dashboard, naming the file and what is wrong; or there is none.
 
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._stamps = self._changed()
-        self.boards = load(folder)
-        self.problem = ""
-
-    @property
-    def home(self) -> str:
-        """The uid of the dashboard to show first."""
-        return next(iter(self.boards))
-
-    def refresh(self) -> None:
-        """Read the files again if one changed, came or went; a faulty one leaves the boards as they are."""
-        stamps = self._changed()
-        if stamps == self._stamps:
-            return
-        self._stamps = stamps
-        try:
-            self.boards = load(self._folder)
-        except (ValueError, OSError) as problem:
-            self.problem = f"{problem}; showing the dashboards as they were before"
-        else:
-            self.problem = ""
-
-    def _changed(self) -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in self._folder.glob("*.json")}
-
-
-def load(folder: Path) -> dict[str, Dashboard]:
-    """Read every `*.json` in `folder`. Raises ValueError as `Library` says."""
-    boards = {board.uid: board for board in map(_read, sorted(folder.glob("*.json")))}
-    if not boards:
-        raise ValueError(f"no dashboards in {folder}: run `make generate`")
-    home = HOME if HOME in boards else next(iter(boards))
-    linked = [link["url"].removeprefix("/d/") for link in boards[home].links]
-    order = {uid: place for place, uid in enumerate([home, *linked])}
+    boards = {board.uid: board for board in map(_read, folder.glob("*.json"))}
+    if HOME not in boards:
+        raise ValueError(f"no dashboard {HOME} in {folder}: run `make generate`")
+    linked = [link["url"].removeprefix("/d/") for link in boards[HOME].links]
+    order = {uid: place for place, uid in enumerate([HOME, *linked])}
     return dict(sorted(boards.items(), key=lambda item: order.get(item[0], len(order))))
 
 
 def _read(path: Path) -> Dashboard:
     try:
         return _dashboard(json.loads(path.read_text()))
-    except json.JSONDecodeError as problem:
-        raise ValueError(f"{path} is no JSON ({problem}): run `make generate`") from None
-    except KeyError as problem:
-        raise ValueError(f"{path} is not a dashboard: {problem} is missing somewhere in it") from None
-    except (ValueError, TypeError, AttributeError) as problem:
-        raise ValueError(f"{path} is not a dashboard: {problem}") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as problem:
+        raise ValueError(f"{path} is not a dashboard ({problem!r}): run `make generate`") from None
 
 
 def _dashboard(document: dict[str, Any]) -> Dashboard:

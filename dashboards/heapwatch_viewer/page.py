@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from html import escape
 
 from nicegui import background_tasks, ui
@@ -11,17 +11,16 @@ from nicegui import background_tasks, ui
 from heapwatch_viewer import units
 from heapwatch_viewer.address import State, board_address, complete
 from heapwatch_viewer.model import Dashboard, Variable
-from heapwatch_viewer.panel import PanelView, RowView
+from heapwatch_viewer.panel import PanelView, RowView, explained
 from heapwatch_viewer.panels.base import Mark
-from heapwatch_viewer.prometheus import Prometheus, QueryError
+from heapwatch_viewer.prometheus import Prometheus
 from heapwatch_viewer.queries import ALL, available_or_all, choices, find_marks
-from heapwatch_viewer.timerange import PRESETS, TimeRange, Window
+from heapwatch_viewer.timerange import PRESETS, TimeRange, Window, seconds_of
 
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
 )
-REFRESHES = {"": 0, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "1m": 60, "5m": 300, "15m": 900}
 
 
 class DashboardPage:
@@ -62,11 +61,13 @@ class DashboardPage:
 
     def build(self) -> None:
         """Lay out everything; data come with the first `reload`."""
-        self._dark = ui.dark_mode(self.state.theme != "light")
+        ui.dark_mode(self.state.theme != "light")
         with ui.element("nav").classes("boards"):
             self._links = {uid: ui.link(short_title(board.title), "") for uid, board in self.boards.items()}
         self._links[self.board.uid].classes("here")
         self._toolbar = Toolbar(self)
+        if seconds := seconds_of(self.state.refresh):
+            ui.timer(seconds, self.refresh, immediate=False)
         self._note = ui.label(self._problem).classes("note error")
         self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in self._rows for view in row.views]
@@ -130,18 +131,6 @@ class DashboardPage:
         (self.state.annotations.add if shown else self.state.annotations.discard)(name)
         self.reload()
 
-    def refresh_every(self, interval: str) -> None:
-        """Refresh at another interval."""
-        self.state.refresh = interval
-        self._write_address()
-
-    def toggle_theme(self) -> None:
-        """Dark to light or back; charts repaint themselves."""
-        self._dark.toggle()
-        self.state.theme = "dark" if self._dark.value else "light"
-        self._write_address()
-        ui.run_javascript("setTimeout(() => window.dispatchEvent(new Event('heapwatch-theme')), 50)")
-
     def _change(self) -> None:
         """After a change of state: show it in the address and query again."""
         self._problem = ""
@@ -168,8 +157,8 @@ class DashboardPage:
             await self._select(window)
             shown = [item for item in self.board.annotations if item.name in self.state.annotations]
             self._marks = await find_marks(shown, self._prometheus, self.state.selections, window)
-        except (QueryError, ValueError) as problem:
-            _show(self._note, str(problem))
+        except Exception as problem:  # the panels are asked all the same
+            _show(self._note, explained(problem))
         else:
             _show(self._note, self._problem)
         self._update_links()
@@ -224,11 +213,7 @@ class Toolbar:
                 ).props("dense")
             ui.element("div").classes("spring")
             self._build_range()
-            self._build_refresh()
             ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
-            ui.button(icon="contrast", on_click=page.toggle_theme).props("flat dense").tooltip(
-                "Dark or light"
-            )
 
     def update(self) -> None:
         """Show a time range that was changed elsewhere."""
@@ -255,59 +240,15 @@ class Toolbar:
             values = [ALL] if values[-1] == ALL else [value for value in values if value != ALL]
         self._page.choose(name, values)
 
-    def _build_refresh(self) -> None:
-        chosen = self._page.state.refresh
-        seconds = REFRESHES.get(chosen, 0)
-        ui.select(
-            {text: text or "off" for text in REFRESHES},
-            value=chosen if chosen in REFRESHES else "",
-            on_change=lambda event: self._refresh_every(event.value),
-        ).props("dense outlined options-dense").style("min-width: 80px").tooltip("Refresh every")
-        self._timer = ui.timer(seconds or 60, self._page.refresh, active=bool(seconds), immediate=False)
-
-    def _refresh_every(self, text: str) -> None:
-        self._timer.active = bool(REFRESHES[text])
-        if REFRESHES[text]:
-            self._timer.interval = REFRESHES[text]
-        self._page.refresh_every(text)
-
     def _build_range(self) -> None:
         page = self._page
         with ui.button(color=None).props("outline dense no-caps icon=schedule").classes("q-px-sm"):
             self._range = ui.label(page.state.span.label(page.zone)).classes("q-ml-xs")
-            with ui.menu() as menu, ui.row().classes("q-pa-md no-wrap items-start"):
-                with ui.column().classes("gap-1"):
-                    where = ui.label().classes("muted")
-                    start = ui.input("From").props("dense outlined type=datetime-local step=1")
-                    end = ui.input("To").props("dense outlined type=datetime-local step=1")
-                    wrong = ui.label().classes("panel-error")
-
-                    def fill() -> None:
-                        where.set_text(f"From and to, in {page.zone} time")
-                        for field, moment in zip(
-                            (start, end), page.state.span.seconds(time.time()), strict=True
-                        ):
-                            field.set_value(f"{datetime.fromtimestamp(moment, page.zone):%Y-%m-%dT%H:%M:%S}")
-
-                    def apply() -> None:
-                        try:
-                            span = TimeRange(
-                                *(_milliseconds(field.value, page.zone) for field in (start, end))
-                            )
-                        except ValueError as problem:
-                            wrong.set_text(str(problem))
-                        else:
-                            wrong.set_text("")
-                            menu.close()
-                            page.choose_range(span)
-
-                    ui.button("Apply", on_click=apply).props("dense")
-                    menu.on("before-show", fill)
-                with ui.column().classes("gap-0"):
-                    for begin, label in PRESETS.items():
-                        ui.menu_item(
-                            f"Last {label}", lambda begin=begin: page.choose_range(TimeRange(begin))
-                        ).props("dense")
+            with ui.menu():
+                for begin, label in PRESETS.items():
+                    ui.menu_item(
+                        f"Last {label}", lambda begin=begin: page.choose_range(TimeRange(begin))
+                    ).props("dense")
 
 
 def short_title(title: str) -> str:
@@ -318,11 +259,3 @@ def short_title(title: str) -> str:
 def _show(note: ui.label, text: str) -> None:
     note.set_text(text)
     note.set_visibility(bool(text))
-
-
-def _milliseconds(text: str, zone: tzinfo) -> str:
-    """Milliseconds since 1970 of what a date and time input holds. Raises ValueError when it is empty."""
-    try:
-        return str(int(datetime.fromisoformat(text or "").replace(tzinfo=zone).timestamp() * 1000))
-    except ValueError:
-        raise ValueError("choose both a from and a to") from None

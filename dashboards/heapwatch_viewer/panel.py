@@ -1,5 +1,6 @@
 """Panels and rows on the page: titles, and bodies that show data or what went wrong."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from heapwatch_viewer.prometheus import Prometheus, QueryError
 from heapwatch_viewer.queries import Selections, ask, interpolate
 from heapwatch_viewer.timerange import Window
 
+log = logging.getLogger("heapwatch.viewer")
 POINTS_PER_COLUMN = 25
 TALL = 4  # grid cells; more is a panel that a phone shows over its whole width
 _ECHARTS = EChart.__module__  # importing it is what puts `nicegui-echart` into the page's import map
@@ -23,6 +25,14 @@ Link = Callable[[str, dict[str, str]], str]
 Zoom = Callable[[int, int], None]
 """Is called with (from, to) in milliseconds when the user drags over a chart."""
 Content = TypeVar("Content", bound=ui.element)
+
+
+def explained(problem: Exception) -> str:
+    """An error for the person who looks at the page; one that nobody expects is logged too."""
+    if isinstance(problem, (QueryError, ValueError)):
+        return str(problem)
+    log.error("an error of the viewer", exc_info=problem)
+    return f"the viewer cannot show this: {problem!r}"
 
 
 class ChartElement(Element, component="chart.js", esm={"heapwatch-browser": "browser"}):
@@ -87,21 +97,16 @@ class PanelView:
     ) -> None:
         """Query the panel's data and show them; an error is shown in this panel only."""
         try:
-            if self.panel.kind not in RENDERERS:
-                raise ValueError(
-                    f"the built-in viewer has no {self.panel.kind} panels; Grafana shows this one"
-                )
             series = await ask(self.panel, prometheus, selections, window)
             mine = [mark for mark in marks if not mark.panels or self.panel.id in mark.panels]
-            shown = RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine))
-        except (QueryError, ValueError) as problem:
+            self._show(RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine)))
+            self._title.set_text(interpolate(self.panel.title, selections, window))
+        except Exception as problem:  # whatever it is: a panel is never blank
             self.says = ""
-            self._error.set_text(str(problem))
+            self._error.set_text(explained(problem))
             self._error.set_visibility(True)
-            return
-        self._error.set_visibility(False)
-        self._title.set_text(interpolate(self.panel.title, selections, window))
-        self._show(shown)
+        else:
+            self._error.set_visibility(False)
 
     def _show(self, shown: Chart | Html) -> None:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):

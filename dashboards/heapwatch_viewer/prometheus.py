@@ -58,8 +58,6 @@ class Prometheus:
     async def instant(self, expression: str, moment: float) -> list[Series]:
         """Evaluate at `moment`, seconds since 1970. Raises QueryError."""
         data = await self._get("query", {"query": expression, "time": moment})
-        if data["resultType"] == "scalar":
-            return [_series({}, [data["result"]])]
         return [_series(item["metric"], [item["value"]]) for item in data["result"]]
 
     async def label_values(self, label: str, selector: str, window: Window) -> list[str]:

@@ -31,7 +31,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heapwatch.http.addresses import known_names
-from heapwatch.http.uvicorn_guards import KnownNames
+from heapwatch.http.asgi import KnownNames
 
 _MAX_BODY_BYTES = 16 << 20  # several thousand alerts
 _REQUEST_SECONDS = 10.0  # for a client to send its whole request

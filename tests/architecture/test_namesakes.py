@@ -29,7 +29,7 @@ TESTED_BY = {
     ),
     "tests/dashboards/test_pages_agree.py": f"{DASHBOARDS}: queries/trainers",
     "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation",
-    "tests/dashboards/viewer/test_browser.py": f"{VIEWER}: app panel",
+    "tests/dashboards/viewer/test_browser.py": f"{VIEWER}: app",
     "tests/dashboards/viewer/test_panels.py": (
         f"{VIEWER}: prometheus panels/base panels/charts panels/table"
     ),
@@ -39,6 +39,7 @@ TESTED_BY = {
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
     "tests/exporters/cli/test_explain.py": f"{LIBRARY}/cli: attach",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
+    "tests/exporters/http/test_connections.py": f"{LIBRARY}/http: deadline",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
     "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",

@@ -23,7 +23,6 @@ KERNEL, SHIPPED = "of the kernel", "of the installation"
 # What opens something else than a file of ours: `module:function`, and whose it is.
 OTHERS = {
     f"{LIBRARY}/discovery.py:_started": KERNEL,
-    f"{LIBRARY}/http/addresses.py:_listening": KERNEL,
     f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
     f"{LIBRARY}/cli/parts.py:_rules": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_dashboard": SHIPPED,

@@ -68,10 +68,7 @@ LOCKS = {
         "alerting/heapwatch_receiver/store.py",
         "self._lock",
     ): "a transaction, which ends with the disk's answer",
-    ("exporters/heapwatch/http/connections.py", "self._lock"): "the dict of open connections",
-    ("exporters/heapwatch/http/guards.py", "self._lock"): "the tokens of a bucket",
     ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",
-    ("exporters/heapwatch/http/signing.py", "self._lock"): "the dict of nonces",
     (
         "exporters/heapwatch/runtime/exposition.py",
         "self._encoding",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 
 import httpx
 
@@ -26,9 +27,10 @@ YEARS = 10 * 365 * 86400
 
 
 def _signed(trainer: RealTrainer) -> httpx.Response:
-    url, body = f"{trainer.url}/force_cleanup", b'{"action": "regular"}'
-    headers = {"Authorization": signing.authorization(TOKEN, "POST", url, body)}
-    return httpx.post(url, content=body, headers={**headers, "Content-Type": "application/json"}, timeout=15)
+    url = f"{trainer.url}/force_cleanup"
+    asked = {"action": "regular", "request_id": uuid.uuid4().hex}
+    body, headers = signing.signed_json(TOKEN, url, asked)
+    return httpx.post(url, content=body, headers=headers, timeout=15)
 
 
 @attack("the clock of a trainer jumps ten years ahead and back while it runs", quick=False)

@@ -25,7 +25,7 @@ def trainer_host(stage: Stage, exchange: Exchange) -> None:
     with real_trainer(stage.folder("trainer")) as trainer:
         for path in ("/", "/metrics", "/performance_status", "/healthz"):
             answer = httpx.get(trainer.url + path, headers={"Host": "evil.example:7777"}, timeout=10)
-            exchange.answered(f"GET {path}, Host: evil.example:7777", answer, 403)
+            exchange.answered(f"GET {path}, Host: evil.example:7777", answer, 421)
 
 
 @attack("a page whose host name points to the receiver, also if it listens on 0.0.0.0", quick=False)

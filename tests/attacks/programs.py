@@ -93,19 +93,10 @@ def real_trainer(folder: Path, declarations: str = "", **options: Any) -> Iterat
         trainer.stop()
 
 
-# Another user may not read this interpreter: everything is imported before.
-AS_USER = """
-import encodings.ascii, encodings.idna, encodings.latin_1, os, sys, heapwatch.cli.main
-if int(sys.argv[1]) != os.geteuid():
-    os.setuid(int(sys.argv[1]))
-sys.exit(heapwatch.cli.main.main(sys.argv[2:]))
-"""
-
-
 @contextmanager
-def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def heapwatch(folder: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
     """The command line, its output in `folder/output`."""
-    command = [sys.executable, "-c", AS_USER, str(user or os.geteuid()), *map(str, arguments)]
+    command = [sys.executable, "-m", "heapwatch", *map(str, arguments)]
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=own_places(folder))
     try:
@@ -115,9 +106,9 @@ def heapwatch(folder: Path, *arguments: object, user: int | None = None) -> Iter
         process.wait()
 
 
-def printed(folder: Path, *arguments: object, user: int | None = None) -> tuple[int, str]:
+def printed(folder: Path, *arguments: object) -> tuple[int, str]:
     """The exit code of the command line, and what it says until it ends."""
-    with heapwatch(folder, *arguments, user=user) as process:
+    with heapwatch(folder, *arguments) as process:
         code = process.wait(60)
     return code, (folder / "output").read_text(errors="replace")
 

@@ -52,7 +52,12 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Request a cleanup and print what it did."""
     token = find_token_of_user()
-    document = {"action": arguments.action, "reason": "heapwatch cleanup", "timeout_seconds": _WAIT_SECONDS}
+    document = {
+        "action": arguments.action,
+        "reason": "heapwatch cleanup",
+        "request_id": uuid.uuid4().hex,
+        "timeout_seconds": _WAIT_SECONDS,
+    }
     try:
         url = url_of_trainer(arguments.trainer)
         status, lines = _request(url, document, token, _WAIT_SECONDS)

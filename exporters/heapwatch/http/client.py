@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import socket
 import ssl
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import SplitResult, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
-from heapwatch.http.addresses import ForeignListener, check_owner
+from heapwatch.http.deadline import UntilDeadline
 from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 
@@ -67,13 +67,9 @@ def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float
     """Send a POST that is signed with this secret; return the status (2xx) and the JSON of the response.
 
     Raises:
-        Unreachable: there is no successful response, it is not JSON, or another user listens there.
+        Unreachable: there is no successful response, or it is not JSON.
 
     """
-    try:
-        check_owner(url)
-    except ForeignListener as foreign:
-        raise Unreachable(str(foreign)) from None
     body, headers = signing.signed_json(secret, url, document)
     status, answer = _ask("POST", url, timeout, 2**20, body, headers)
     return status, _decoded(url, answer.decode("utf-8", "replace"))
@@ -115,70 +111,37 @@ def _ask(
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes]:
     parts, shown = urlsplit(url), url.partition("?")[0]
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=timeout)
+    connection.response_class = _Response
     try:
-        with _within(timeout, parts) as connection:
-            sent = {"Accept-Encoding": "identity", **(headers or {})}
-            connection.request(method, signing.target_of(parts), body, sent)
-            response = connection.getresponse()
-            good = 200 <= response.status < 300
-            answer = _read(response, max_bytes if good else _MAX_ERROR_BYTES, whole=good)
+        sent = {"Accept-Encoding": "identity", **(headers or {})}
+        connection.request(method, signing.target_of(parts), body, sent)
+        response = connection.getresponse()
+        good = 200 <= response.status < 300
+        most = max_bytes if good else _MAX_ERROR_BYTES
+        answer = response.read(most + 1)
+        if good and len(answer) > most:
+            raise ValueError(f"more than {most} bytes")
     except TimeoutError:
         raise Unreachable(f"{shown} does not answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(f"{shown} does not answer: {_problem(error)}") from None
+    finally:
+        connection.close()
     if not good:
         reason = _reason(answer) or response.reason
         raise Unreachable(f"{shown} answers {response.status}: {plain(reason, _MAX_REASON_CHARACTERS)}")
     return response.status, answer
 
 
-@contextmanager
-def _within(seconds: float, parts: SplitResult) -> Iterator[http.client.HTTPConnection]:
-    """An open connection that is closed if the whole exchange takes longer, even if bytes keep arriving.
+class _Response(http.client.HTTPResponse):
+    """A response that has to be complete within the connection's timeout."""
 
-    Raises:
-        TimeoutError: it took longer.
-
-    """
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
-    late = threading.Event()
-    opened: socket.socket | None = None
-
-    def cut() -> None:
-        late.set()
-        if (used := opened or connection.sock) is not None:
-            with suppress(OSError):
-                used.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, cut)
-    timer.daemon = True
-    with suppress(RuntimeError):  # no thread can be started at the end of the interpreter
-        timer.start()
-    try:
-        connection.connect()
-        opened = connection.sock  # `connection.sock` is None while a response of unknown length is read
-        yield connection
-    except (OSError, http.client.HTTPException, ValueError):
-        if late.is_set():
-            raise TimeoutError from None
-        raise
-    finally:
-        timer.cancel()
-        connection.close()
-    if late.is_set():  # the response may have been cut off
-        raise TimeoutError
-
-
-def _read(response: http.client.HTTPResponse, most: int, *, whole: bool) -> bytes:
-    body = bytearray()
-    while chunk := response.read1(64 * 1024):
-        body += chunk
-        if len(body) > most:
-            if whole:
-                raise ValueError(f"more than {most} bytes")
-            break
-    return bytes(body[:most])
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(UntilDeadline(sock, sock.gettimeout() or TIMEOUT_SECONDS))
 
 
 def _problem(error: Exception) -> str:

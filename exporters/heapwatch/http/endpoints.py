@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import http.client
+import io
 import json
 import logging
 import socket
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from io import BufferedIOBase
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from prometheus_client.exposition import gzip_accepted
 
 from heapwatch.http import guards
-from heapwatch.http.addresses import allowed_hosts, without_port
-from heapwatch.http.connections import REQUEST_SECONDS, ConnectionServer
-from heapwatch.http.guards import Refusal
-from heapwatch.http.signing import Verifier
+from heapwatch.http.addresses import allowed_hosts, known_names
+from heapwatch.http.connections import ConnectionServer
+from heapwatch.http.deadline import UntilDeadline
+from heapwatch.http.guards import MAX_REQUEST_BYTES, Refusal
 from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.names import type_of
-from heapwatch.runtime.cleanup import CleanupQueue, CleanupResult, QueueFull, Ticket
+from heapwatch.runtime.cleanup import CleanupQueue, QueueFull, Ticket
 from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
 from heapwatch.runtime.failures import raised
 
-MAX_HEAD_BYTES = 16 * 1024  # request line and headers
+REQUEST_SECONDS = 5.0  # a request must be complete by then, even if its bytes keep arriving
 COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it gets the error message
 HEALTH_SECONDS = 1.0
-LINGER_SECONDS = 0.5
-LINGER_READS = 64
-CLEANUP_BURST = 10
-CLEANUPS_PER_SECOND = 1.0
-CLEANUP_WAITS = 8
 
 logger = logging.getLogger("heapwatch")
 
@@ -64,36 +57,34 @@ class ServedTrainer:
 
 
 class EndpointServer(ConnectionServer):
-    """The server of one trainer, and what limits the requests for its cleanups."""
+    """The server of one trainer."""
 
     def __init__(self, address: tuple[str, int], trainer: ServedTrainer) -> None:
         self.trainer = trainer
-        self.names = frozenset({address[0].lower(), socket.gethostname().lower(), *allowed_hosts()} - {""})
-        self.rate = guards.TokenBucket(CLEANUP_BURST, CLEANUPS_PER_SECOND)
-        self.verifier = Verifier()
-        self.waits = threading.Semaphore(CLEANUP_WAITS)
+        self.names = known_names(address[0])
+        self.forwarded = allowed_hosts()
         super().__init__(address, Endpoints, busy_response=_BUSY)
 
 
 class _CutShort(Exception):
-    """The request ended, or timed out, before it was complete."""
+    """The request ended before it was complete."""
 
 
-class _Head:
-    """The request's head for the parser: of bounded length; an early end is an error, not an empty line."""
+class _Request(UntilDeadline):
+    """The bytes of one request: at most MAX_REQUEST_BYTES, within REQUEST_SECONDS, and no early end."""
 
-    def __init__(self, stream: BufferedIOBase) -> None:
-        self._stream = stream
-        self._left = MAX_HEAD_BYTES
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection, REQUEST_SECONDS)
+        self._left = MAX_REQUEST_BYTES
 
-    def readline(self, limit: int = -1) -> bytes:
-        line = self._stream.readline(self._left + 1)
-        self._left -= len(line)
-        if self._left < 0:
-            raise http.client.LineTooLong("request head")
-        if not line.endswith(b"\n"):
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            raise guards.too_long()
+        count = super().readinto(memoryview(buffer)[: self._left])
+        if not count:
             raise _CutShort
-        return line
+        self._left -= count
+        return count
 
 
 class Endpoints(BaseHTTPRequestHandler):
@@ -101,36 +92,32 @@ class Endpoints(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # 0.9 would answer garbage without a status line
-    timeout = REQUEST_SECONDS
     server: EndpointServer
-    routes: ClassVar[dict[str, dict[str, str]]] = {
-        "/": {"GET": "_landing", "HEAD": "_landing"},
-        "/metrics": {"GET": "_metrics", "HEAD": "_metrics"},
-        "/performance_status": {"GET": "_status", "HEAD": "_status"},
-        "/explain": {"GET": "_explain", "HEAD": "_explain"},
-        "/healthz": {"GET": "_health", "HEAD": "_health"},
-        "/readyz": {"GET": "_readiness", "HEAD": "_readiness"},
-        "/force_cleanup": {"POST": "_force_cleanup"},
+    routes: ClassVar[dict[str, str]] = {
+        "/": "_landing",
+        "/metrics": "_metrics",
+        "/performance_status": "_status",
+        "/explain": "_explain",
+        "/healthz": "_health",
+        "/readyz": "_readiness",
+        "/force_cleanup": "_force_cleanup",
     }
+
+    def setup(self) -> None:
+        """Read the request within its limits."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Request(self.connection))
 
     def handle(self) -> None:
         """Answer the connection's one request."""
         allow_capture()
         self.close_connection = True
         self.command, self.requestline, self.request_version = "", "", "HTTP/1.1"
-        self._read_all = False
-        stream = self.rfile
         try:
-            self.rfile = cast(Any, _Head(cast(Any, stream)))
-            try:
-                self.raw_requestline = self.rfile.readline()
-                if not self.parse_request():
-                    return
-            finally:
-                self.rfile = stream
-            self._answer()
-        except http.client.LineTooLong:
-            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            self.raw_requestline = self.rfile.readline()
+            if self.parse_request():
+                self._answer()
         except (TimeoutError, _CutShort):
             self.send_error(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
         except Refusal as refusal:
@@ -145,26 +132,21 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 
     def _answer(self) -> None:
-        # The IP address that the client reached is safe: DNS rebinding needs a name.
-        guards.check_host(self.headers, {*map(without_port, self.server.names), self._local()[0]})
+        guards.check_host(self.headers, self.server.names)
         try:
             path = urlsplit(self.path).path
         except ValueError:
             raise Refusal(HTTPStatus.BAD_REQUEST, "the request target is not a path") from None
-        methods = self.routes.get(path)
-        if methods is None:
+        method = self.routes.get(path)
+        if method is None:
             raise Refusal(HTTPStatus.NOT_FOUND, f"no such page; available: {', '.join(self.routes)}")
-        if self.command not in methods:
-            allowed = ", ".join(methods)
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {allowed}", {"Allow": allowed})
-        getattr(self, methods[self.command])()
-
-    def _local(self) -> tuple[str, int]:
-        address, port, *_ = self.connection.getsockname()
-        return address.partition("%")[0], port
+        allowed = ["POST"] if path == "/force_cleanup" else ["GET", "HEAD"]
+        if self.command not in allowed:
+            listed = ", ".join(allowed)
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {listed}", {"Allow": listed})
+        getattr(self, method)()
 
     def _collected(self, seconds: float) -> Snapshot:
-        self._request_read()
         return self.server.trainer.snapshots.take(seconds)
 
     def _metrics(self) -> None:
@@ -180,7 +162,6 @@ class Endpoints(BaseHTTPRequestHandler):
         self._send_json(HTTPStatus.OK, self.server.trainer.status.document(snapshot.families))
 
     def _explain(self) -> None:
-        self._request_read()
         explain = self.server.trainer.explain
         if explain is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: HEAPWATCH_EXPLAIN is off")
@@ -216,40 +197,25 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def _force_cleanup(self) -> None:
         trainer = self.server.trainer
+        body = self.rfile.read(guards.body_length(self.headers))  # what is unread would reset the connection
         guards.check_browser(self.headers)
-        guards.check_addressee(self.headers, self._local(), self.server.names)
-        length = guards.body_length(self.headers)
-        body = self.rfile.read(length)
-        if len(body) < length:
-            raise _CutShort
-        self._request_read()
-        guards.check_authority(
-            self.headers, trainer.token, self.server.verifier, method=self.command, path=self.path, body=body
-        )
-        self.server.rate.take()
-        request = guards.parse_cleanup(body)
+        address, port, *_ = self.connection.getsockname()
+        guards.check_addressee(self.headers, (address.partition("%")[0], port), self.server.forwarded)
+        guards.check_authority(self.headers, trainer.token, method=self.command, path=self.path, body=body)
+        request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
             ticket = trainer.cleanup_queue.submit(
                 request.action, request.reason, "http", request.request_id, request.target
             )
         except QueueFull as full:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
-        result = self._wait(ticket, request.timeout_seconds)
+        result = ticket.wait(request.timeout_seconds)
         if result is not None:
             self._send_json(HTTPStatus.OK, result.as_dict())
         else:
             self._send_json(
                 HTTPStatus.ACCEPTED, _pending(ticket, trainer.cleanup_queue.seconds_since_safe_point())
             )
-
-    def _wait(self, ticket: Ticket, timeout: float) -> CleanupResult | None:
-        waits = self.server.waits
-        if not waits.acquire(blocking=False):
-            return ticket.result  # waiting requests must leave connections for scrapes
-        try:
-            return ticket.wait(timeout)
-        finally:
-            waits.release()
 
     def _send_json(
         self, status: HTTPStatus, document: Mapping[str, Any], headers: Mapping[str, str] | None = None
@@ -260,6 +226,7 @@ class Endpoints(BaseHTTPRequestHandler):
     def _send(
         self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
     ) -> None:
+        self.connection.settimeout(REQUEST_SECONDS)
         self.send_response(status)
         for name, value in {
             "Content-Type": content_type,
@@ -273,20 +240,6 @@ class Endpoints(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-    def _request_read(self) -> None:
-        self._read_all = True
-        self.server.request_complete(self.connection)
-
-    def finish(self) -> None:
-        """End the response and read the rest of the request: unread data would reset the connection."""
-        super().finish()
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_WR)
-            self.connection.settimeout(0 if self._read_all else LINGER_SECONDS)
-            for _ in range(LINGER_READS):
-                if not self.connection.recv(64 * 1024):
-                    break
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer with an error that the HTTP parser found, as JSON."""

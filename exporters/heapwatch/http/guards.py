@@ -1,29 +1,25 @@
-"""Authorisation of requests: host, browser, token, rate, and the request body of a cleanup."""
+"""Authorisation of requests: host, browser, token, and the request body of a cleanup."""
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
 import json
-import math
 import os
 import re
 import secrets
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Mapping
 from email.message import Message
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from heapwatch.http.addresses import DEFAULT_PORTS, LOOPBACK
-from heapwatch.http.signing import SCHEME, NotSigned, TooMany, Verifier
+from heapwatch.http.addresses import LOOPBACK, REFUSAL, is_known, without_port
+from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
 SHORTEST_TOKEN = 16  # characters; a shorter one is taken with a warning
-MAX_BODY_BYTES = 16 * 1024
+MAX_REQUEST_BYTES = 16 * 1024  # head and body
 MAX_REASON_CHARACTERS = 1000
 MAX_WAIT_SECONDS = 60.0
 DEFAULT_WAIT_SECONDS = 10.0
@@ -40,36 +36,6 @@ class Refusal(Exception):
         self.status = status
         self.detail = detail
         self.headers = dict(headers or {})
-
-
-class TokenBucket:
-    """A token bucket: `burst` actions at once, `per_second` in the long run."""
-
-    def __init__(
-        self, burst: float, per_second: float, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._burst = burst
-        self._per_second = per_second
-        self._clock = clock
-        self._level = burst
-        self._filled_at = clock()
-        self._lock = threading.Lock()
-
-    def take(self) -> None:
-        """Take one token, or raise a 429 with the seconds to wait."""
-        with self._lock:
-            now = self._clock()
-            self._level = min(self._burst, self._level + (now - self._filled_at) * self._per_second)
-            self._filled_at = now
-            if self._level >= 1:
-                self._level -= 1
-                return
-            wait = math.ceil((1 - self._level) / self._per_second)
-        raise Refusal(
-            HTTPStatus.TOO_MANY_REQUESTS,
-            f"too many cleanup requests; try again in {wait} s",
-            {"Retry-After": str(wait)},
-        )
 
 
 class CleanupRequest(NamedTuple):
@@ -119,62 +85,35 @@ def checked_token(token: str) -> str:
     return token
 
 
-def host_name(authority: str) -> str:
-    """Return the host of `host[:port]` or `[v6]:port` in lower case.
-
-    Raises:
-        ValueError: it is not such an address.
-
-    """
-    parts = urlsplit(f"//{authority}")
-    if parts.path or parts.query or parts.fragment or "@" in authority or parts.hostname is None:
-        raise ValueError(f"not a host: {authority!r}")
-    _ = parts.port  # raises ValueError when it is not a port number
-    return parts.hostname
-
-
-def check_host(headers: Message, allowed: Iterable[str]) -> None:
+def check_host(headers: Message, names: frozenset[str]) -> None:
     """Reject a foreign Host header: a web page that rebinds its DNS name sends its own.
 
     A request without Host is let through: HTTP/1.0 tools send none, browsers always do.
     """
-    values = headers.get_all("Host", [])
-    if not values:
-        return
-    if len(values) > 1:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "more than one Host header")
-    try:
-        host = host_name(values[0].strip())
-    except ValueError:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "the Host header is not a host") from None
-    if host not in LOOPBACK and host not in allowed:
-        raise Refusal(
-            HTTPStatus.FORBIDDEN,
-            "this trainer does not answer to that Host; if it should, name it in HEAPWATCH_ALLOWED_HOSTS",
-        )
+    hosts = headers.get_all("Host", [])
+    if len(hosts) > 1:
+        raise _bad("more than one Host header")
+    if hosts and not is_known(hosts[0], names):
+        raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
 
 
 def check_addressee(
-    headers: Message | Mapping[str, str], local: tuple[str, int], names: Iterable[str]
+    headers: Message | Mapping[str, str], local: tuple[str, int], forwarded: Container[str]
 ) -> None:
-    """Reject a signed request that was made for another trainer, or receiver, and relayed.
+    """Reject a signed request that was made for another trainer, and relayed.
 
     Args:
         headers: of the request, after `check_host`.
         local: address and port at which this connection arrived.
-        names: names of this trainer, and `host:port` where a proxy forwards another port to it.
+        forwarded: each `host:port` that a proxy forwards to this trainer.
 
     """
-    scheme = (headers.get("Authorization") or "").strip().partition(" ")[0]
-    if scheme.lower() != SCHEME.lower():
+    if not is_signed(headers):
         return
     authority = (headers.get("Host") or "").strip().lower()
     address, port = local
-    host, asked = host_name(authority), urlsplit(f"//{authority}").port
-    forwarded = (asked,) if asked else DEFAULT_PORTS.values()
-    if any(f"{host}:{number}" in names for number in forwarded):
-        return
-    if asked == port and (host not in LOOPBACK or ipaddress.ip_address(address).is_loopback):
+    for_this_machine = without_port(authority) not in LOOPBACK or ipaddress.ip_address(address).is_loopback
+    if authority in forwarded or (authority.endswith(f":{port}") and for_this_machine):
         return
     raise Refusal(
         HTTPStatus.MISDIRECTED_REQUEST,
@@ -188,20 +127,12 @@ def check_browser(headers: Message) -> None:
     site = headers.get("Sec-Fetch-Site")
     if site is not None and site.strip().lower() not in ("same-origin", "none"):
         raise Refusal(HTTPStatus.FORBIDDEN, "cross-site requests may not clean up (Sec-Fetch-Site)")
-    origin = headers.get("Origin")
-    if origin is None:
-        return
-    try:
-        authority = urlsplit(origin.strip()).netloc.lower()
-    except ValueError:
-        authority = ""
-    if not authority or authority != (headers.get("Host") or "").strip().lower():
+    origin, host = headers.get("Origin"), (headers.get("Host") or "").strip()
+    if origin is not None and origin.strip().partition("://")[2].lower() != host.lower():
         raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin may not clean up (Origin)")
 
 
-def check_authority(
-    headers: Message, token: str | None, verifier: Verifier, *, method: str, path: str, body: bytes
-) -> None:
+def check_authority(headers: Message, token: str | None, *, method: str, path: str, body: bytes) -> None:
     """Reject a request that is neither signed with the token nor carries it as a bearer token.
 
     The caller has checked that the Host header names this trainer.
@@ -213,20 +144,24 @@ def check_authority(
             "or heapwatch.start(token=...)",
         )
     scheme, _, given = (headers.get("Authorization") or "").strip().partition(" ")
-    if scheme.lower() == SCHEME.lower():
+    if is_signed(headers):
         authority = (headers.get("Host") or "").strip()
         try:
-            verifier.check(given, token, method=method, authority=authority, path=path, body=body)
+            check_signature(given, token, method=method, authority=authority, path=path, body=body)
         except NotSigned as problem:
             raise _unauthorized(str(problem)) from None
-        except TooMany as problem:
-            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(problem), {"Retry-After": "10"}) from None
         return
     matches = hmac.compare_digest(given.strip().encode("utf-8", "replace"), token.encode("ascii"))
     if scheme.lower() != "bearer" or not matches:
         raise _unauthorized(
             "sign the request with the token of this trainer, or send it as 'Authorization: Bearer TOKEN'"
         )
+
+
+def is_signed(headers: Message | Mapping[str, str]) -> bool:
+    """Whether a request carries a signature, valid or not, and not the token itself."""
+    scheme = (headers.get("Authorization") or "").strip().partition(" ")[0]
+    return scheme.lower() == SCHEME.lower()
 
 
 def _unauthorized(detail: str) -> Refusal:
@@ -243,75 +178,63 @@ def body_length(headers: Message) -> int:
     """
     if "Transfer-Encoding" in headers:
         raise Refusal(HTTPStatus.LENGTH_REQUIRED, "send the body with Content-Length, not in chunks")
-    lengths = {value.strip() for value in headers.get_all("Content-Length", [])}
-    if len(lengths) > 1 or not all(value.isascii() and value.isdigit() for value in lengths):
-        raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length must be one number of bytes")
-    digits = (lengths.pop() if lengths else "0").lstrip("0") or "0"
-    if len(digits) > len(str(MAX_BODY_BYTES)) or int(digits) > MAX_BODY_BYTES:
-        raise Refusal(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have at most {MAX_BODY_BYTES} bytes"
-        )
-    length = int(digits)
+    lengths = headers.get_all("Content-Length", ["0"])
+    if len(lengths) > 1 or not re.fullmatch("[0-9]{1,20}", lengths[0].strip()):
+        raise _bad("Content-Length must be one number of bytes")
+    length = int(lengths[0])
+    if length > MAX_REQUEST_BYTES:
+        raise too_long()
     # An empty body needs no type, so a plain `curl -X POST` is valid.
     if (length or "Content-Type" in headers) and headers.get_content_type() != "application/json":
         raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON: 'Content-Type: application/json'")
     return length
 
 
-def parse_cleanup(body: bytes) -> CleanupRequest:
+def too_long() -> Refusal:
+    """The answer to a request that is too long."""
+    return Refusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request may have at most {MAX_REQUEST_BYTES} bytes"
+    )
+
+
+def parse_cleanup(body: bytes, *, needs_id: bool = False) -> CleanupRequest:
     """Parse the body of `POST /force_cleanup`; an empty one requests an emergency cleanup.
+
+    `needs_id`: only a request with its own `request_id` is accepted.
 
     Raises:
         Refusal: 400, naming what is wrong and what is allowed.
 
     """
     try:
-        given = json.loads(body.decode("utf-8"), parse_constant=_no_constant) if body.strip() else {}
+        given = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError):
         raise _bad("the body is not valid JSON") from None
     if not isinstance(given, dict):
         raise _bad("the body must be a JSON object")
-    unknown = sorted(given.keys() - set(_CLEANUP_FIELDS))
-    if unknown:
-        raise _bad(f"unknown field {_shown(unknown[0])}; allowed: {', '.join(_CLEANUP_FIELDS)}")
+    if unknown := sorted(given.keys() - set(_CLEANUP_FIELDS)):
+        raise _bad(f"unknown field {unknown[0][:40]!a}; allowed: {', '.join(_CLEANUP_FIELDS)}")
 
     action = given.get("action", "emergency")
     if action not in ACTIONS:
         raise _bad(f"action must be one of {', '.join(ACTIONS)}")
-    reason = given.get("reason", "requested over HTTP")
-    if not isinstance(reason, str) or len(reason) > MAX_REASON_CHARACTERS:
-        raise _bad(f"reason must be a text of at most {MAX_REASON_CHARACTERS} characters")
-    reason = " ".join(reason.split())
-    if not reason.isprintable():
-        raise _bad("reason must be printable text")
-    request_id = given.get("request_id", secrets.token_hex(16))
+    reason = _text(given, "reason", "requested over HTTP")
+    request_id = given.get("request_id", "" if needs_id else secrets.token_hex(16))
     if not isinstance(request_id, str) or not _REQUEST_ID.fullmatch(request_id):
         raise _bad("request_id must be 1 to 128 printable ASCII characters without spaces")
     seconds = given.get("timeout_seconds", DEFAULT_WAIT_SECONDS)
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, (int, float))
-        or not 0 <= seconds <= MAX_WAIT_SECONDS
-    ):
+    if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_WAIT_SECONDS:
         raise _bad(f"timeout_seconds must be a number from 0 to {MAX_WAIT_SECONDS:g}")
-    return CleanupRequest(action, reason, request_id, float(seconds), _target(given))
+    target = CleanupTarget(*(_text(given, name) for name in CleanupTarget._fields))
+    return CleanupRequest(action, reason, request_id, float(seconds), target)
 
 
-def _target(given: Mapping[str, Any]) -> CleanupTarget:
-    texts = {name: given.get(name, "") for name in CleanupTarget._fields}
-    for name, text in texts.items():
-        if not isinstance(text, str) or len(text) > MAX_REASON_CHARACTERS or not text.isprintable():
-            raise _bad(f"{name} must be a printable text of at most {MAX_REASON_CHARACTERS} characters")
-    return CleanupTarget(**texts)
+def _text(given: Mapping[str, Any], name: str, default: str = "") -> str:
+    text = given.get(name, default)
+    if not isinstance(text, str) or len(text) > MAX_REASON_CHARACTERS or not text.isprintable():
+        raise _bad(f"{name} must be a printable text of at most {MAX_REASON_CHARACTERS} characters")
+    return text
 
 
 def _bad(detail: str) -> Refusal:
     return Refusal(HTTPStatus.BAD_REQUEST, detail)
-
-
-def _shown(text: str) -> str:
-    return ascii(text if len(text) <= 40 else text[:40] + "...")
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

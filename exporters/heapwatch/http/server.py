@@ -28,8 +28,8 @@ class PortTaken(OSError):
 class Server:
     """Serve one trainer from a daemon thread.
 
-    It is the standard library's threading server with limits (see `connections`): each request has a thread,
-    so a slow client delays no other, and the trainer needs neither an event loop nor a web framework.
+    It is the standard library's threading server (see `connections`): each request has a thread, so a slow
+    client delays no other, and the trainer needs neither an event loop nor a web framework.
 
     Args:
         host: the address to listen on.
@@ -47,7 +47,6 @@ class Server:
         self.trainer = trainer
         self._port_search = port_search and port != 0
         self._listener: EndpointServer | None = None
-        self._thread: threading.Thread | None = None
         self._observed_at = time.monotonic()
         self._observing = threading.Lock()
         self._observations = 0
@@ -71,11 +70,9 @@ class Server:
         self._listener = self._listen()
         self._listener.on_tick = self._observe_regularly
         self.port = self._listener.server_address[1]
-        self._thread = threading.Thread(
-            target=self._listener.serve_forever, name="heapwatch-server", daemon=True
-        )
+        thread = threading.Thread(target=self._listener.serve, name="heapwatch-server", daemon=True)
         try:
-            self._thread.start()
+            thread.start()
         except RuntimeError:  # no further thread is allowed
             self._listener.server_close()
             self._listener = None
@@ -89,14 +86,14 @@ class Server:
         listener, self._listener = self._listener, None
         if listener is None:
             return
-        listener.shutdown()
+        listener.stop()
         listener.server_close()
 
     def abandon(self) -> None:
         """In a forked child: drop the server, which belongs to the parent."""
         listener, self._listener = self._listener, None
         if listener is not None:
-            listener.abandon()
+            listener.server_close()
 
     def _listen(self) -> EndpointServer:
         ports = [self.port]

@@ -1,5 +1,3 @@
-import pytest
-
 from heapwatch_viewer.fields import field_for
 from heapwatch_viewer.prometheus import Series
 
@@ -56,12 +54,3 @@ def test_mappings_give_text_and_colour():
     field = shown("state")
     assert (field.text(4.0), field.paint(4.0)) == ("leak", "#f00")
     assert field.text(1.1) == "warm-up"
-
-
-@pytest.mark.parametrize(
-    "defaults",
-    [{"thresholds": {**THRESHOLDS, "mode": "percentage"}}, {"mappings": [{"type": "range", "options": {}}]}],
-)
-def test_what_is_not_supported_is_refused(defaults):
-    with pytest.raises(ValueError, match="Grafana knows more"):
-        field_for({"fieldConfig": {"defaults": defaults}}, Series({}, []))

@@ -1,21 +1,12 @@
-import os
-import socket
-
 import pytest
 
-from heapwatch_viewer.settings import check_free
+from heapwatch_viewer.settings import Settings
 
 
-def test_the_owner_of_a_taken_port_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(
-            ValueError, match=rf"port {port} is taken.*process {os.getpid()}.*DASHBOARDS_PORT"
-        ):
-            check_free("127.0.0.1", port)
-    check_free("127.0.0.1", port)
-
-
-def test_an_address_that_is_not_here_is_named():
-    with pytest.raises(ValueError, match=r"192\.0\.2\.1"):
-        check_free("192.0.2.1", 3009)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("HEAPWATCH_DASHBOARDS_PORT", "0"), ("HEAPWATCH_PROMETHEUS_URL", "127.0.0.1:9090")],
+)
+def test_a_value_that_cannot_be_used_is_named(name, value):
+    with pytest.raises(ValueError, match=f"{name}='{value}'"):
+        Settings.from_environment({name: value})

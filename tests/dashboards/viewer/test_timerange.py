@@ -20,7 +20,6 @@ def test_relative_and_absolute_ends():
         "now-99999999999d",
         "now-9999999999999999999s",
         "9" * 30,
-        "now-30000d",
         "²",
     ],
 )

@@ -34,7 +34,7 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
     from heapwatch.http import server
 
     monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.05)
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "TICK_SECONDS", 0.05)
     trainer.request("GET", "/healthz")  # the thread that sleeps for longer wakes up
     wait_for(lambda: trainer.exposition.collections >= 3)
     trainer.exposition.hold.clear()  # a source that hangs keeps the observer, not the server
@@ -56,8 +56,8 @@ def test_a_scrape_is_an_observation(trainer):
 @pytest.mark.slow
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
     visits = []
-    trainer.server._listener.service_actions = lambda: visits.append(time.monotonic())
-    time.sleep(1.2)  # while a connection is open, it wakes up twice a second
+    trainer.server._listener.on_tick = lambda: visits.append(time.monotonic())
+    time.sleep(1.2)
     assert len(visits) <= 1
     began = time.monotonic()
     trainer.server.stop()
