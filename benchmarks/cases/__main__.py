@@ -43,9 +43,8 @@ def main() -> int:
             for tool, score in scores.items():
                 totals[tool].scores.append(score)
                 print(f"  {tool}: {score}", flush=True)
-            load = os.getloadavg()[0] / (os.cpu_count() or 1)
             lasted = _seconds(case, chosen.seconds)
-            result = results.Result(lasted, growth, scores, _revision(), load, case.installed)
+            result = results.Result(lasted, growth, scores, _revision(), case.installed)
             results.keep(results.RESULTS, case.name, result)
 
     page.PAGE.write_text(page.current(), encoding="utf-8")
@@ -103,9 +102,9 @@ def _seconds(case: Case, wanted: float) -> float:
 
 
 def _revision() -> str:
-    """The commit that is checked out, shortened; empty outside of a repository."""
+    """The commit that is checked out, shortened."""
     command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ _INTRODUCTION = """# Leak cases
 Leaks that people reported in their RL and training projects, rebuilt as small scripts with the real libraries
 (`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
 warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool.
-The last run of each case counts. {ran} of {all} cases have been run{missing}.{circumstances}
+The last run of each case counts. {ran} of {all} cases have been run{missing}.
+At these revisions: {revisions}.
 """
 
 _RULES = """## How it is scored
@@ -71,9 +72,9 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
             ran=len(results),
             all=len(cases),
             missing=f"; not yet: {', '.join(missing)}" if missing else "",
-            circumstances=_circumstances(list(results.values())),
+            revisions=_revisions(list(results.values())),
         ),
-        tools_table(_with_ours_beside_others(totals)).markdown(),
+        tools_table(totals).markdown(),
         "\n".join(
             f"- {'' if goal.holds else '**missed** '}{goal.text}: {goal.measured}"
             for goal in goals(totals[OURS])
@@ -85,31 +86,10 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _circumstances(results: Sequence[Result]) -> str:
-    """The revisions of the code that ran, and how busy the machine was, in a paragraph of their own."""
-    cases = Counter(result.revision for result in results if result.revision)
-    loads = sorted(result.load for result in results if result.load is not None)
-    said = []
-    if len(cases) == 1 and cases.total() == len(results):
-        said.append(f"All ran at revision {next(iter(cases))}.")
-    elif cases:
-        parts = [f"{revision} ({count})" for revision, count in cases.most_common()]
-        if unknown := len(results) - cases.total():
-            parts.append(f"earlier ones ({unknown})")
-        said.append(f"The cases ran at different revisions: {', '.join(parts)}.")
-    if loads:
-        busy = f"{loads[0]:.1f} to {loads[-1]:.1f}"
-        said.append(f"Runnable tasks for each processor, where that was recorded: {busy}.")
-    return "\n\n" + " ".join(said) if said else ""
-
-
-def _with_ours_beside_others(totals: Mapping[str, Total]) -> dict[str, Total]:
-    """The totals, and ours on the cases of the other tools alone where those ran on fewer."""
-    common = {score.case for tool, total in totals.items() if tool != OURS for score in total.scores}
-    same = Total([score for score in totals[OURS].scores if score.case in common])
-    fewer = 0 < len(same.scores) < len(totals[OURS].scores)
-    beside = {f"{OURS}, on the cases of the others": same} if fewer else {}
-    return {OURS: totals[OURS], **beside, **totals}
+def _revisions(results: Sequence[Result]) -> str:
+    """The revisions of the code that ran, most first."""
+    ran = Counter(result.revision for result in results)
+    return ", ".join(f"{revision} ({count})" for revision, count in ran.most_common())
 
 
 def tools_table(totals: Mapping[str, Total]) -> Table:

@@ -21,8 +21,7 @@ class Result:
         seconds: how long its script ran.
         growth: bytes a minute of the script and its twin without any tool; None where that was not run.
         scores: by tool.
-        revision: of the code, shortened; empty where it is not known.
-        load: of the machine when the case was done, for each processor; None where it is not known.
+        revision: of the code, shortened.
         library: the one that leaks, with its version.
 
     """
@@ -30,9 +29,8 @@ class Result:
     seconds: float
     growth: tuple[float, float] | None
     scores: Mapping[str, Score]
-    revision: str = ""
-    load: float | None = None
-    library: str = ""
+    revision: str
+    library: str
 
 
 def keep(folder: Path, case: str, result: Result) -> None:

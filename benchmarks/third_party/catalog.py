@@ -11,8 +11,7 @@ import yaml
 from benchmarks.measure import with_version
 
 SCRIPTS = Path(__file__).with_name("trainers")
-FAST_MINUTES = 8.0
-SLOW_MINUTES = 15.0
+LEAK_MINUTES = 8.0  # from its start until it must be reported and named
 
 
 @dataclass(frozen=True)
@@ -23,19 +22,12 @@ class Leak:
         what: in words, for the table.
         names: a regular expression; an alert or an explanation that contains it has named the leak.
         rate: how fast, in words.
-        fast: more than 1 % of the level per minute, or a container that grows with every episode.
 
     """
 
     what: str
     names: str
     rate: str
-    fast: bool = True
-
-    @property
-    def minutes(self) -> float:
-        """Within how many minutes of its start the leak must be reported and named."""
-        return FAST_MINUTES if self.fast else SLOW_MINUTES
 
     def named_in(self, text: str) -> bool:
         """Say whether a text names the leak."""

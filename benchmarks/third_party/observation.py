@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from benchmarks.third_party.catalog import Trainer
+from benchmarks.third_party.catalog import LEAK_MINUTES, Trainer
 
 # Lines at INFO of a healthy process: where it serves, that a stack came, its verdict, and the one at its end.
 MOST_NOTICES = 4
@@ -114,8 +114,8 @@ class Observation:
         for what, when in (("reported", self.reported), ("named", self.named)):
             if when is None:
                 wrong.append(f"leak not {what} in {self.minutes:.0f} min")
-            elif when > trainer.leak.minutes:
-                wrong.append(f"leak {what} after {when:.1f} min, {trainer.leak.minutes:.0f} allowed")
+            elif when > LEAK_MINUTES:
+                wrong.append(f"leak {what} after {when:.1f} min, {LEAK_MINUTES:.0f} allowed")
         return wrong
 
     def save(self, folder: Path) -> None:

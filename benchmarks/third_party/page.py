@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.measure import Table, machine
-from benchmarks.third_party.catalog import FAST_MINUTES, SLOW_MINUTES, TRAINERS, Trainer
+from benchmarks.third_party.catalog import LEAK_MINUTES, TRAINERS, Trainer
 from benchmarks.third_party.observation import MOST_NOTICES, Observation
 
 Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
@@ -30,9 +30,7 @@ No alert of any kind, no line of the logger `heapwatch` at WARNING or above, at 
 
 ## With an undeclared leak
 
-A leak must be reported and named within {FAST_MINUTES:.0f} minutes if it is fast (more than 1 % of the
-level per minute, or a container that grows with every episode),
-else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer.
+A leak must be reported and named within {LEAK_MINUTES:.0f} minutes of the first answer of the trainer.
 *Named by* is the alert's text or `/explain`.
 
 {leaking(seen).body()}
@@ -62,7 +60,7 @@ def leaking(seen: Seen) -> Table:
             [
                 trainer.name,
                 trainer.leak.what,
-                f"{trainer.leak.rate}{'' if trainer.leak.fast else ' (slow)'}",
+                trainer.leak.rate,
                 f"{_memory(run)}, {run.growth / 1e6:+.1f} MB/min",
                 _minutes(run.reported),
                 _minutes(run.named),

@@ -20,7 +20,7 @@ import httpx
 import psutil
 
 from benchmarks.running import started
-from benchmarks.third_party.catalog import Trainer
+from benchmarks.third_party.catalog import LEAK_MINUTES, Trainer
 from benchmarks.third_party.observation import Observation, ObservedAlert
 from benchmarks.third_party.stack import Stack
 
@@ -68,7 +68,7 @@ def run(
         leaking: whether to switch on its leak.
 
     """
-    span = minutes or (trainer.leak.minutes + 1 if leaking else 10.0)
+    span = minutes or (LEAK_MINUTES + 1 if leaking else 10.0)
     now = datetime.now(timezone.utc)
     seen = Observation(trainer.name, leaking, trainer.versions, day=now.date().isoformat())
     folder = results / seen.label

@@ -19,7 +19,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def test_there_are_thirty_cases_from_thirty_threads():
-    assert len({case.thread for case in CASES}) >= 30
+    assert len({case.thread for case in CASES}) == len(CASES) == 30
     assert {case.name for case in load_all("replay")} < {case.name for case in CASES}
 
 
