@@ -1,9 +1,9 @@
-"""The HTTP side of trainers as a process of its own, which can be told to misbehave.
+"""The HTTP side of a trainer as a process of its own, which can be told to misbehave.
 
-    python fake_trainer.py FOLDER TOKEN PORT...
+    python fake_trainer.py FOLDER TOKEN PORT
 
-The file `mode` says how. Each cleanup that is really done goes to the file `PORT.journal`, synced, so that a
-test counts them after any crash.
+The file `mode` says how. Each cleanup that is really done goes to the file `journal`, synced, so that a test
+counts them after any crash.
 """
 
 import json
@@ -19,15 +19,12 @@ from types import MappingProxyType
 from heapwatch.http.signing import SCHEME, NotSigned, Verifier
 
 FULL, CLEANED = 2e9, 0.5e9
-DELAYS = {"hang": 3600, "slow": 1.5, "late": 9}
+DELAYS = {"hang": 3600, "slow": 1.5}
 # Status, body and headers of the answers that are no cleanup, by mode.
 REPLIES = {
     "error": (500, b'{"error": "broken"}'),
-    "forbidden": (403, b'{"error": "no token configured"}'),
     "garbage": (200, b"\xff\xfe<html>not json"),
-    "huge": (200, b'{"status": "' + b"x" * (8 << 20) + b'"}'),
     "redirect": (302, b"", {"Location": "/elsewhere"}),
-    "limited": (429, b'{"error": "too often"}', {"Retry-After": "1"}),
 }
 
 
@@ -110,8 +107,6 @@ class Handler(BaseHTTPRequestHandler):
         if mode == "die-before":
             os._exit(1)
         done = self.trainer.cleanup(request, useful=mode != "useless")
-        if mode == "die-after":
-            os._exit(1)
         return self.reply(200, json.dumps(done).encode())
 
     def check_signature(self, body: bytes) -> None:
@@ -148,12 +143,10 @@ class Server(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    folder, token, *ports = sys.argv[1:]
-    for port in ports:
-        own = {
-            "trainer": Trainer(Path(folder) / f"{port}.journal", Path(folder) / "mode"),
-            "token": token,
-            "verifier": Verifier(),
-        }
-        server = Server(("127.0.0.1", int(port)), type("Handler", (Handler,), own))
-        threading.Thread(target=server.serve_forever).start()
+    folder, token, port = sys.argv[1:]
+    own = {
+        "trainer": Trainer(Path(folder) / "journal", Path(folder) / "mode"),
+        "token": token,
+        "verifier": Verifier(),
+    }
+    Server(("127.0.0.1", int(port)), type("Handler", (Handler,), own)).serve_forever()

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.support.ports import free_port, free_ports
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 TOKEN = "a-token-for-tests"
@@ -70,52 +70,29 @@ class Program:
                 self.kill()
 
 
-class Fleet:
-    """So many fake trainers over their limit, in one process; `done` counts the cleanups of each."""
+class Trainer:
+    """A fake trainer over its limit; `done` lists the cleanups that it did, over all its lives."""
 
-    def __init__(self, folder: Path, count: int, mode: str = "ok") -> None:
+    def __init__(self, folder: Path, mode: str = "ok") -> None:
         self.folder = folder
-        self.ports = free_ports(count)
-        self.instances = [f"127.0.0.1:{port}" for port in self.ports]
+        self.port = free_port()
+        self.instance = f"127.0.0.1:{self.port}"
         self.set_mode(mode)
         self.start()
 
     def start(self) -> None:
         script = str(Path(__file__).with_name("fake_trainer.py"))
-        command = [sys.executable, script, str(self.folder), TOKEN, *map(str, self.ports)]
+        command = [sys.executable, script, str(self.folder), TOKEN, str(self.port)]
         self.program = Program(command, self.folder / "trainer.log")
-        wait_for(lambda: httpx.get(f"http://{self.instances[-1]}/metrics").status_code == 200, "trainer")
+        wait_for(lambda: httpx.get(f"http://{self.instance}/metrics").status_code == 200, "trainer")
 
     def set_mode(self, mode: str) -> None:
         (self.folder / "mode").write_text(mode)
 
-    def cleanups(self, port: int) -> list[dict[str, Any]]:
-        """What a trainer did, over all its lives."""
-        journal = self.folder / f"{port}.journal"
+    @property
+    def done(self) -> list[dict[str, Any]]:
+        journal = self.folder / "journal"
         return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-
-    @property
-    def done(self) -> list[int]:
-        return [len(self.cleanups(port)) for port in self.ports]
-
-
-class Trainer(Fleet):
-    """One of them; `done` lists the cleanups that it did."""
-
-    def __init__(self, folder: Path, mode: str = "ok") -> None:
-        super().__init__(folder, 1, mode)
-
-    @property
-    def port(self) -> int:
-        return self.ports[0]
-
-    @property
-    def instance(self) -> str:
-        return self.instances[0]
-
-    @property
-    def done(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        return self.cleanups(self.port)
 
     def wait_until_done(self, what: str = "the cleanup", seconds: float = 60) -> None:
         wait_for(lambda: self.done, what, seconds)
@@ -228,15 +205,8 @@ def find(*names: str) -> str:
 class Prometheus:
     """A real Prometheus that scrapes the trainers it is told of and fires TrainerMemoryHigh over 1 GB."""
 
-    def __init__(
-        self,
-        folder: Path,
-        alertmanagers: Sequence[str] = (),
-        options: Sequence[str] = (),
-        scrape: str = "1s",
-    ) -> None:
+    def __init__(self, folder: Path, alertmanagers: Sequence[str] = ()) -> None:
         self.folder = folder
-        self._options = list(options)
         (folder / "targets").mkdir(parents=True)
         rule = {
             "alert": "TrainerMemoryHigh",
@@ -252,8 +222,8 @@ class Prometheus:
         discovery = [{"files": [str(folder / "targets/*.json")], "refresh_interval": "200ms"}]
         config = {
             "global": {
-                "scrape_interval": scrape,
-                "scrape_timeout": scrape,
+                "scrape_interval": "1s",
+                "scrape_timeout": "1s",
                 "evaluation_interval": "300ms",
             },
             "rule_files": [str(folder / "rules.yml")],
@@ -268,7 +238,6 @@ class Prometheus:
     def start(self) -> None:
         options = [f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data"]
         options += [f"--web.listen-address=127.0.0.1:{self.port}", "--rules.alert.resend-delay=1s"]
-        options += self._options
         self.program = Program([find("prometheus"), *options], self.folder / "prometheus.log")
         wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Prometheus is ready")
 
@@ -279,18 +248,6 @@ class Prometheus:
         )
         wait_for(lambda: self.fires(trainer), f"the alert of {trainer.instance} fires")
 
-    def watch_fleet(self, instances: Sequence[str]) -> None:
-        """Scrape these trainers; returns when an alert fires for each."""
-        (self.folder / "targets" / "fleet.json").write_text(json.dumps([{"targets": list(instances)}]))
-
-        def all_fire() -> bool:
-            alerts = httpx.get(f"{self.url}/api/v1/alerts", timeout=30).json()["data"]["alerts"]
-            return len({one["labels"]["instance"] for one in alerts if one["state"] == "firing"}) == len(
-                instances
-            )
-
-        wait_for(all_fire, "every alert fires", 120)
-
     def fires(self, trainer: Trainer) -> bool:
         alerts = httpx.get(f"{self.url}/api/v1/alerts").json()["data"]["alerts"]
         states = [one["state"] for one in alerts if one["labels"]["instance"] == trainer.instance]
@@ -300,9 +257,7 @@ class Prometheus:
 class Alertmanager:
     """A real Alertmanager that sends to a receiver, repeating as fast as it can."""
 
-    def __init__(
-        self, folder: Path, receiver_url: str, peers: Sequence[int] = (), cluster_port: int = 0
-    ) -> None:
+    def __init__(self, folder: Path, receiver_url: str) -> None:
         self.folder = folder
         webhook = {"url": f"{receiver_url}/alerts", "http_config": {"authorization": {"credentials": TOKEN}}}
         route = {
@@ -316,17 +271,11 @@ class Alertmanager:
         (folder / "alertmanager.yml").write_text(yaml.safe_dump(config))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        # Without an advertised address it looks for a private one, which a machine may not have.
-        here = f"127.0.0.1:{cluster_port}"
-        self._cluster = ["--cluster.listen-address="]
-        if cluster_port:
-            self._cluster = [f"--cluster.listen-address={here}", f"--cluster.advertise-address={here}"]
-        self._cluster += [f"--cluster.peer=127.0.0.1:{peer}" for peer in peers]
         self.start()
 
     def start(self) -> None:
         options = [f"--config.file={self.folder}/alertmanager.yml", f"--storage.path={self.folder}/data"]
-        options += [f"--web.listen-address=127.0.0.1:{self.port}", *self._cluster]
+        options += [f"--web.listen-address=127.0.0.1:{self.port}", "--cluster.listen-address="]
         self.program = Program(
             [find("alertmanager", "prometheus-alertmanager"), *options], self.folder / "alertmanager.log"
         )

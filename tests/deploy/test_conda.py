@@ -1,4 +1,4 @@
-"""The conda recipe says what pyproject.toml says; `make test-conda` builds it."""
+"""The conda recipe says what pyproject.toml says."""
 
 from __future__ import annotations
 

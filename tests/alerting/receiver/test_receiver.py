@@ -12,23 +12,10 @@ import pytest
 
 from heapwatch.http.uvicorn_guards import MAX_FROM_ONE
 from heapwatch_receiver.__main__ import PlainFormatter, main
-from tests.alerting.faults.stage import stage
 from tests.alerting.harness import alert, wait_for
 from tests.support.http_server import serving
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def shared_scene():
-    with stage() as scene:
-        yield scene
-
-
-@pytest.fixture
-def scene(shared_scene):
-    yield shared_scene
-    shared_scene.clear()
 
 
 @pytest.fixture

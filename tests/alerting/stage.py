@@ -1,45 +1,14 @@
-"""What every fault test needs: real servers, and a count of what was lost or doubled."""
+"""Real servers for the tests between an alert and its cleanup."""
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from heapwatch_stack.binaries import find
-from heapwatch_stack.settings import Settings
 from tests.alerting.harness import Alertmanager, Prometheus, Receiver, Trainer
-
-
-@dataclass
-class Outcome:
-    """Of one fault: how often it was tried, cleanups that were due and not done, cleanups too many."""
-
-    tried: int = 0
-    lost: int = 0
-    doubled: int = 0
-    recoveries: list[float] = field(default_factory=list)
-    note: str = ""
-
-    def count(self, trainer: Trainer, expected: int = 1) -> None:
-        """One more try, which should have cleaned this trainer up so often."""
-        self.tried += 1
-        done = len(trainer.done)
-        repeated = sum(count - 1 for count in Counter(one["request_id"] for one in trainer.done).values())
-        self.lost += max(0, expected - done)
-        self.doubled += max(repeated, done - expected)
-
-    @contextmanager
-    def recovery(self) -> Iterator[None]:
-        """Time a recovery: from the end of the fault to everything being settled."""
-        begin = time.monotonic()
-        yield
-        self.recoveries.append(time.monotonic() - begin)
 
 
 class Stage:
@@ -71,22 +40,19 @@ class Stage:
         self._owners.append(receiver)
         return receiver
 
-    def own_prometheus(self, *alertmanagers: Alertmanager, scrape: str = "1s") -> Prometheus:
+    def own_prometheus(self, *alertmanagers: Alertmanager) -> Prometheus:
         """A Prometheus that the test may stop, sending to these Alertmanagers."""
         addresses = [f"127.0.0.1:{alertmanager.port}" for alertmanager in alertmanagers]
-        return self._own(Prometheus(self.folder("prometheus"), addresses, scrape=scrape))
+        return self._own(Prometheus(self.folder("prometheus"), addresses))
 
-    def alertmanager(
-        self, receiver: Receiver, cluster_port: int = 0, peers: tuple[int, ...] = ()
-    ) -> Alertmanager:
-        folder = self.folder("alertmanager")
-        return self._own(Alertmanager(folder, receiver.url, peers=peers, cluster_port=cluster_port))
+    def alertmanager(self, receiver: Receiver) -> Alertmanager:
+        return self._own(Alertmanager(self.folder("alertmanager"), receiver.url))
 
-    def whole_path(self, scrape: str = "1s") -> tuple[Receiver, Alertmanager, Prometheus]:
+    def whole_path(self) -> tuple[Receiver, Alertmanager, Prometheus]:
         """Prometheus, the Alertmanager it sends to, and the receiver behind that, which is not started."""
         receiver = self.receiver()
         alertmanager = self.alertmanager(receiver)
-        prometheus = self.own_prometheus(alertmanager, scrape=scrape)
+        prometheus = self.own_prometheus(alertmanager)
         receiver.settings["prometheus_url"] = prometheus.url
         return receiver, alertmanager, prometheus
 
@@ -109,32 +75,6 @@ class Stage:
     def _own(self, owner):
         self._owners.append(owner)
         return owner
-
-
-Fault = Callable[[Stage, Outcome], None]
-FAULTS: dict[str, Fault] = {}
-
-
-def fault(name: str, tries: int = 1) -> Callable[[Fault], Fault]:
-    """Put a fault on the list, under the name the table shows; each try has processes of its own."""
-
-    def add(function: Fault) -> Fault:
-        def test(stage: Stage, outcome: Outcome) -> None:
-            for _ in range(tries):
-                function(stage, outcome)
-                stage.clear()
-
-        FAULTS[name] = test
-        return function
-
-    return add
-
-
-def put_programs_on_path() -> None:
-    """Prometheus and Alertmanager of the stack, which are downloaded where they are missing."""
-    found = find(Settings.from_environment(), print)
-    folders = [str(binary.path.parent) for binary in (found.prometheus, found.alertmanager)]
-    os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 
 
 @contextmanager
