@@ -25,8 +25,6 @@ venv:
 	@$(BOOTSTRAP) requirements/$(if $(filter docker,$(MODE)),stack,run).txt
 dev:
 	@$(BOOTSTRAP) requirements/dev.txt
-compared-tools:
-	@$(BOOTSTRAP) requirements/bench.txt
 tools: dev
 	$(RUN) heapwatch tools > /dev/null
 up: venv ## Start the stack, or apply changes to a running one; returns when all is healthy
@@ -88,7 +86,7 @@ test-kubernetes: ## Render chart and base with helm and kustomize, and check eve
 	@"$(HEAPWATCH_STATE)/kubernetes/bin/python" -m tests.kubernetes
 mixin: dev ## Write the jsonnet mixin of rules and dashboards into build/deploy (ARGS="--configuration mine.yml")
 	$(RUN) deploy.generator --only mixin $(ARGS)
-bench: compared-tools ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
+bench: dev ## Measure what watching costs; writes docs/benchmarks.md (ARGS=training: only that, not written)
 	$(RUN) benchmarks $(ARGS)
 gpu-test: dev ## Test on a real GPU: every series, verdict and adapter, a leak of each kind, the cost of watching
 	$(RUN) benchmarks.gpu_check
@@ -98,7 +96,7 @@ bench-fleet: tools ## Measure the stack with 1 to 1000 simulated trainers; write
 	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	$(RUN) benchmarks.reach $(or $(ARGS),--write)
-bench-cases: compared-tools ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-cases.md (ARGS="--only replay --seconds 60 --jobs 2")
+bench-cases: dev ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-cases.md (ARGS="--only replay --seconds 60 --jobs 2")
 	$(RUN) benchmarks.cases $(ARGS)
 examples-test: tools ## Run every example, healthy and with each of its leaks, against the alert rules (ARGS="--only walker")
 	$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)

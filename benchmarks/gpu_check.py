@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks import gpu_trainers
 from benchmarks.gpu_leaks import components_that_leak, leaks
-from benchmarks.measure import Table, interleaved
+from benchmarks.measure import Table
 from benchmarks.running import ROOT
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSources
@@ -48,7 +48,6 @@ DOCUMENT = ROOT / "docs" / "gpu-test.md"
 _SIZES = (100_000_000, 2_000_000_000)
 _MEBI = 2**20
 _SETTLE_SECONDS = 0.2  # the driver's own counters follow with a delay
-_OVERHEAD_PERCENT = 3.0
 _CAPTURES = 100
 _PAIRS = 800
 # What nvidia-smi calls it, its unit, and how far the two may differ.
@@ -201,29 +200,6 @@ def waiting(check: Check, torch: Any, collector: GpuCollector) -> None:
     check.says("what waits for the GPU", waited == "nothing", waited, "nothing")
 
 
-def overhead(check: Check, torch: Any, collector: GpuCollector) -> None:
-    """The cost of a scrape in every hundred training steps, where a scrape comes every 15 seconds."""
-    model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).cuda()
-    optimizer = torch.optim.Adam(model.parameters())
-    batch = torch.randn(512, 2048, device="cuda")
-
-    def steps() -> None:
-        for _ in range(100):
-            optimizer.zero_grad()
-            model(batch).square().mean().backward()
-            optimizer.step()
-        torch.cuda.synchronize()
-
-    def watched() -> None:
-        list(collector.collect())
-        steps()
-
-    steps()
-    took = interleaved({"alone": steps, "watched": watched}, rounds=7)
-    percent = 100 * (took["watched"] / took["alone"] - 1)
-    check.row("overhead of a scrape in 100 steps, %", percent, 0, _OVERHEAD_PERCENT)
-
-
 def training(check: Check) -> None:
     """The slowdown of Stable-Baselines3's DQN on the GPU with everything on, in CPU time."""
     if check.lacks("training on the GPU", "stable_baselines3"):
@@ -356,7 +332,6 @@ def main() -> int:
     fragmentation(check, torch, collector)
     verdicts(check, torch, collector)
     waiting(check, torch, collector)
-    overhead(check, torch, collector)
     captures(check, torch)
     trainers(check)
     training(check)

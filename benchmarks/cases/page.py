@@ -10,8 +10,8 @@ from benchmarks.cases.case import Case, load_all
 from benchmarks.cases.results import RESULTS, Result, load
 from benchmarks.cases.results import totals as totals_of
 from benchmarks.cases.score import TOP, Total, goals
-from benchmarks.cases.tools.growth import BYTES_PER_MINUTE, SNAPSHOTS
 from benchmarks.cases.tools.registry import OURS, RULES
+from benchmarks.cases.tools.traced import BYTES_PER_MINUTE, SNAPSHOTS
 from benchmarks.measure import Table
 from benchmarks.running import ROOT
 from docs.generated import write_or_check
@@ -42,7 +42,7 @@ The first {top} findings of a tool count:
 
 If a bound ends the growth, but needs more memory than the machine has, a tool may report that instead.
 
-Some tools list what grows. They are read after {looks} of the time. A finding is what grew between
+tracemalloc lists what grows. It is read after {looks} of the time. A finding is what grew between
 all of these readings, by {least:g} MB a minute or more. In detail:
 
 """
@@ -105,17 +105,15 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
 
 
 def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
-    header = "case | library | leak, twin (MB/min) | detected | named | line | explained | reported after (s)"
+    header = "case | library | detected | named | line | explained | reported after (s)"
     table = Table(f"Cases, as {OURS} reports them", f"{header} | ran for (s) | findings on twin")
     for case in cases:
         result = results[case.name]
         score = result.scores[OURS]
-        grown = "" if result.growth is None else ", ".join(f"{rate / 1e6:.0f}" for rate in result.growth)
         table.rows.append(
             [
                 f"[{case.name}]({case.thread}): {case.leak}",
                 result.library,
-                grown,
                 *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
                 f"{score.share:.0%}",
                 "" if score.seconds is None else f"{score.seconds:.0f}",

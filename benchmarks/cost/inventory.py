@@ -13,7 +13,9 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.measure import Claim, Peers, Report, Table, at_most
+from benchmarks.cost.training import confidence
+from benchmarks.cost.turns import nothing, paired_blocks
+from benchmarks.measure import Report, Table, at_most
 from heapwatch.explain.engine import SLICE_SECONDS, Explainer
 from heapwatch.explain.schedule import SHARE, Budget
 from heapwatch.explain.tracing import FRAMES
@@ -30,7 +32,6 @@ _BLOCK_STEPS = 1000
 
 
 def run() -> Report:
-    peers = Peers()
     table = Table("Finding what grows, in a heap of a million objects", "what | measured")
     explainer = _watched_heap()
     slices = f"{1000 * explainer.longest_slice:.1f} ms"
@@ -52,18 +53,11 @@ def run() -> Report:
         ),
         at_most("An hour of finding what grows takes of the time", 100 * hour, 100 * SHARE + 0.001),
     ]
-    if peers.load("stable_baselines3") and peers.load("gymnasium"):
-        from benchmarks.cost.training import confidence
-
-        slowdown, low, high = confidence(_traced_pairs())
-        while_on = f"{slowdown:.0%} ({low:.0%} to {high:.0%})"
-        table.rows.append([f"SB3 DQN is slowed while allocations are traced ({FRAMES} frames)", while_on])
-        claims.append(
-            at_most("Tracing slows SB3 DQN while its window lasts", 100 * slowdown * TRACED_SHARE, 5)
-        )
-    else:
-        claims.append(Claim("Tracing slows SB3 DQN by less than 5 %", "not measured", False))
-    return Report([table], claims, peers.missing)
+    slowdown, low, high = confidence(_traced_pairs())
+    while_on = f"{slowdown:.0%} ({low:.0%} to {high:.0%})"
+    table.rows.append([f"SB3 DQN is slowed while allocations are traced ({FRAMES} frames)", while_on])
+    claims.append(at_most("Tracing slows SB3 DQN while its window lasts", 100 * slowdown * TRACED_SHARE, 5))
+    return Report([table], claims)
 
 
 def _watched_heap() -> Explainer:
@@ -96,7 +90,5 @@ def _traced_pairs() -> list[tuple[float, float]]:
         tracemalloc.start(FRAMES)
         yield
         tracemalloc.stop()
-
-    from benchmarks.cost.turns import nothing, paired_blocks
 
     return paired_blocks(nothing, _TRACED_PAIRS, during=tracing, block_steps=_BLOCK_STEPS)

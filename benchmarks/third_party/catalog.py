@@ -8,8 +8,6 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.measure import with_version
-
 SCRIPTS = Path(__file__).with_name("trainers")
 LEAK_MINUTES = 8.0  # from its start until it must be reported and named
 
@@ -41,7 +39,6 @@ class Trainer:
     Attributes:
         name: of its script in `trainers/`.
         what: in words, for the table.
-        packages: distributions whose versions the table shows.
         watched: `snippet`, or the adapter's framework.
         ranks: processes that torchrun starts; 0 without torchrun.
 
@@ -49,7 +46,6 @@ class Trainer:
 
     name: str
     what: str
-    packages: tuple[str, ...]
     watched: str
     leak: Leak
     ranks: int = 0
@@ -64,18 +60,10 @@ class Trainer:
         """How many processes serve metrics."""
         return max(self.ranks, 1)
 
-    @property
-    def versions(self) -> str:
-        """The installed packages, such as `stable-baselines3 2.9.2`."""
-        return ", ".join(with_version(name, f"{name} (not installed)") for name in self.packages)
-
 
 def _trainers() -> tuple[Trainer, ...]:
     described = yaml.safe_load(SCRIPTS.with_suffix(".yml").read_text(encoding="utf-8"))
-    return tuple(
-        Trainer(name=name, packages=tuple(one.pop("packages")), leak=Leak(**one.pop("leak")), **one)
-        for name, one in described.items()
-    )
+    return tuple(Trainer(name=name, leak=Leak(**one.pop("leak")), **one) for name, one in described.items())
 
 
 TRAINERS = _trainers()

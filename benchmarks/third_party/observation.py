@@ -61,7 +61,6 @@ class Observation:
 
     name: str
     leaking: bool
-    versions: str
     minutes: float = 0.0
     ready: float | None = None
     served: list[str] = field(default_factory=list)

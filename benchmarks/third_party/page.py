@@ -12,7 +12,6 @@ Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
 
 
 def document(seen: Seen) -> str:
-    versions = "\n".join(f"- {one.name}: {one.what}; {_versions(one, seen)}" for one in TRAINERS)
     return f"""# Third-party trainers
 
 Trainers as their authors write them, from public packages at pinned versions. They are started with the
@@ -34,20 +33,17 @@ A leak must be reported and named within {LEAK_MINUTES:.0f} minutes of the first
 *Named by* is the alert's text or `/explain`.
 
 {leaking(seen).body()}
-
-## Versions
-
-{versions}
 """
 
 
 def healthy(seen: Seen) -> Table:
-    columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port problems"
+    columns = "trainer | what | watched by | memory | minutes | day | alerts, log lines, port problems"
     table = Table("Healthy", columns)
     for trainer, run in _runs(seen, leaking=False):
         wrong = "; ".join(run.problems(trainer)) or "none"
         watched = "snippet" if trainer.watched == "snippet" else f"adapter `{trainer.watched}`"
-        table.rows.append([trainer.name, watched, _memory(run), f"{run.minutes:.0f}", run.day, _cell(wrong)])
+        ran = [_memory(run), f"{run.minutes:.0f}", run.day]
+        table.rows.append([trainer.name, trainer.what, watched, *ran, _cell(wrong)])
     return table
 
 
@@ -75,11 +71,6 @@ def leaking(seen: Seen) -> Table:
 
 def _runs(seen: Seen, *, leaking: bool) -> Iterable[tuple[Trainer, Observation]]:
     return ((one, seen[one.name, leaking]) for one in TRAINERS if (one.name, leaking) in seen)
-
-
-def _versions(trainer: Trainer, seen: Seen) -> str:
-    run = seen.get((trainer.name, False)) or seen.get((trainer.name, True))
-    return run.versions if run else trainer.versions
 
 
 def _memory(run: Observation) -> str:

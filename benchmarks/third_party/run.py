@@ -70,7 +70,7 @@ def run(
     """
     span = minutes or (LEAK_MINUTES + 1 if leaking else 10.0)
     now = datetime.now(timezone.utc)
-    seen = Observation(trainer.name, leaking, trainer.versions, day=now.date().isoformat())
+    seen = Observation(trainer.name, leaking, day=now.date().isoformat())
     folder = results / seen.label
     work, output, log = folder / "work", folder / "output.log", folder / "heapwatch.log"
     work.mkdir(parents=True)

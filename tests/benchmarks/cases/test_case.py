@@ -12,7 +12,7 @@ from benchmarks.cases.case import BrokenCase, load, load_all
 from tests.benchmarks.cases.made import case as made
 
 ROOT = Path(__file__).parents[3]
-LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("bench.txt", "torch.txt"))
+LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("dev.txt", "torch.txt"))
 CASES = load_all()
 PROVIDERS = packages_distributions()
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -15,18 +15,18 @@ def score(**changed):
     return replace(Score("kept", True, True, False, 0.5, 30.0, findings_on_twin=0), **changed)
 
 
-def result(*, seconds=60, growth=None, revision="abc1234", **scores):
+def result(*, seconds=60, revision="abc1234", **scores):
     named = {tool.replace("ours", OURS): one for tool, one in scores.items()}
-    return Result(seconds, growth, named, revision, "json")
+    return Result(seconds, named, revision, "json")
 
 
 def test_the_page_has_every_tool_every_case_and_the_missed_goals():
     scores = {tool: score(detected=tool == OURS) for tool in RULES}
-    page = render([case()], {"kept": Result(60, (90e6, 1e6), scores, "abc1234", "json")})
+    page = render([case()], {"kept": Result(60, scores, "abc1234", "json")})
     for tool, rule in RULES.items():
         assert f"| {tool} |" in page
         assert rule in page
-    row = "json | 90, 1 | yes | yes | no | 50% | 30 | 60 | 0 |"
+    row = "json | yes | yes | no | 50% | 30 | 60 | 0 |"
     assert f"| [kept](https://github.com/a/b/issues/1): A list. | {row}" in page
     assert "**missed** right line, at least 75%: 0%" in page
     assert "- detected, at least 95%: 100%" in page
@@ -37,7 +37,6 @@ def test_the_page_has_every_tool_every_case_and_the_missed_goals():
 def test_a_page_of_some_cases_says_which_have_not_been_run_and_which_failed():
     page = render(BOTH, {"kept": result(ours=score(), memray=score(failures=("ended with 1: boom",)))})
     assert "1 of 2 cases have been run; not yet: other." in page
-    assert "| json |  | yes |" in page
     assert "- kept: ended with 1: boom" in page
 
 
@@ -46,10 +45,10 @@ def test_nothing_is_said_of_cases_that_ran_under_other_tools_alone():
 
 
 def test_results_of_several_runs_are_put_together(tmp_path):
-    keep(tmp_path, "kept", result(growth=(90e6, 1e6), memray=score(), ours=score(detected=False)))
+    keep(tmp_path, "kept", result(memray=score(), ours=score(detected=False)))
     keep(tmp_path, "kept", result(seconds=240, ours=score(failures=("late",))))
     assert load(tmp_path, ["kept", "other"]) == {
-        "kept": result(seconds=240, growth=(90e6, 1e6), memray=score(), ours=score(failures=("late",)))
+        "kept": result(seconds=240, memray=score(), ours=score(failures=("late",)))
     }
 
 

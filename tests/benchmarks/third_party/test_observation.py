@@ -8,7 +8,7 @@ from benchmarks.third_party import page
 from benchmarks.third_party.catalog import TRAINERS, Leak, Trainer
 from benchmarks.third_party.observation import Observation, ObservedAlert, load
 
-TRAINER = Trainer("one", "a trainer", (), "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
+TRAINER = Trainer("one", "a trainer", "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
 LEAK = {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "resource": "memory"}
 STALE = {"alertname": "TrainerSampleStale", "kind": "health", "component": "objects"}
 TEXT = {"summary": "memory grows", "description": "97 % of it is trainer.history"}
@@ -18,12 +18,12 @@ NOTICE = "INFO heapwatch: Nothing leaks."
 
 def healthy(**changes) -> Observation:
     seen = {"minutes": 10, "served": SERVED, "scraped": SERVED, "exit_code": 0, **changes}
-    return Observation("one", False, "", **seen)
+    return Observation("one", False, **seen)
 
 
 def leaking(*alerts: ObservedAlert, **changes) -> Observation:
     seen = {"minutes": 9, "served": SERVED, "scraped": SERVED, "alerts": list(alerts), **changes}
-    return Observation("one", True, "", **seen)
+    return Observation("one", True, **seen)
 
 
 LATE = ObservedAlert(9, LEAK, TEXT, named=9.5)
@@ -78,7 +78,7 @@ def test_an_observation_is_read_back_as_it_was_stored(tmp_path) -> None:
 
 def test_the_page_has_a_row_for_every_run() -> None:
     seen = {
-        (one.name, leaks): Observation(one.name, leaks, "a 1.0", minutes=10, memory=(5e8, 6e8))
+        (one.name, leaks): Observation(one.name, leaks, minutes=10, memory=(5e8, 6e8))
         for one in TRAINERS
         for leaks in (False, True)
     }
