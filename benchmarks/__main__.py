@@ -14,7 +14,7 @@ import psutil
 from benchmarks.measure import Report, machine, report_of
 from benchmarks.running import ROOT, apart
 
-BENCHMARKS = ("step_path", "training", "inventory")
+BENCHMARKS = ("step_path", "training", "searching")
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 

@@ -154,21 +154,6 @@ def parts(check: Check, readings: Readings, tensors: int, tolerance: int) -> Non
         check.skipped("part context", "the driver lists none of our processes (in a container)")
 
 
-def fragmentation(check: Check, torch: Any, collector: GpuCollector) -> None:
-    """Small blocks between large ones: what is freed between them cannot be given back."""
-    blocks = [torch.zeros(8 * _MEBI, dtype=torch.uint8, device="cuda") for _ in range(60)]
-    for at in range(0, len(blocks), 2):
-        blocks[at] = None
-    torch.cuda.empty_cache()
-    found = Readings(collector.collect())
-    unusable = found.value("trainer_gpu_memory_unusable_bytes", device="0")
-    expected = torch.cuda.memory_stats(0)["inactive_split_bytes.all.current"]
-    check.row("trainer_gpu_memory_unusable_bytes", unusable, expected)
-    check.says(
-        "fragmentation is seen", bool(unusable), f"{unusable:,.0f}" if unusable else "none", "more than 0"
-    )
-
-
 def verdicts(check: Check, torch: Any, collector: GpuCollector) -> None:
     """A leak of each kind is reported under its own component, and nothing else is."""
     listed = Readings(collector.collect()).by("trainer_gpu_process_memory_bytes", "device")
@@ -329,7 +314,6 @@ def main() -> int:
     collector = GpuCollector(failures, ProcessTree())
     before_cuda(check, torch, collector)
     series(check, torch, collector)
-    fragmentation(check, torch, collector)
     verdicts(check, torch, collector)
     waiting(check, torch, collector)
     captures(check, torch)

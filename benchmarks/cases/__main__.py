@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from benchmarks.cases import page, results
 from benchmarks.cases.case import Case, load_all
 from benchmarks.cases.score import Report, Total, goals, judge
 from benchmarks.cases.tools.registry import OURS, TOOLS, report
-from benchmarks.running import ROOT, allow_interrupts
+from benchmarks.running import allow_interrupts
 
 
 def main() -> int:
@@ -41,7 +40,7 @@ def main() -> int:
             for tool, score in scores.items():
                 totals[tool].scores.append(score)
                 print(f"  {tool}: {score}", flush=True)
-            result = results.Result(_seconds(case, chosen.seconds), scores, _revision(), case.installed)
+            result = results.Result(_seconds(case, chosen.seconds), scores, case.installed)
             results.keep(results.RESULTS, case.name, result)
 
     page.PAGE.write_text(page.current(), encoding="utf-8")
@@ -81,12 +80,6 @@ def _pool(jobs: int) -> Iterator[ThreadPoolExecutor]:
 
 def _seconds(case: Case, wanted: float) -> float:
     return max(wanted, 60 * case.minutes)
-
-
-def _revision() -> str:
-    """The commit that is checked out, shortened."""
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from benchmarks.cases.case import Case, load_all
@@ -26,7 +25,6 @@ Leaks that people reported in their RL and training projects, rebuilt as small s
 (`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
 warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool.
 The last run of each case counts. {ran} of {all} cases have been run{missing}.
-At these revisions: {revisions}.
 """
 
 _RULES = """## How it is scored
@@ -72,7 +70,6 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
             ran=len(results),
             all=len(cases),
             missing=f"; not yet: {', '.join(missing)}" if missing else "",
-            revisions=_revisions(list(results.values())),
         ),
         tools_table(totals).markdown(),
         "\n".join(
@@ -84,12 +81,6 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
         failures(totals),
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
-
-
-def _revisions(results: Sequence[Result]) -> str:
-    """The revisions of the code that ran, most first."""
-    ran = Counter(result.revision for result in results)
-    return ", ".join(f"{revision} ({count})" for revision, count in ran.most_common())
 
 
 def tools_table(totals: Mapping[str, Total]) -> Table:

@@ -20,14 +20,12 @@ class Result:
     Args:
         seconds: how long its script ran.
         scores: by tool.
-        revision: of the code, shortened.
         library: the one that leaks, with its version.
 
     """
 
     seconds: float
     scores: Mapping[str, Score]
-    revision: str
     library: str
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ class ObservedAlert:
         labels: as Prometheus has them.
         annotations: as they were when it named the leak, else when it was first seen.
         named: minute at which its labels or annotations named the leak; None if they never did.
-        notified: whether Alertmanager sent it on.
 
     """
 
@@ -31,7 +29,6 @@ class ObservedAlert:
     labels: dict[str, str]
     annotations: dict[str, str]
     named: float | None = None
-    notified: bool = False
 
     def __str__(self) -> str:
         labels = self.labels
@@ -49,7 +46,7 @@ class Observation:
         served: addresses that answered.
         scraped: those of them that Prometheus scraped.
         alerts: that fired on any of them.
-        explained: minute at which `/explain` named the leak, and what it said.
+        explained: minute at which `/explain` named the leak.
         log: lines of the logger heapwatch at WARNING and above.
         notices: its lines at INFO.
         tracebacks: last lines of the tracebacks in the trainer's output.
@@ -67,7 +64,6 @@ class Observation:
     scraped: list[str] = field(default_factory=list)
     alerts: list[ObservedAlert] = field(default_factory=list)
     explained: float | None = None
-    explanation: str = ""
     log: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
@@ -127,6 +123,4 @@ def load(path: Path) -> Observation:
     stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     stored["alerts"] = [ObservedAlert(**alert) for alert in stored["alerts"]]
     stored["memory"] = tuple(stored["memory"])
-    written = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
-    stored.setdefault("day", written.date().isoformat())
     return Observation(**stored)

@@ -48,7 +48,7 @@ def healthy(seen: Seen) -> Table:
 
 
 def leaking(seen: Seen) -> Table:
-    columns = "trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict"
+    columns = "trainer | leak | rate | memory | reported | named | named by | day | verdict"
     table = Table("Leaking", columns)
     for trainer, run in _runs(seen, leaking=True):
         by_alert = any(alert.named is not None for alert in run.alerts)
@@ -61,7 +61,6 @@ def leaking(seen: Seen) -> Table:
                 _minutes(run.reported),
                 _minutes(run.named),
                 "alert" if by_alert else "/explain" if run.explained is not None else "-",
-                str(sum(alert.notified for alert in run.alerts)),
                 run.day,
                 _cell("; ".join(run.problems(trainer)) or "right"),
             ]

@@ -207,7 +207,6 @@ def _is_trainer(address: str) -> bool:
 
 def _alerts(run: Run) -> None:
     seen, leak = run.seen, run.trainer.leak
-    sent = run.stack.notified()
     for labels, texts in run.stack.firing(since=run.started):
         if labels.get("instance") not in seen.served:
             continue
@@ -217,7 +216,6 @@ def _alerts(run: Run) -> None:
             seen.alerts.append(alert)
         if alert.named is None and leak.named_in(" ".join([*labels.values(), *texts.values()])):
             alert.named, alert.annotations = round(run.minute, 2), texts
-        alert.notified = alert.notified or labels in sent
 
 
 def _explained(run: Run) -> None:
@@ -230,7 +228,7 @@ def _explained(run: Run) -> None:
             (run.folder / "explain.json").write_text(answer.text, encoding="utf-8")
             text = first_leak(answer.json())
             if text is not None and run.trainer.leak.named_in(text):
-                run.seen.explained, run.seen.explanation = round(run.minute, 2), text
+                run.seen.explained = round(run.minute, 2)
                 return
 
 

@@ -71,7 +71,7 @@ def test_another_alert_does_not_report_a_leak_and_explain_may_name_it_first() ->
 
 
 def test_an_observation_is_read_back_as_it_was_stored(tmp_path) -> None:
-    seen = leaking(ObservedAlert(5, LEAK, TEXT, named=7, notified=True), memory=(1e9, 2e9))
+    seen = leaking(ObservedAlert(5, LEAK, TEXT, named=7), memory=(1e9, 2e9))
     seen.save(tmp_path)
     assert load(tmp_path / "one-leaking.json") == seen
 
