@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -70,8 +70,3 @@ def test_a_description_with_an_unknown_key_is_refused(tmp_path):
     (tmp_path / "case.yml").write_text("fix: []\nlibrary: json\nsurprise: 1\n")
     with pytest.raises(BrokenCase, match="surprise"):
         load(tmp_path)
-
-
-def test_the_installed_library_has_its_version_and_a_standard_module_none():
-    assert made(library="psutil").installed == f"psutil {version('psutil')}"
-    assert made(library="json").installed == "json"

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from benchmarks.third_party.catalog import SCRIPTS, TRAINERS, Trainer, chosen
+from benchmarks.third_party.catalog import SCRIPTS, TRAINERS, Trainer
 
 BY_NAME = pytest.mark.parametrize("trainer", TRAINERS, ids=lambda one: one.name)
 
@@ -53,9 +53,3 @@ def test_its_leak_is_in_the_script_and_named_by_it(trainer: Trainer) -> None:
     assert "args.leak" in text
     assert trainer.leak.named_in(text)
     assert not trainer.leak.named_in("memory (trainer) of 127.0.0.1:7778 leaks")
-
-
-def test_some_words_choose_some() -> None:
-    assert [one.name for one in chosen(["sb3", "taxi"])] == ["sb3_ppo_subproc", "tabular_taxi"]
-    assert chosen([]) == list(TRAINERS)
-    assert chosen(["nobody"]) == []
