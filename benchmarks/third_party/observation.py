@@ -20,14 +20,12 @@ class ObservedAlert:
     Attributes:
         first: minute at which it was first seen firing.
         labels: as Prometheus has them.
-        annotations: as they were when it named the leak, else when it was first seen.
         named: minute at which its labels or annotations named the leak; None if they never did.
 
     """
 
     first: float
     labels: dict[str, str]
-    annotations: dict[str, str]
     named: float | None = None
 
     def __str__(self) -> str:

@@ -212,10 +212,10 @@ def _alerts(run: Run) -> None:
             continue
         alert = next((one for one in seen.alerts if one.labels == labels), None)
         if alert is None:
-            alert = ObservedAlert(round(run.minute, 2), labels, texts)
+            alert = ObservedAlert(round(run.minute, 2), labels)
             seen.alerts.append(alert)
         if alert.named is None and leak.named_in(" ".join([*labels.values(), *texts.values()])):
-            alert.named, alert.annotations = round(run.minute, 2), texts
+            alert.named = round(run.minute, 2)
 
 
 def _explained(run: Run) -> None:
