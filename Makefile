@@ -25,8 +25,6 @@ venv:
 	@$(BOOTSTRAP) requirements/$(if $(filter docker,$(MODE)),stack,run).txt
 dev:
 	@$(BOOTSTRAP) requirements/dev.txt
-compared-tools:
-	@$(BOOTSTRAP) requirements/bench.txt
 tools: dev
 	$(RUN) heapwatch tools > /dev/null
 up: venv ## Start the stack, or apply changes to a running one; returns when all is healthy
@@ -62,8 +60,6 @@ deploy: dev ## Write a Kustomize base and a Helm chart into build/deploy (ARGS="
 	$(RUN) deploy.generator $(ARGS)
 documents-test: tools ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
 	$(RUN) pytest -q --numprocesses 4 --dist loadscope tests/documents $(ARGS)
-documents-mutation: tools ## Break what the rows of docs/systems claim, one change at a time: each must be noticed (ARGS=word)
-	$(RUN) tests.documents.mutation $(ARGS)
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(call own,lock,uv)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
@@ -74,8 +70,6 @@ release-check: ## Build the distributions and check them for a release
 test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering", "--only field")
 	@$(call own,field,-r requirements/field.txt)
 	$(RUN) tests.harmless $(ARGS)
-test-attacks: tools ## Attack real processes; writes docs/attacks.md (ARGS=word)
-	$(WITH_TOOLS) "$(BIN)/python" -m tests.attacks $(ARGS)
 test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)
 	$(RUN) tests.containers
 
@@ -87,26 +81,18 @@ own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
 test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
 	@$(call own,kubernetes,--no-deps -r requirements/kubernetes.txt)
 	@"$(HEAPWATCH_STATE)/kubernetes/bin/python" -m tests.kubernetes
-bench: compared-tools ## Measure what watching costs; writes docs/benchmarks.md (ARGS=census: only that, not written)
+bench: dev ## Measure what watching costs; writes docs/benchmarks.md (ARGS=training: only that, not written)
 	$(RUN) benchmarks $(ARGS)
 gpu-test: dev ## Test on a real GPU: every series, verdict and adapter, a leak of each kind, the cost of watching
 	$(RUN) benchmarks.gpu_check
-exactness: dev ## Compare measured sizes of arrays of every library with their contents; writes docs/exactness.md
-	@"$(BIN)/python" -W ignore -m benchmarks.exactness
 bench-leaks: tools ## Measure precision, recall and delay of the leak rules (ARGS="--seed 7 --each 2")
 	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks $(ARGS)
 bench-fleet: tools ## Measure the stack with 1 to 1000 simulated trainers; writes docs/fleet.md (ARGS="--trainers 100 --minutes 5")
 	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.fleet $(or $(ARGS),--write)
-bench-first-leak: dev ## Measure the time from `pip install` to a named leak of a running process; writes docs/entering.md
-	$(RUN) benchmarks.first_leak $(or $(ARGS),--write)
-bench-floor: tools ## Measure what reading and recording levels costs at the least, and each rule; writes docs/fleet.md (ARGS="--trainers 20")
-	$(WITH_TOOLS) "$(BIN)/python" -m benchmarks.leaks.cost $(or $(ARGS),--write)
 bench-reach: dev ## Enter running processes on every Python that is here, and busy ones; writes docs/reach.md (ARGS="--seconds 20")
 	$(RUN) benchmarks.reach $(or $(ARGS),--write)
-bench-cases: compared-tools ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-cases.md (ARGS="--only replay --seconds 60 --jobs 2")
+bench-cases: dev ## Find leaks of public projects with Heapwatch and with other tools; writes docs/leak-cases.md (ARGS="--only replay --seconds 60 --jobs 2")
 	$(RUN) benchmarks.cases $(ARGS)
-bench-cases-plugins: compared-tools ## Test the same leaks with the marker and with other pytest plugins; writes docs/leak-cases-plugins.md (ARGS="--only replay --jobs 2")
-	$(RUN) benchmarks.cases.plugins $(ARGS)
 examples-test: tools ## Run every example, healthy and with each of its leaks, against the alert rules (ARGS="--only walker")
 	$(WITH_TOOLS) "$(BIN)/python" -m examples.check $(ARGS)
 # In an environment of their own: their pins are not ours.
@@ -115,12 +101,6 @@ bench-third-party: venv ## Run public trainers beside a running stack, healthy a
 	@PYTHONPATH=exporters:stack $(PYTHON) -m heapwatch_stack.bootstrap $(THIRD_PARTY) requirements/third-party.txt
 	$(RUN) heapwatch tools > /dev/null
 	$(WITH_TOOLS) $(THIRD_PARTY)/bin/python -m benchmarks.third_party $(ARGS)
-mutation: dev ## Mutation testing of the judging modules: list changes that no test notices (ARGS=path)
-	$(RUN) tests.mutation $(ARGS)
-coverage: tools ## Show line coverage by folder, and functions that no test calls (ARGS=tests/exporters/http)
-	$(RUN) tests.coverage_by_folder $(ARGS)
-soak: dev ## Train a day's steps with and without the exporter and compare memory (ARGS="--steps N")
-	$(RUN) benchmarks.soak $(ARGS)
 screenshots: tools ## Take the pictures of the docs, from made-up history (ARGS=--running: from the running stack)
 	$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
 	$(RUN) docs.terminal

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks import gpu_trainers
 from benchmarks.gpu_leaks import components_that_leak, leaks
-from benchmarks.measure import Table, interleaved
+from benchmarks.measure import Table
 from benchmarks.running import ROOT
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSources
@@ -48,7 +48,6 @@ DOCUMENT = ROOT / "docs" / "gpu-test.md"
 _SIZES = (100_000_000, 2_000_000_000)
 _MEBI = 2**20
 _SETTLE_SECONDS = 0.2  # the driver's own counters follow with a delay
-_OVERHEAD_PERCENT = 3.0
 _CAPTURES = 100
 _PAIRS = 800
 # What nvidia-smi calls it, its unit, and how far the two may differ.
@@ -155,21 +154,6 @@ def parts(check: Check, readings: Readings, tensors: int, tolerance: int) -> Non
         check.skipped("part context", "the driver lists none of our processes (in a container)")
 
 
-def fragmentation(check: Check, torch: Any, collector: GpuCollector) -> None:
-    """Small blocks between large ones: what is freed between them cannot be given back."""
-    blocks = [torch.zeros(8 * _MEBI, dtype=torch.uint8, device="cuda") for _ in range(60)]
-    for at in range(0, len(blocks), 2):
-        blocks[at] = None
-    torch.cuda.empty_cache()
-    found = Readings(collector.collect())
-    unusable = found.value("trainer_gpu_memory_unusable_bytes", device="0")
-    expected = torch.cuda.memory_stats(0)["inactive_split_bytes.all.current"]
-    check.row("trainer_gpu_memory_unusable_bytes", unusable, expected)
-    check.says(
-        "fragmentation is seen", bool(unusable), f"{unusable:,.0f}" if unusable else "none", "more than 0"
-    )
-
-
 def verdicts(check: Check, torch: Any, collector: GpuCollector) -> None:
     """A leak of each kind is reported under its own component, and nothing else is."""
     listed = Readings(collector.collect()).by("trainer_gpu_process_memory_bytes", "device")
@@ -199,29 +183,6 @@ def waiting(check: Check, torch: Any, collector: GpuCollector) -> None:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     check.says("what waits for the GPU", waited == "nothing", waited, "nothing")
-
-
-def overhead(check: Check, torch: Any, collector: GpuCollector) -> None:
-    """The cost of a scrape in every hundred training steps, where a scrape comes every 15 seconds."""
-    model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).cuda()
-    optimizer = torch.optim.Adam(model.parameters())
-    batch = torch.randn(512, 2048, device="cuda")
-
-    def steps() -> None:
-        for _ in range(100):
-            optimizer.zero_grad()
-            model(batch).square().mean().backward()
-            optimizer.step()
-        torch.cuda.synchronize()
-
-    def watched() -> None:
-        list(collector.collect())
-        steps()
-
-    steps()
-    took = interleaved({"alone": steps, "watched": watched}, rounds=7)
-    percent = 100 * (took["watched"] / took["alone"] - 1)
-    check.row("overhead of a scrape in 100 steps, %", percent, 0, _OVERHEAD_PERCENT)
 
 
 def training(check: Check) -> None:
@@ -336,10 +297,8 @@ def main() -> int:
     collector = GpuCollector(failures, ProcessTree())
     before_cuda(check, torch, collector)
     series(check, torch, collector)
-    fragmentation(check, torch, collector)
     verdicts(check, torch, collector)
     waiting(check, torch, collector)
-    overhead(check, torch, collector)
     captures(check, torch)
     trainers(check)
     training(check)

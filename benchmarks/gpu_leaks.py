@@ -51,11 +51,6 @@ def leaks(torch: Any) -> list[Leak]:
         kept: list[Any] = []
         return lambda: kept.append(torch.zeros(STEP_BYTES, dtype=torch.uint8, device="cuda"))
 
-    def graphs(_: ExitStack) -> Grow:
-        weights = torch.zeros(STEP_BYTES // 4, device="cuda", requires_grad=True)
-        losses: list[Any] = []
-        return lambda: losses.append(weights.exp().sum())
-
     def pool(stack: ExitStack) -> Grow:
         driver = ctypes.CDLL("libcuda.so.1")
         torch.zeros(1, device="cuda")  # makes the context that the allocations below belong to
@@ -97,7 +92,6 @@ def leaks(torch: Any) -> list[Leak]:
     return [
         Leak("nothing grows", None, nothing),
         Leak("tensors that a list keeps", "0", tensors),
-        Leak("autograd graphs that a list keeps", "0", graphs),
         Leak("a pool beside torch's", "0 other_pools", pool),
         Leak("a child process", "0 workers", worker),
     ]

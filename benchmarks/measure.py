@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -48,11 +47,10 @@ class Claim:
 
 @dataclass
 class Report:
-    """What one benchmark found, and which peers it had to do without."""
+    """What one benchmark found."""
 
     tables: list[Table]
     claims: list[Claim]
-    missing: list[str] = field(default_factory=list)
 
 
 def report_of(name: str) -> Report:
@@ -69,31 +67,15 @@ def at_most(text: str, value: float, allowed: float, unit: str = " %") -> Claim:
     return Claim(f"{text}, at most {allowed:g}{unit}", f"{value:.3g}{unit}", value <= allowed)
 
 
-class Peers:
-    """Imports the tools that the project is compared with; keeps the reasons of those that are not there."""
-
-    def __init__(self) -> None:
-        self.missing: list[str] = []
-
-    def load(self, module: str) -> Any:
-        """The module, or None where it is not installed."""
-        try:
-            return importlib.import_module(module)
-        except ImportError as error:
-            self.missing.append(f"{module} ({error})")
-            return None
-
-
 def interleaved(
-    functions: Mapping[str, Callable[[], object]], rounds: int, number: int = 1, *, collect: bool = True
+    functions: Mapping[str, Callable[[], object]], rounds: int, number: int = 1
 ) -> dict[str, float]:
     """Seconds a call, the least of `rounds` in which the functions take turns.
 
     The least is what the code costs while nobody else uses the machine; turns spread what others do.
     """
     least = dict.fromkeys(functions, float("inf"))
-    if collect:
-        gc.collect()
+    gc.collect()
     for _ in range(rounds):
         for name, function in functions.items():
             began = time.perf_counter()
@@ -103,23 +85,12 @@ def interleaved(
     return least
 
 
-def once(function: Callable[[], object]) -> tuple[float, Any]:
-    """Seconds of one call, and its result."""
-    began = time.perf_counter()
-    result = function()
-    return time.perf_counter() - began, result
-
-
 def with_version(distribution: str, otherwise: str) -> str:
     """A distribution's name with the version that is installed, or another text where none is."""
     try:
         return f"{distribution} {importlib.metadata.version(distribution)}"
     except importlib.metadata.PackageNotFoundError:
         return otherwise
-
-
-def milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:,.3g}" if seconds < 1 else f"{seconds * 1e3:,.0f}"
 
 
 def nanoseconds(seconds: float) -> str:

@@ -16,7 +16,6 @@ dev=("${run[@]}" --extra frameworks --extra arrays --extra test --extra lint)
 compile run.txt "${run[@]}"
 compile stack.txt --extra stack --constraint requirements/run.txt
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
-compile bench.txt "${dev[@]}" --extra bench --constraint requirements/dev.txt
 compile third-party.txt "${run[@]}" --extra frameworks --extra third-party
 for name in release field; do
     uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,9 +14,8 @@ from pathlib import Path
 from benchmarks.cases import page, results
 from benchmarks.cases.case import Case, load_all
 from benchmarks.cases.score import Report, Total, goals, judge
-from benchmarks.cases.tools.growth import growth_per_minute
 from benchmarks.cases.tools.registry import OURS, TOOLS, report
-from benchmarks.running import ROOT, allow_interrupts
+from benchmarks.running import allow_interrupts
 
 
 def main() -> int:
@@ -36,16 +34,13 @@ def main() -> int:
     allow_interrupts()
     totals = {tool: Total() for tool in chosen.tools}
     with tempfile.TemporaryDirectory(prefix="cases-") as scratch, _pool(chosen.jobs) as pool:
-        for case, growth, reports in _run(cases, chosen.tools, Path(scratch), chosen.seconds, pool):
+        for case, reports in _run(cases, chosen.tools, Path(scratch), chosen.seconds, pool):
             scores = {tool: judge(case, leak, twin) for tool, (leak, twin) in reports.items()}
-            grown = growth and f"{growth[0] / 1e6:.0f} MB/min, twin {growth[1] / 1e6:.0f}"
-            print(f"{case.name}: {grown or 'growth without tools not measured'}", flush=True)
+            print(case.name, flush=True)
             for tool, score in scores.items():
                 totals[tool].scores.append(score)
                 print(f"  {tool}: {score}", flush=True)
-            load = os.getloadavg()[0] / (os.cpu_count() or 1)
-            lasted = _seconds(case, chosen.seconds)
-            result = results.Result(lasted, growth, scores, _revision(), load, case.installed)
+            result = results.Result(_seconds(case, chosen.seconds), scores, case.installed)
             results.keep(results.RESULTS, case.name, result)
 
     page.PAGE.write_text(page.current(), encoding="utf-8")
@@ -58,34 +53,19 @@ def main() -> int:
 
 def _run(
     cases: list[Case], tools: list[str], scratch: Path, seconds: float, pool: ThreadPoolExecutor
-) -> Iterator[tuple[Case, tuple[float, float] | None, dict[str, tuple[Report, Report]]]]:
-    """Run everything in `pool`; yield each case with its plain growth and the reports on it and its twin.
-
-    The growth without any tool is measured when tools are compared, not for ours alone.
-    """
+) -> Iterator[tuple[Case, dict[str, tuple[Report, Report]]]]:
+    """Run everything in `pool`; yield each case with the reports on it and its twin."""
     runs = []
     for case in cases:
-        plain: list[Future[float]] = []
         reports: dict[str, list[Future[Report]]] = {tool: [] for tool in tools}
         for variant in ("leak", "twin"):
             folder, lasting = scratch / case.name / variant, _seconds(case, seconds)
             script = case.write(folder, healthy=variant == "twin")
-            if tools != [OURS]:
-                plain.append(pool.submit(growth_per_minute, script, folder / "plain", lasting))
             for tool in tools:
                 reports[tool].append(pool.submit(report, tool, script, folder / tool, lasting))
-        runs.append((case, plain, reports))
-    for case, plain, reports in runs:
-        scores = {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
-        yield case, _growth(case, plain), scores
-
-
-def _growth(case: Case, plain: list[Future[float]]) -> tuple[float, float] | None:
-    try:
-        return (plain[0].result(), plain[1].result()) if plain else None
-    except RuntimeError as error:
-        print(f"{case.name}: growth without tools not measured: {error}", file=sys.stderr)
-        return None
+        runs.append((case, reports))
+    for case, reports in runs:
+        yield case, {tool: (leak.result(), twin.result()) for tool, (leak, twin) in reports.items()}
 
 
 @contextmanager
@@ -100,12 +80,6 @@ def _pool(jobs: int) -> Iterator[ThreadPoolExecutor]:
 
 def _seconds(case: Case, wanted: float) -> float:
     return max(wanted, 60 * case.minutes)
-
-
-def _revision() -> str:
-    """The commit that is checked out, shortened; empty outside of a repository."""
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 if __name__ == "__main__":

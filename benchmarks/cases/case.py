@@ -25,7 +25,6 @@ class Case:
 
     Args:
         name: the case's folder.
-        title: the thread's title, or what it says.
         thread: its address.
         library: the distribution or the standard module that the script uses.
         leak: what leaks, in one sentence.
@@ -40,7 +39,6 @@ class Case:
     """
 
     name: str
-    title: str
     thread: str
     library: str
     leak: str
@@ -104,6 +102,5 @@ def load(folder: Path) -> Case:
         raise BrokenCase(f"{folder.name}: {error}") from error
 
 
-def load_all(only: str = "") -> list[Case]:
-    folders = sorted(path.parent for path in SUITE.glob("*/case.yml"))
-    return [load(folder) for folder in folders if only in folder.name]
+def load_all() -> list[Case]:
+    return [load(path.parent) for path in sorted(SUITE.glob("*/case.yml"))]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from benchmarks.cases.case import Case, load_all
 from benchmarks.cases.results import RESULTS, Result, load
 from benchmarks.cases.results import totals as totals_of
 from benchmarks.cases.score import TOP, Total, goals
-from benchmarks.cases.tools.growth import BYTES_PER_MINUTE, SNAPSHOTS
 from benchmarks.cases.tools.registry import OURS, RULES
+from benchmarks.cases.tools.traced import BYTES_PER_MINUTE, SNAPSHOTS
 from benchmarks.measure import Table
 from benchmarks.running import ROOT
 from docs.generated import write_or_check
@@ -25,7 +24,7 @@ _INTRODUCTION = """# Leak cases
 Leaks that people reported in their RL and training projects, rebuilt as small scripts with the real libraries
 (`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
 warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool.
-The last run of each case counts. {ran} of {all} cases have been run{missing}.{circumstances}
+The last run of each case counts. {ran} of {all} cases have been run{missing}.
 """
 
 _RULES = """## How it is scored
@@ -41,7 +40,7 @@ The first {top} findings of a tool count:
 
 If a bound ends the growth, but needs more memory than the machine has, a tool may report that instead.
 
-Some tools list what grows. They are read after {looks} of the time. A finding is what grew between
+tracemalloc lists what grows. It is read after {looks} of the time. A finding is what grew between
 all of these readings, by {least:g} MB a minute or more. In detail:
 
 """
@@ -71,9 +70,8 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
             ran=len(results),
             all=len(cases),
             missing=f"; not yet: {', '.join(missing)}" if missing else "",
-            circumstances=_circumstances(list(results.values())),
         ),
-        tools_table(_with_ours_beside_others(totals)).markdown(),
+        tools_table(totals).markdown(),
         "\n".join(
             f"- {'' if goal.holds else '**missed** '}{goal.text}: {goal.measured}"
             for goal in goals(totals[OURS])
@@ -83,33 +81,6 @@ def render(cases: Sequence[Case], results: Mapping[str, Result]) -> str:
         failures(totals),
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
-
-
-def _circumstances(results: Sequence[Result]) -> str:
-    """The revisions of the code that ran, and how busy the machine was, in a paragraph of their own."""
-    cases = Counter(result.revision for result in results if result.revision)
-    loads = sorted(result.load for result in results if result.load is not None)
-    said = []
-    if len(cases) == 1 and cases.total() == len(results):
-        said.append(f"All ran at revision {next(iter(cases))}.")
-    elif cases:
-        parts = [f"{revision} ({count})" for revision, count in cases.most_common()]
-        if unknown := len(results) - cases.total():
-            parts.append(f"earlier ones ({unknown})")
-        said.append(f"The cases ran at different revisions: {', '.join(parts)}.")
-    if loads:
-        busy = f"{loads[0]:.1f} to {loads[-1]:.1f}"
-        said.append(f"Runnable tasks for each processor, where that was recorded: {busy}.")
-    return "\n\n" + " ".join(said) if said else ""
-
-
-def _with_ours_beside_others(totals: Mapping[str, Total]) -> dict[str, Total]:
-    """The totals, and ours on the cases of the other tools alone where those ran on fewer."""
-    common = {score.case for tool, total in totals.items() if tool != OURS for score in total.scores}
-    same = Total([score for score in totals[OURS].scores if score.case in common])
-    fewer = 0 < len(same.scores) < len(totals[OURS].scores)
-    beside = {f"{OURS}, on the cases of the others": same} if fewer else {}
-    return {OURS: totals[OURS], **beside, **totals}
 
 
 def tools_table(totals: Mapping[str, Total]) -> Table:
@@ -125,17 +96,15 @@ def tools_table(totals: Mapping[str, Total]) -> Table:
 
 
 def cases_table(cases: Sequence[Case], results: Mapping[str, Result]) -> Table:
-    header = "case | library | leak, twin (MB/min) | detected | named | line | explained | reported after (s)"
+    header = "case | library | detected | named | line | explained | reported after (s)"
     table = Table(f"Cases, as {OURS} reports them", f"{header} | ran for (s) | findings on twin")
     for case in cases:
         result = results[case.name]
         score = result.scores[OURS]
-        grown = "" if result.growth is None else ", ".join(f"{rate / 1e6:.0f}" for rate in result.growth)
         table.rows.append(
             [
                 f"[{case.name}]({case.thread}): {case.leak}",
                 result.library,
-                grown,
                 *("yes" if reached else "no" for reached in (score.detected, score.named, score.right_line)),
                 f"{score.share:.0%}",
                 "" if score.seconds is None else f"{score.seconds:.0f}",

@@ -19,20 +19,14 @@ class Result:
 
     Args:
         seconds: how long its script ran.
-        growth: bytes a minute of the script and its twin without any tool; None where that was not run.
         scores: by tool.
-        revision: of the code, shortened; empty where it is not known.
-        load: of the machine when the case was done, for each processor; None where it is not known.
         library: the one that leaks, with its version.
 
     """
 
     seconds: float
-    growth: tuple[float, float] | None
     scores: Mapping[str, Score]
-    revision: str = ""
-    load: float | None = None
-    library: str = ""
+    library: str
 
 
 def keep(folder: Path, case: str, result: Result) -> None:
@@ -41,8 +35,7 @@ def keep(folder: Path, case: str, result: Result) -> None:
     if before := load(folder, [case]).get(case):
         # The page is about our own tool: how long the others ran later says nothing of it.
         ran = before if OURS in before.scores and OURS not in result.scores else result
-        scores, growth = {**before.scores, **result.scores}, result.growth or before.growth
-        result = replace(ran, scores=scores, growth=growth)
+        result = replace(ran, scores={**before.scores, **result.scores})
     document = asdict(result)
     document["scores"] = document.pop("scores")  # the longest part is the last
     (folder / f"{case}.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -56,7 +49,6 @@ def load(folder: Path, cases: Iterable[str]) -> dict[str, Result]:
         if not path.exists():
             continue
         document = json.loads(path.read_text())
-        document["growth"] = document["growth"] and tuple(document["growth"])
         document["scores"] = {
             tool: Score(**{**score, "failures": tuple(score["failures"])})
             for tool, score in document["scores"].items()

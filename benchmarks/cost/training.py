@@ -1,4 +1,4 @@
-"""Stable-Baselines3's DQN with everything on, beside what else one might call in a training loop.
+"""What Stable-Baselines3's DQN pays for being watched, with everything on.
 
 What is measured is the callback that is shipped, `HeapwatchCallback`, as a user passes it to `learn`; the
 baseline is an empty callback, since any callback pays for being called. Blocks of steps with the one and
@@ -22,36 +22,29 @@ exporter's presence costs both kinds of block alike, such as where its memory li
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import math
-import os
 import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import tracemalloc
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import psutil
 import torch
-from prometheus_client import CollectorRegistry, Counter
 
 import heapwatch
-from benchmarks.measure import Claim, Peers, Report, Table
+from benchmarks.cost.turns import paired_blocks
+from benchmarks.measure import Claim, Report, Table
+from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
 
 START_SECONDS = 120
-_LONG_BLOCK = 1000
-_PAIRS = int(os.environ.get("HEAPWATCH_BENCH_PAIRS", "8000"))
-_PEER_PAIRS = 200
+_PAIRS = 8000
 _TRIMMED = 0.1
 _SCRAPE_SECONDS = 15.0
 # Detaches itself: a child would be read as the trainer's worker with each scrape. Prints its process id.
@@ -69,28 +62,23 @@ with contextlib.suppress(OSError):  # the trainer has ended
 
 
 def run() -> Report:
-    peers = Peers()
-    if not (peers.load("stable_baselines3") and peers.load("gymnasium")):
-        return Report([], [Claim("SB3 DQN is slowed by less than 1 %", "not measured", False)], peers.missing)
-    from benchmarks.cost.turns import nothing, paired_blocks
-
     columns = "what is called at each step | slowdown | 95 % interval | pairs"
     table = Table("SB3 DQN: slowdown in CPU time", columns)
     pairs, samples, threads, at_start = watched_blocks(_PAIRS)
-    slowdown, low, high = (share + samples + threads for share in confidence(pairs))
-    table.rows.append(_row("heapwatch's callback with everything on", pairs))
-    table.rows.append(["its samples", f"{samples:+.2%}", "", ""])
-    table.rows.append([f"its threads, scraped every {_SCRAPE_SECONDS:.0f} s", f"{threads:+.2%}", "", ""])
+    shares = confidence(pairs)
+    slowdown, low, high = (share + samples + threads for share in shares)
+    own, own_low, own_high = (f"{share:+.2%}" for share in shares)
     once = f"{at_start:.2f} s of CPU time, once"
-    table.rows.append([f"samples and threads in the first {START_SECONDS} s", once, "", ""])
-    for name, step in other_tools().items():
-        table.rows.append(_row(name, paired_blocks(step, _PEER_PAIRS)))
-    for name, tracer in tracers(peers).items():
-        table.rows.append(_row(name, paired_blocks(nothing, 4, during=tracer, block_steps=_LONG_BLOCK)))
+    table.rows += [
+        ["heapwatch's callback with everything on", own, f"{own_low} to {own_high}", str(len(pairs))],
+        ["its samples", f"{samples:+.2%}", "", ""],
+        [f"its threads, scraped every {_SCRAPE_SECONDS:.0f} s", f"{threads:+.2%}", "", ""],
+        [f"samples and threads in the first {START_SECONDS} s", once, "", ""],
+    ]
     measured = f"{slowdown:+.2%} (95 % interval {low:+.2%} to {high:+.2%}, {len(pairs)} pairs)"
     measured += f", and {once} in the first {START_SECONDS} s"
     claim = Claim("SB3 DQN with everything on is slowed by less than 1 %", measured, high < 0.01)
-    return Report([table], [claim], peers.missing)
+    return Report([table], [claim])
 
 
 class Blocks(NamedTuple):
@@ -103,9 +91,6 @@ class Blocks(NamedTuple):
 
 
 def watched_blocks(pairs: int, device: str = "cpu") -> Blocks:
-    from benchmarks.cost.turns import paired_blocks
-    from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
-
     with Watched() as watched:
         readings = [watched.spent()]
         found = paired_blocks(
@@ -194,40 +179,6 @@ def _of_native_threads() -> float:
     return sum(thread.user_time + thread.system_time for thread in others)
 
 
-def other_tools() -> dict[str, Callable[[], None]]:
-    """What people call at each step instead."""
-    counter = Counter("calls", "", ["what"], registry=CollectorRegistry())
-    process = psutil.Process()
-
-    def ten_labels() -> None:
-        for at in range(10):
-            counter.labels(str(at)).inc()
-
-    def two_readings() -> None:
-        process.memory_info()
-        process.memory_info()
-
-    return {"ten prometheus `labels().inc()`": ten_labels, "two psutil readings": two_readings}
-
-
-def tracers(peers: Peers) -> dict[str, Callable[[], AbstractContextManager[object]]]:
-    """Tools that look at every allocation while they are on."""
-
-    @contextmanager
-    def tracing() -> Iterator[None]:
-        tracemalloc.start(1)
-        yield
-        tracemalloc.stop()
-
-    found: dict[str, Callable[[], AbstractContextManager[object]]] = {"tracemalloc(1)": tracing}
-    memray = peers.load("memray")
-    if memray:
-        folder = tempfile.mkdtemp(prefix="heapwatch-bench-")
-        numbers = itertools.count()
-        found["memray"] = lambda: memray.Tracker(f"{folder}/{next(numbers)}.bin")
-    return found
-
-
 def confidence(pairs: list[Pair]) -> tuple[float, float, float]:
     """The slowdown, and the interval that holds 95 % of those of resampled pairs."""
     generator = random.Random(7)
@@ -240,8 +191,3 @@ def trimmed_mean(values: list[float]) -> float:
     """The mean without the tenth that is highest and the tenth that is lowest."""
     trimmed = int(_TRIMMED * len(values))
     return statistics.fmean(sorted(values)[trimmed : len(values) - trimmed])
-
-
-def _row(name: str, pairs: list[Pair]) -> list[str]:
-    slowdown, low, high = confidence(pairs)
-    return [name, f"{slowdown:+.2%}", f"{low:+.2%} to {high:+.2%}", str(len(pairs))]

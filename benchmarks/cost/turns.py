@@ -24,7 +24,7 @@ def dqn(device: str = "cpu") -> Any:
 
 
 def paired_blocks(
-    party: Callable[[], None] | BaseCallback,
+    with_it: BaseCallback,
     pairs: int,
     *,
     prepare: Callable[[Any], None] = lambda model: None,
@@ -35,14 +35,12 @@ def paired_blocks(
     on_warm: Callable[[], None] = lambda: None,
     device: str = "cpu",
 ) -> list[tuple[float, float]]:
-    """CPU time of blocks with `party`, run inside `during`, each beside its neighbour with an empty callback.
+    """CPU time of blocks with a callback, run inside `during`, each beside its neighbour with an empty one.
 
-    A function is called at each step by a callback of its own. What the sum `apart` rises by in a block, in
-    CPU seconds, is taken off it. Before the first block `party` runs for 3,000 steps, and so many seconds at
-    least; then `on_warm` is called.
+    What the sum `apart` rises by in a block, in CPU seconds, is taken off it. Before the first block the
+    callback runs for 3,000 steps, and so many seconds at least; then `on_warm` is called.
     """
-    with_it = party if isinstance(party, BaseCallback) else _Calling(party)
-    without = _Calling(nothing)
+    without = Empty()
     blocks: dict[bool, list[float]] = {False: [], True: []}
     generator = random.Random(5)
 
@@ -105,17 +103,8 @@ def paired_blocks(
     return list(zip(blocks[True], blocks[False], strict=True))
 
 
-def nothing() -> None:
-    """Costs what calling any function costs, which is the loop's, not the tool's."""
-
-
-class _Calling(BaseCallback):
-    """Calls a function at each step."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        super().__init__()
-        self._function = function
+class Empty(BaseCallback):
+    """Costs what any callback costs, which is the loop's, not the tool's."""
 
     def _on_step(self) -> bool:
-        self._function()
         return True

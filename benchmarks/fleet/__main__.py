@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 import httpx
 import psutil
@@ -46,7 +45,6 @@ class Measured:
 
     Attributes:
         scraped: share of the scrapes of the last minutes that were answered in time.
-        slowest_scrape: the longest of them.
         rules: the time of one evaluation of all groups, on the average of four minutes.
         interval: between two evaluations.
         series: in Prometheus's head.
@@ -61,7 +59,6 @@ class Measured:
 
     trainers: int
     scraped: float
-    slowest_scrape: float
     rules: float
     interval: float
     series: float
@@ -119,7 +116,6 @@ def observe(stack: Stack, count: int) -> Measured:
     rules = interval * _query(url, "sum(rate(prometheus_rule_group_duration_seconds_sum[4m]))")
     scraped = _query(url, 'sum(sum_over_time(up{job="trainer"}[2m]))')
     wanted = count * 120 / SCRAPE_SECONDS
-    slowest = _query(url, 'max(max_over_time(scrape_duration_seconds{job="trainer"}[2m]))')
     samples = _query(url, "sum(rate(prometheus_tsdb_head_samples_appended_total[2m]))")
     cores = _query(url, 'sum(rate(process_cpu_seconds_total{service="prometheus"}[2m]))')
     pid = Supervisor(stack.settings).processes()["prometheus"]["pid"]
@@ -127,7 +123,7 @@ def observe(stack: Stack, count: int) -> Measured:
     family = [supervised, *supervised.children(recursive=True)]
     memory = max((one.memory_info().rss for one in family if "prometheus" in one.name()), default=0)
     share = min(1.0, scraped / wanted)
-    return Measured(count, share, slowest, rules, interval, series, samples, memory, cores, _page(url))
+    return Measured(count, share, rules, interval, series, samples, memory, cores, _page(url))
 
 
 def leak(ports: list[int]) -> tuple[float | None, int]:
@@ -185,7 +181,7 @@ def claims(found: list[Measured]) -> list[Claim]:
 
 def table(found: list[Measured]) -> Table:
     header = (
-        "trainers | scrapes in time | slowest scrape | one evaluation of all rules | a trainer | series"
+        "trainers | scrapes in time | one evaluation of all rules | a trainer | series"
         " | samples a second | Prometheus's memory | its CPU | slowest query of the Fleet page"
         " | from leak to cleanup"
     )
@@ -193,7 +189,6 @@ def table(found: list[Measured]) -> Table:
         [
             f"{one.trainers:,}",
             f"{one.scraped:.1%}",
-            f"{one.slowest_scrape:.2f} s",
             f"{one.rules:.2f} s",
             f"{one.rules / one.trainers * 1e3:.1f} ms",
             f"{one.series:,.0f}",
@@ -208,12 +203,6 @@ def table(found: list[Measured]) -> Table:
     return Table("The stack under many trainers", header, rows)
 
 
-def _end(number: int, _: object) -> NoReturn:
-    """Leave through every `finally`, so that no stack stays behind; once, as stopping it takes a while."""
-    signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(128 + number)
-
-
 def main() -> int:
     """Run; 1 when a claim does not hold."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
@@ -223,7 +212,7 @@ def main() -> int:
     )
     parser.add_argument("--write", action="store_true", help="into docs/fleet.md")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no stack stays behind
     found, loads = [], [os.getloadavg()[0]]
     for count in arguments.trainers:
         found.append(measure(count, arguments.minutes))

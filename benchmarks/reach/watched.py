@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases.tools.registry import memray
 from benchmarks.measure import Claim, Table
 from benchmarks.reach.entered import PROGRAMS
 from benchmarks.running import started
@@ -25,7 +24,7 @@ WORKERS = (
     "fork", "spawn", "forkserver", "ProcessPoolExecutor", "joblib (loky)", "SubprocVecEnv", "AsyncVectorEnv",
     "DataLoader", "torchrun", "subprocess",
 )  # fmt: skip
-WORKERS_PATIENCE, NATIVE_PATIENCE, MEMRAY_SECONDS = 600.0, 420.0, 60.0
+WORKERS_PATIENCE, NATIVE_PATIENCE = 600.0, 420.0
 NATIVE_LINES = {
     "SQLite in memory": 'database.execute("insert',
     "Box2D fixtures": "CreateEdgeFixture",
@@ -139,7 +138,7 @@ def _workers_of(kind: str) -> tuple[list[str], bool]:
 
 def native() -> tuple[list[Table], list[Claim]]:
     """One row for each leak of memory that C code holds, with HEAPWATCH_NATIVE=on."""
-    columns = "leak | named as | line | after | line by `memray run`"
+    columns = "leak | named as | line | after"
     rows = Table("Memory that C code takes and keeps", columns)
     right = 0
     for leak, text in NATIVE_LINES.items():
@@ -154,19 +153,10 @@ def native() -> tuple[list[Table], list[Claim]]:
                 right += at
                 name = "no" if finding is None else finding["path"] or finding["type"]
                 row = [leak, name, "right" if at else "no", f"{seconds:.0f} s"]
-        rows.rows.append([*row, _by_memray(leak, line_of("native", text))])
+        rows.rows.append(row)
         print(json.dumps(rows.rows[-1]), flush=True)
     claim = "leaks of C code have the line of the program that takes the memory"
     return [rows], [Claim(claim, f"{right} of {len(NATIVE_LINES)}", right == len(NATIVE_LINES))]
-
-
-def _by_memray(leak: str, right: int) -> str:
-    """Whether the line that holds most after a minute is the right one."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = memray(PROGRAMS / "native.py", Path(folder), MEMRAY_SECONDS, leak)
-    if found.failure or not found.findings:
-        return found.failure or "none"
-    return "right" if found.findings[0].sites[0][1] == right else "no"
 
 
 def heaps() -> tuple[list[Table], list[Claim]]:

@@ -34,9 +34,6 @@ def main() -> int:
     minutes = "how long each trains (10; leaking: a minute past its deadline)"
     parser.add_argument("--minutes", type=float, help=minutes)
     parser.add_argument("--at-once", type=int, default=2, help="trainers at a time (2)")
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--healthy", action="store_true", help="only without their leaks")
-    kinds.add_argument("--leak", action="store_true", help="only with their leaks")
     arguments = parser.parse_args()
     trainers = chosen(arguments.only)
     if not trainers:
@@ -44,8 +41,7 @@ def main() -> int:
 
     results = Path(os.environ.get("HEAPWATCH_STATE") or ROOT / ".heapwatch").absolute() / "third-party"
     results.mkdir(parents=True, exist_ok=True)
-    kinds_wanted = [leak for leak in (False, True) if not (arguments.healthy if leak else arguments.leak)]
-    plan = [(one, leak) for leak in kinds_wanted for one in trainers]
+    plan = [(one, leak) for leak in (False, True) for one in trainers]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     wrong = _run_all(plan, results, arguments.minutes, arguments.at_once)
 

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.measure import with_version
-
 SCRIPTS = Path(__file__).with_name("trainers")
-FAST_MINUTES = 8.0
-SLOW_MINUTES = 15.0
+LEAK_MINUTES = 8.0  # from its start until it must be reported and named
 
 
 @dataclass(frozen=True)
@@ -23,19 +20,12 @@ class Leak:
         what: in words, for the table.
         names: a regular expression; an alert or an explanation that contains it has named the leak.
         rate: how fast, in words.
-        fast: more than 1 % of the level per minute, or a container that grows with every episode.
 
     """
 
     what: str
     names: str
     rate: str
-    fast: bool = True
-
-    @property
-    def minutes(self) -> float:
-        """Within how many minutes of its start the leak must be reported and named."""
-        return FAST_MINUTES if self.fast else SLOW_MINUTES
 
     def named_in(self, text: str) -> bool:
         """Say whether a text names the leak."""
@@ -49,7 +39,6 @@ class Trainer:
     Attributes:
         name: of its script in `trainers/`.
         what: in words, for the table.
-        packages: distributions whose versions the table shows.
         watched: `snippet`, or the adapter's framework.
         ranks: processes that torchrun starts; 0 without torchrun.
 
@@ -57,7 +46,6 @@ class Trainer:
 
     name: str
     what: str
-    packages: tuple[str, ...]
     watched: str
     leak: Leak
     ranks: int = 0
@@ -72,18 +60,10 @@ class Trainer:
         """How many processes serve metrics."""
         return max(self.ranks, 1)
 
-    @property
-    def versions(self) -> str:
-        """The installed packages, such as `stable-baselines3 2.9.2`."""
-        return ", ".join(with_version(name, f"{name} (not installed)") for name in self.packages)
-
 
 def _trainers() -> tuple[Trainer, ...]:
     described = yaml.safe_load(SCRIPTS.with_suffix(".yml").read_text(encoding="utf-8"))
-    return tuple(
-        Trainer(name=name, packages=tuple(one.pop("packages")), leak=Leak(**one.pop("leak")), **one)
-        for name, one in described.items()
-    )
+    return tuple(Trainer(name=name, leak=Leak(**one.pop("leak")), **one) for name, one in described.items())
 
 
 TRAINERS = _trainers()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from benchmarks.third_party.catalog import Trainer
+from benchmarks.third_party.catalog import LEAK_MINUTES, Trainer
 
 # Lines at INFO of a healthy process: where it serves, that a stack came, its verdict, and the one at its end.
 MOST_NOTICES = 4
@@ -21,17 +20,13 @@ class ObservedAlert:
     Attributes:
         first: minute at which it was first seen firing.
         labels: as Prometheus has them.
-        annotations: as they were when it named the leak, else when it was first seen.
         named: minute at which its labels or annotations named the leak; None if they never did.
-        notified: whether Alertmanager sent it on.
 
     """
 
     first: float
     labels: dict[str, str]
-    annotations: dict[str, str]
     named: float | None = None
-    notified: bool = False
 
     def __str__(self) -> str:
         labels = self.labels
@@ -49,7 +44,7 @@ class Observation:
         served: addresses that answered.
         scraped: those of them that Prometheus scraped.
         alerts: that fired on any of them.
-        explained: minute at which `/explain` named the leak, and what it said.
+        explained: minute at which `/explain` named the leak.
         log: lines of the logger heapwatch at WARNING and above.
         notices: its lines at INFO.
         tracebacks: last lines of the tracebacks in the trainer's output.
@@ -61,14 +56,12 @@ class Observation:
 
     name: str
     leaking: bool
-    versions: str
     minutes: float = 0.0
     ready: float | None = None
     served: list[str] = field(default_factory=list)
     scraped: list[str] = field(default_factory=list)
     alerts: list[ObservedAlert] = field(default_factory=list)
     explained: float | None = None
-    explanation: str = ""
     log: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
@@ -114,8 +107,8 @@ class Observation:
         for what, when in (("reported", self.reported), ("named", self.named)):
             if when is None:
                 wrong.append(f"leak not {what} in {self.minutes:.0f} min")
-            elif when > trainer.leak.minutes:
-                wrong.append(f"leak {what} after {when:.1f} min, {trainer.leak.minutes:.0f} allowed")
+            elif when > LEAK_MINUTES:
+                wrong.append(f"leak {what} after {when:.1f} min, {LEAK_MINUTES:.0f} allowed")
         return wrong
 
     def save(self, folder: Path) -> None:
@@ -128,6 +121,4 @@ def load(path: Path) -> Observation:
     stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     stored["alerts"] = [ObservedAlert(**alert) for alert in stored["alerts"]]
     stored["memory"] = tuple(stored["memory"])
-    written = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
-    stored.setdefault("day", written.date().isoformat())
     return Observation(**stored)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.measure import Table, machine
-from benchmarks.third_party.catalog import FAST_MINUTES, SLOW_MINUTES, TRAINERS, Trainer
+from benchmarks.third_party.catalog import LEAK_MINUTES, TRAINERS, Trainer
 from benchmarks.third_party.observation import MOST_NOTICES, Observation
 
 Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
 
 
 def document(seen: Seen) -> str:
-    versions = "\n".join(f"- {one.name}: {one.what}; {_versions(one, seen)}" for one in TRAINERS)
     return f"""# Third-party trainers
 
 Trainers as their authors write them, from public packages at pinned versions. They are started with the
@@ -30,31 +29,26 @@ No alert of any kind, no line of the logger `heapwatch` at WARNING or above, at 
 
 ## With an undeclared leak
 
-A leak must be reported and named within {FAST_MINUTES:.0f} minutes if it is fast (more than 1 % of the
-level per minute, or a container that grows with every episode),
-else within {SLOW_MINUTES:.0f}. Minutes count from the first answer of the trainer.
+A leak must be reported and named within {LEAK_MINUTES:.0f} minutes of the first answer of the trainer.
 *Named by* is the alert's text or `/explain`.
 
 {leaking(seen).body()}
-
-## Versions
-
-{versions}
 """
 
 
 def healthy(seen: Seen) -> Table:
-    columns = "trainer | watched by | memory | minutes | day | alerts, log lines, port problems"
+    columns = "trainer | what | watched by | memory | minutes | day | alerts, log lines, port problems"
     table = Table("Healthy", columns)
     for trainer, run in _runs(seen, leaking=False):
         wrong = "; ".join(run.problems(trainer)) or "none"
         watched = "snippet" if trainer.watched == "snippet" else f"adapter `{trainer.watched}`"
-        table.rows.append([trainer.name, watched, _memory(run), f"{run.minutes:.0f}", run.day, _cell(wrong)])
+        ran = [_memory(run), f"{run.minutes:.0f}", run.day]
+        table.rows.append([trainer.name, trainer.what, watched, *ran, _cell(wrong)])
     return table
 
 
 def leaking(seen: Seen) -> Table:
-    columns = "trainer | leak | rate | memory | reported | named | named by | alerts sent | day | verdict"
+    columns = "trainer | leak | rate | memory | reported | named | named by | day | verdict"
     table = Table("Leaking", columns)
     for trainer, run in _runs(seen, leaking=True):
         by_alert = any(alert.named is not None for alert in run.alerts)
@@ -62,12 +56,11 @@ def leaking(seen: Seen) -> Table:
             [
                 trainer.name,
                 trainer.leak.what,
-                f"{trainer.leak.rate}{'' if trainer.leak.fast else ' (slow)'}",
+                trainer.leak.rate,
                 f"{_memory(run)}, {run.growth / 1e6:+.1f} MB/min",
                 _minutes(run.reported),
                 _minutes(run.named),
                 "alert" if by_alert else "/explain" if run.explained is not None else "-",
-                str(sum(alert.notified for alert in run.alerts)),
                 run.day,
                 _cell("; ".join(run.problems(trainer)) or "right"),
             ]
@@ -77,11 +70,6 @@ def leaking(seen: Seen) -> Table:
 
 def _runs(seen: Seen, *, leaking: bool) -> Iterable[tuple[Trainer, Observation]]:
     return ((one, seen[one.name, leaking]) for one in TRAINERS if (one.name, leaking) in seen)
-
-
-def _versions(trainer: Trainer, seen: Seen) -> str:
-    run = seen.get((trainer.name, False)) or seen.get((trainer.name, True))
-    return run.versions if run else trainer.versions
 
 
 def _memory(run: Observation) -> str:

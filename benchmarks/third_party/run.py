@@ -20,7 +20,7 @@ import httpx
 import psutil
 
 from benchmarks.running import started
-from benchmarks.third_party.catalog import Trainer
+from benchmarks.third_party.catalog import LEAK_MINUTES, Trainer
 from benchmarks.third_party.observation import Observation, ObservedAlert
 from benchmarks.third_party.stack import Stack
 
@@ -68,9 +68,9 @@ def run(
         leaking: whether to switch on its leak.
 
     """
-    span = minutes or (trainer.leak.minutes + 1 if leaking else 10.0)
+    span = minutes or (LEAK_MINUTES + 1 if leaking else 10.0)
     now = datetime.now(timezone.utc)
-    seen = Observation(trainer.name, leaking, trainer.versions, day=now.date().isoformat())
+    seen = Observation(trainer.name, leaking, day=now.date().isoformat())
     folder = results / seen.label
     work, output, log = folder / "work", folder / "output.log", folder / "heapwatch.log"
     work.mkdir(parents=True)
@@ -207,17 +207,15 @@ def _is_trainer(address: str) -> bool:
 
 def _alerts(run: Run) -> None:
     seen, leak = run.seen, run.trainer.leak
-    sent = run.stack.notified()
     for labels, texts in run.stack.firing(since=run.started):
         if labels.get("instance") not in seen.served:
             continue
         alert = next((one for one in seen.alerts if one.labels == labels), None)
         if alert is None:
-            alert = ObservedAlert(round(run.minute, 2), labels, texts)
+            alert = ObservedAlert(round(run.minute, 2), labels)
             seen.alerts.append(alert)
         if alert.named is None and leak.named_in(" ".join([*labels.values(), *texts.values()])):
-            alert.named, alert.annotations = round(run.minute, 2), texts
-        alert.notified = alert.notified or labels in sent
+            alert.named = round(run.minute, 2)
 
 
 def _explained(run: Run) -> None:
@@ -230,7 +228,7 @@ def _explained(run: Run) -> None:
             (run.folder / "explain.json").write_text(answer.text, encoding="utf-8")
             text = first_leak(answer.json())
             if text is not None and run.trainer.leak.named_in(text):
-                run.seen.explained, run.seen.explanation = round(run.minute, 2), text
+                run.seen.explained = round(run.minute, 2)
                 return
 
 

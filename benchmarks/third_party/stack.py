@@ -57,12 +57,6 @@ class Stack(running.Stack):
             if alert["state"] == "firing" and _moment(alert["activeAt"]) > since
         ]
 
-    def notified(self) -> list[_Labels]:
-        """Labels of the alerts that Alertmanager sends on: neither inhibited nor silenced."""
-        chosen = {"active": "true", "inhibited": "false", "silenced": "false"}
-        alerts = self._get(self.settings.ports.alertmanager, "/api/v2/alerts", **chosen)
-        return [alert["labels"] for alert in alerts]
-
     def _get(self, port: int, path: str, **parameters: str) -> Any:
         answer = self._client.get(f"{self.settings.url(port)}{path}", params=parameters)
         answer.raise_for_status()

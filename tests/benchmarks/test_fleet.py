@@ -44,4 +44,4 @@ def test_stack_is_stopped_when_the_benchmark_is_terminated() -> None:
         assert process.stdout.readline() == "up\n"
         process.terminate()
         assert process.stdout.read() == "down\n"
-    assert process.returncode == 128 + signal.SIGTERM
+    assert process.returncode == -signal.SIGINT

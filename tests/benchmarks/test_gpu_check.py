@@ -4,13 +4,11 @@ import os
 import sys
 import types
 
-import psutil
 import pytest
 import torch
 
-from benchmarks import gpu_check, gpu_leaks, gpu_trainers
+from benchmarks import gpu_check, gpu_leaks
 from benchmarks.gpu_check import Check
-from benchmarks.reach.watched import line_of
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
@@ -83,21 +81,6 @@ def test_each_leak_is_seen_in_its_part_and_in_no_other(device, what, component):
     assert gpu_leaks.components_that_leak(device.collect, lambda: device.grow(what)) == component
 
 
-def test_every_part_that_can_leak_has_a_leak():
-    assert {leak.component for leak in gpu_leaks.leaks(None)} >= {None, "0", "0 other_pools", "0 workers"}
-
-
-def test_a_device_on_which_processes_are_not_listed(device, monkeypatch):
-    device.library.nvmlDeviceGetMemoryInfo = lambda *_: memory(9 * GB)
-    check = Check()
-    quiet = gpu_leaks.Leak("a pool", "0 other_pools", lambda stack: pytest.fail("was tried"))
-    monkeypatch.setattr(gpu_check, "leaks", lambda _: [quiet])
-    gpu_check.verdicts(check, sys.modules["torch"], device.collector)
-
-    assert check.table.rows[0][0] == "not run"
-    assert not check.failed
-
-
 def test_what_waits_for_the_gpu_is_a_failure(device, monkeypatch):
     for says, failed in ((None, 0), ("called a synchronizing CUDA operation", 1)):
 
@@ -157,32 +140,3 @@ def test_an_adapter_is_good_if_its_tests_pass_and_use_the_gpu(monkeypatch, statu
     check = Check()
     gpu_check.adapters(check)
     assert check.failed == failed
-
-
-def test_an_adapter_whose_framework_is_missing_is_not_run(monkeypatch):
-    monkeypatch.setattr(gpu_check, "ADAPTERS", ("no_such_framework",))
-    check = Check()
-    gpu_check.adapters(check)
-    assert check.table.rows == [
-        ["not run", "adapter for no_such_framework", "no_such_framework is not installed", ""]
-    ]
-
-
-RIGHT = {
-    "path": "train().learner.history",
-    "site": {"file": "/x/gpu_training.py", "line": line_of("gpu_training", gpu_trainers.LINE)},
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [({}, True), ({"path": None}, False), ({"path": "train().losses"}, False), ({"site": None}, False)],
-)
-def test_a_finding_is_right_with_the_path_and_the_line(change, named):
-    assert gpu_trainers.is_named(RIGHT | change) is named
-
-
-def test_what_stays_are_threads_sockets_and_devices():
-    threads, _, devices = gpu_trainers._kept(os.getpid())
-    assert threads == psutil.Process().num_threads()
-    assert devices == 0

@@ -82,10 +82,6 @@ def test_what_was_lost_is_counted_until_the_alert_or_the_end():
     assert judged(scenario(truth, missed), {20: [alert()]}).lost == [61e6]  # from the last scrape before
 
 
-def test_what_was_not_lost_by_anybody_is_no_number():
-    assert "| nan GB |" in Score().row("none")
-
-
 def test_false_alarms_of_healthy_trainers_are_counted_by_the_day():
     healthy = Scenario("s", {f'{RSS[:-1]},instance="{i}"}}': [1e9] * 5760 for i in "ab"})
     score = judged(healthy, {20: [alert(instance="a")], 30: [alert(instance="b")]})

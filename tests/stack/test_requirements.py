@@ -23,13 +23,11 @@ LEFT_OUT = {
         "frameworks",
         "test",
         "lint",
-        "bench",
         "third-party",
     },
-    "run.txt": {"arrays", "native", "frameworks", "test", "lint", "bench", "third-party"},
-    "dev.txt": {"bench", "third-party"},
-    "bench.txt": {"third-party"},
-    "third-party.txt": {"arrays", "native", "test", "lint", "bench"},
+    "run.txt": {"arrays", "native", "frameworks", "test", "lint", "third-party"},
+    "dev.txt": {"third-party"},
+    "third-party.txt": {"arrays", "native", "test", "lint"},
 }
 
 
@@ -60,9 +58,9 @@ def test_every_requirement_is_pinned_to_a_version_it_allows(name: str) -> None:
 
 
 def test_the_locks_agree() -> None:
-    stack, run, dev, bench = (pins(name) for name in ("stack.txt", "run.txt", "dev.txt", "bench.txt"))
+    stack, run, dev = (pins(name) for name in ("stack.txt", "run.txt", "dev.txt"))
     assert stack.items() <= run.items()
-    assert run.items() <= dev.items() <= bench.items()
+    assert run.items() <= dev.items()
 
 
 def test_no_cuda_and_nothing_of_one_machine() -> None:

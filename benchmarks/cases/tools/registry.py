@@ -7,18 +7,17 @@ import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cases.score import Report, ToolFinding
-from benchmarks.cases.tools import in_process
-from benchmarks.cases.tools.growth import BYTES_PER_MINUTE
-from benchmarks.cases.tools.in_process import IN_PROCESS
+from benchmarks.cases.tools import traced
+from benchmarks.cases.tools.traced import BYTES_PER_MINUTE
 from benchmarks.running import Outcome, run, with_root
 
 OURS = "heapwatch"
 MEMRAY = "memray"
+TRACEMALLOC = "tracemalloc"
 
 
 def report(tool: str, script: Path, folder: Path, seconds: float) -> Report:
@@ -116,11 +115,11 @@ class Watcher:
         return answers
 
 
-def memray(script: Path, folder: Path, seconds: float, *arguments: str) -> Report:
+def _memray(script: Path, folder: Path, seconds: float) -> Report:
     """What memray says of a script that is interrupted after `seconds`: lines of it that hold memory."""
     capture = folder / "capture.bin"
     options = ["--force", "--quiet", "--trace-python-allocators", "--output", str(capture)]
-    command = [sys.executable, "-m", "memray", "run", *options, str(script), *arguments]
+    command = [sys.executable, "-m", "memray", "run", *options, str(script)]
     outcome = run(command, folder, seconds, interrupt=True)
     if outcome.status is None or not capture.exists():
         return _failed(MEMRAY, outcome)
@@ -150,13 +149,14 @@ def own_line(stack: list[tuple[str, str, int]], script: str) -> int | None:
     return next((line for _, file, line in stack if file == script), None)
 
 
-def _in_process(title: str, script: Path, folder: Path, seconds: float) -> Report:
+def _tracemalloc(script: Path, folder: Path, seconds: float) -> Report:
     out = folder / "told.json"
-    program = [sys.executable, "-m", in_process.__name__, title, f"{seconds:g}", str(out), str(script)]
+    program = [sys.executable, "-m", traced.__name__, f"{seconds:g}", str(out), str(script)]
     outcome = run(program, folder, seconds, environment=with_root({}))
     if outcome.status != 0 or not out.exists():
-        return _failed(title, outcome)
-    return Report(in_process.findings(json.loads(out.read_text())), outcome.seconds)
+        return _failed(TRACEMALLOC, outcome)
+    found = tuple(ToolFinding(sites=((file, line),)) for file, line in json.loads(out.read_text()))
+    return Report(found, outcome.seconds)
 
 
 def _failed(tool: str, outcome: Outcome) -> Report:
@@ -166,8 +166,8 @@ def _failed(tool: str, outcome: Outcome) -> Report:
 
 TOOLS: dict[str, Callable[[Path, Path, float], Report]] = {
     OURS: _ours,
-    MEMRAY: memray,
-    **{title: partial(_in_process, title) for title in IN_PROCESS},
+    MEMRAY: _memray,
+    TRACEMALLOC: _tracemalloc,
 }
 RULES = {
     OURS: "`heapwatch run --json`; findings are those that it calls leaks, and bounded buffers that it says "
@@ -175,5 +175,6 @@ RULES = {
     MEMRAY: "`memray run --trace-python-allocators`, ended with Ctrl-C, then the report of leaks; memory is "
     "charged to the innermost line of the trainer's own script. It tells one moment only, so a finding is a "
     "line of the script that holds 1 MB for each minute of the run",
-    **{title: tool.rule for title, tool in IN_PROCESS.items()},
+    TRACEMALLOC: "snapshots with 16 frames; memory is charged to the innermost line of the trainer's own "
+    "script, else to the innermost line",
 }

@@ -20,18 +20,6 @@ from tests.support.http_server import serving
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def shared_scene():
-    with stage() as scene:
-        yield scene
-
-
-@pytest.fixture
-def scene(shared_scene):
-    yield shared_scene
-    shared_scene.clear()
-
-
 @pytest.fixture
 def listener():
     """A server that takes any POST."""

@@ -5,7 +5,7 @@ from benchmarks.cases.case import Case
 
 def case(**changed):
     fields = {
-        "name": "kept", "title": "Title", "thread": "https://github.com/a/b/issues/1", "library": "json",
+        "name": "kept", "thread": "https://github.com/a/b/issues/1", "library": "json",
         "leak": "A list.", "script": "", "fixes": {"a": "b"}, **changed,
     }  # fmt: skip
     return Case(**fields)

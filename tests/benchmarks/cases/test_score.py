@@ -48,11 +48,6 @@ def test_an_end_counts_only_where_there_is_one():
     assert judged(RIGHT, twin=(WRONG, filling)).findings_on_twin == 1
 
 
-def test_failures_of_both_runs_are_kept():
-    score = judge(case(), Report(failure="first"), Report(failure="second"))
-    assert score.failures == ("first", "second")
-
-
 def scored(detected=True, named=True, line=True, share=0.9, twin=0):
     return Score("c", detected, named, line, share, 10.0, twin)
 

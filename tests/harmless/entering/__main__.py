@@ -25,7 +25,6 @@ from tests.harmless.entering.states import (
     ALONE,
     ENDING,
     EXIT_CODE,
-    FIRST_TWELVE,
     LITTLE_MEMORY,
     NAMES,
     NO_FILE,
@@ -169,7 +168,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--python", nargs="*", default=[sys.executable], help="interpreters to run them on")
     parser.add_argument("--states", nargs="*", default=list(NAMES), choices=NAMES, metavar="STATE")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="so many times")
-    parser.add_argument("--once", type=int, metavar="N", help="only the first twelve, N programs each")
     parser.add_argument("--jobs", type=int, default=24, help="programs at the same time, which mostly wait")
     chosen = parser.parse_args(arguments)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [python_path(), os.environ.get("PYTHONPATH")]))
@@ -177,14 +175,14 @@ def main(arguments: list[str] | None = None) -> int:
     with ThreadPoolExecutor(chosen.jobs) as pool:
         begun = []
         for python in chosen.python:
-            for state in FIRST_TWELVE if chosen.once else chosen.states:
+            for state in chosen.states:
                 if missing(python, state):
                     print(f"not run  {python} {state}: it has no such module", flush=True)
                     continue
-                modes = ["once"] * chosen.once if chosen.once else modes_of(state, chosen.repeat)
-                # The first twelve are known for what happens to waits that last.
-                periods = PERIODS[-1:] if chosen.once else PERIODS
-                runs = [pool.submit(run, python, state, mode, random.choice(periods)) for mode in modes]
+                runs = [
+                    pool.submit(run, python, state, mode, random.choice(PERIODS))
+                    for mode in modes_of(state, chosen.repeat)
+                ]
                 begun.append((python, state, runs))
         for python, state, outcomes in begun:
             of_state = Outcome()

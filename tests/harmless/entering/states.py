@@ -344,11 +344,6 @@ _OTHERS = {
     REPLACED: _FRAME + _WORKER + _REPLACED,
 }
 NAMES = (*_STATES, *_OTHERS)
-# Those of which seven of twelve ended of one visit.
-FIRST_TWELVE = (
-    *("sleep 6 s", "sleep 8 s", "sleep 30 s", "sleep 1 s", "select", "epoll", "asyncio", "join", "readline"),
-    *("queue.get", "Condition", "lock"),
-)
 
 
 def program(name: str) -> str:

@@ -6,18 +6,7 @@ import threading
 
 import pytest
 
-from benchmarks.cases.tools import in_process
-from benchmarks.cases.tools.registry import (
-    OURS,
-    RULES,
-    TOOLS,
-    Watcher,
-    command,
-    findings,
-    last_document,
-    own_line,
-    report,
-)  # fmt: skip
+from benchmarks.cases.tools.registry import Watcher, findings, last_document, own_line, report
 
 SCRIPT = """import time
 kept = []
@@ -25,21 +14,6 @@ while True:
     kept.append([bytearray(100_000) for _ in range(3)])
     time.sleep(0.02)
 """
-
-
-def test_every_tool_has_its_rule():
-    assert list(TOOLS) == list(RULES)
-    assert len(TOOLS) == 6
-    assert OURS in TOOLS
-
-
-def test_a_type_a_place_or_both_make_a_finding():
-    both, kind, line = in_process.findings(
-        [["app.Trace", "train.py:3"], ["list", None], [None, "/a/train.py:12"]]
-    )
-    assert (both.type, both.sites) == ("app.Trace", (("train.py", 3),))
-    assert (kind.type, kind.sites) == ("list", ())
-    assert (line.type, line.sites) == (None, (("/a/train.py", 12),))
 
 
 def test_memray_charges_the_innermost_line_of_the_script():
@@ -133,9 +107,3 @@ def test_the_watcher_keeps_the_first_time_that_a_leak_was_called(tmp_path):
     server.shutdown()
     server.server_close()
     assert watcher.seconds == 4.0
-
-
-def test_the_command_is_the_one_of_the_contract(tmp_path):
-    assert command(tmp_path / "train.py", 90)[2:] == [
-        "heapwatch.cli.main", "run", "--json", "--seconds", "90", str(tmp_path / "train.py"),
-    ]  # fmt: skip

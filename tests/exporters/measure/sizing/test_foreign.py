@@ -1,4 +1,4 @@
-"""Memory that libraries keep to themselves; what they really hold, benchmarks.exactness tests."""
+"""Memory that libraries keep to themselves; what they really hold, test_libraries.py tests."""
 
 import gc
 import mmap

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from tests.harmless.entering import __main__ as states
+from tests.harmless.entering.__main__ import Outcome
 from tests.harmless.entering.field.cases import CASES, missing_in, pythons
 from tests.harmless.entering.field.running import Running
 from tests.support.repository import REPOSITORY, python_path
@@ -24,7 +24,6 @@ _AT_ONCE = 3  # processes of a program, each with one visitor or two
 _EXPLAIN_SECONDS = 5
 _VISITOR_SECONDS = 600.0
 _EXPLAINED = (0, 2)  # exit codes of `heapwatch explain`: healthy, and a leak
-_BEFORE_REASON = re.compile(r"^(heapwatch: )?(process \d+ )?")
 
 
 class Row(NamedTuple):
@@ -32,13 +31,13 @@ class Row(NamedTuple):
 
     program: str
     process: str
-    visits: int
-    refused: Counter[str]
+    visited: Outcome
     harmed: str
 
     def __str__(self) -> str:
-        reasons = "; ".join(f"{count}: {reason}" for reason, count in self.refused.items())
-        return " | ".join([self.program, self.process, str(self.visits), reasons or "0", self.harmed or "no"])
+        reasons = "; ".join(f"{count}: {reason}" for reason, count in self.visited.refused.items())
+        visits = str(self.visited.visits)
+        return " | ".join([self.program, self.process, visits, reasons or "0", self.harmed or "no"])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,53 +66,42 @@ def run(python: str, name: str, visits: int) -> Iterator[Row]:
     with Running(python, CASES[name]) as program:
         processes = program.processes()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            refusals = list(pool.map(lambda pid: visited(pid, visits), processes.values()))
+            outcomes = list(pool.map(lambda pid: visited(pid, visits), processes.values()))
         gone = program.gone()
-        for (process, pid), refused in zip(processes.items(), refusals, strict=True):
-            reasons = Counter(_BEFORE_REASON.sub("", reason) for reason in refused if reason)
-            harm = "has ended" if gone.pop(pid, None) else ""
-            yield Row(name, process, refused.count(""), reasons, harm)
+        for (process, pid), outcome in zip(processes.items(), outcomes, strict=True):
+            yield Row(name, process, outcome, "has ended" if gone.pop(pid, None) else "")
         for command in gone.values():
-            yield Row(name, command, 0, Counter(), "has ended")
+            yield Row(name, command, Outcome(), "has ended")
         harm = program.end() if processes else "has not begun"
-        yield Row(name, "as a whole", 0, Counter(), harm)
+        yield Row(name, "as a whole", Outcome(), harm)
         if harm:
             print(program.said(), flush=True)
 
 
-def visited(pid: int, visits: int) -> list[str]:
-    """For each visit of a process nothing, or the reason why it was refused."""
+def visited(pid: int, visits: int) -> Outcome:
+    """Visit a process so many times, then by two visitors at once, and by the command."""
     if not visits:
-        return []
-    found = _ended(_visitor(pid, visits))
-    for visitor in [_visitor(pid, 2), _visitor(pid, 2)]:
-        found += _ended(visitor)
-    return [*found, _explained(pid)]
-
-
-def _started(*arguments: str) -> subprocess.Popen[str]:
-    # PYTHONPATH comes first: with it, the visits can be those of another version.
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), python_path()]))
-    command = [sys.executable, "-m", *arguments]
-    environment = os.environ | {"PYTHONPATH": path}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environment, cwd=REPOSITORY, stdout=pipe, stderr=pipe, text=True)
-
-
-def _visitor(pid: int, visits: int) -> subprocess.Popen[str]:
-    return _started("tests.harmless.entering.field.visitor", str(pid), str(visits))
-
-
-def _ended(visitor: subprocess.Popen[str]) -> list[str]:
-    said, failed = visitor.communicate(timeout=_VISITOR_SECONDS)
-    return [*said.splitlines(), *failed.splitlines()[-1:]]
-
-
-def _explained(pid: int) -> str:
-    command = _started("heapwatch", "explain", str(pid), "--seconds", str(_EXPLAIN_SECONDS))
-    _, failed = command.communicate(timeout=_VISITOR_SECONDS)
-    said = [f"exit code {command.returncode}", *failed.splitlines()]
-    return "" if command.returncode in _EXPLAINED else said[-1]
+        return Outcome()
+    outcome = states.visited(pid, visits)
+    with ThreadPoolExecutor(2) as pool:
+        for one in pool.map(states.visited, [pid] * 2, [2] * 2):
+            outcome.add(one)
+    command = [sys.executable, "-m", "heapwatch", "explain", str(pid), "--seconds", str(_EXPLAIN_SECONDS)]
+    environment = os.environ | {"PYTHONPATH": python_path()}
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=_VISITOR_SECONDS,
+        check=False,
+    )
+    if done.returncode in _EXPLAINED:
+        outcome.visits += 1
+    else:
+        outcome.refused[[f"exit code {done.returncode}", *done.stderr.splitlines()][-1]] += 1
+    return outcome
 
 
 if __name__ == "__main__":

@@ -1,0 +1,77 @@
+"""Another user of the machine: takes ports, passes requests on, leaves files where ours are."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import httpx
+import pytest
+
+from heapwatch.http import signing
+from tests.alerting.harness import TOKEN, alert, wait_for
+from tests.attacks.programs import asked, impostor, printed, real_trainer
+from tests.support.unreadable_files import UNREADABLE, others_file
+
+pytestmark = pytest.mark.slow
+
+
+def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on(scene, tmp_path):
+    trainer = scene.trainer()
+    trainer.program.kill()
+    receiver = scene.receiver().start()
+    with impostor(trainer.port) as server:
+        wait_for(lambda: scene.prometheus.fires(trainer), "the process in its place is over its limit")
+        receiver.post(alert(trainer.instance))
+        (caught, *_) = wait_for(lambda: asked(server), "the receiver asks it to clean up")
+        for request in asked(server):
+            assert TOKEN not in str(request.headers)
+            assert TOKEN.encode() not in request.body
+    with real_trainer(tmp_path) as other:
+        headers = dict(caught.headers)
+        answer = httpx.post(other.url + caught.path, content=caught.body, headers=headers, timeout=30)
+        assert answer.status_code == 421
+
+
+def test_what_was_signed_is_good_for_nothing_else(tmp_path):
+    with real_trainer(tmp_path) as trainer:
+        url, body = f"{trainer.url}/force_cleanup", b'{"timeout_seconds": 0}'
+        time.sleep(1.1)  # the second in which the trainer began is over
+        header = signing.authorization(TOKEN, "POST", url, body)
+        late = signing.authorization(TOKEN, "POST", url, body, clock=lambda: time.time() - 3600)
+        for authorization, content, expected in (
+            (header, b'{"action": "emergency"}', (401,)),
+            (late, body, (401,)),
+            (signing.authorization("guessed", "POST", url, body), body, (401,)),
+            (f"Bearer {signing.webhook_token(TOKEN)}", body, (401,)),  # Alertmanager's
+            (header, body, (200, 202)),
+        ):
+            headers = {"Authorization": authorization, "Content-Type": "application/json"}
+            answer = httpx.post(url, content=content, headers=headers, timeout=30)
+            assert answer.status_code in expected, answer.text
+
+
+def test_a_trainer_starts_whatever_lies_among_the_targets(tmp_path):
+    targets = tmp_path / "targets"
+    targets.mkdir()
+    for number, make in enumerate(UNREADABLE.values()):
+        make(targets / f"{number}.json")
+    with real_trainer(tmp_path) as trainer:
+        assert trainer.makes_progress()
+        assert f"127.0.0.1:{trainer.port}" in printed(tmp_path, "ps")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another user")
+def test_a_sweep_removes_nothing_of_others(tmp_path):
+    targets = tmp_path / "targets"
+    targets.mkdir()
+    others = [targets / name for name in (".mydata.tmp", ".cache-0123abcd.tmp", "by-hand.json")]
+    for path in others:
+        path.write_text("{}")
+    others.append(targets / "others.json")
+    others_file(others[-1], [{"targets": ["127.0.0.1:1"], "labels": {"__meta_heapwatch_owner": "{}"}}])
+    for path in others:
+        os.utime(path, (time.time() - 7200,) * 2)
+    with real_trainer(tmp_path) as trainer:
+        assert trainer.makes_progress()
+    assert all(path.exists() for path in others)
