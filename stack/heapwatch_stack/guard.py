@@ -96,7 +96,7 @@ async def _body(request: Request) -> bytes:
 
 def guarded(to: str, host: str) -> ASGIApp:
     """The proxy to the address `to`, for requests to a name of this machine, from no other origin."""
-    return KnownNames(Proxy(to), known_names(host), same_origin=True)
+    return KnownNames(Proxy(to), known_names(host))
 
 
 def server(to: str, host: str, port: int) -> uvicorn.Server:
@@ -111,6 +111,7 @@ def server(to: str, host: str, port: int) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             date_header=False,
+            http="h11",
             limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )

@@ -14,7 +14,6 @@ import pytest
 
 from heapwatch_receiver.__main__ import PlainFormatter, main
 from tests.alerting.harness import alert, wait_for
-from tests.alerting.stage import stage
 from tests.support.http_server import serving
 
 pytestmark = pytest.mark.slow
