@@ -60,7 +60,15 @@ def script(folder: Path, text: str, name: str = "train.py") -> str:
 @pytest.mark.timeout(240)
 def test_a_leak_is_named_recorded_and_explained_again(tmp_path: Path) -> None:
     done = heapwatch(
-        "run", "--json", "--seconds", "80", "--record", "run.jsonl", script(tmp_path, LEAK), cwd=tmp_path
+        "run",
+        "--json",
+        "--seconds",
+        "80",
+        "--record",
+        "run.jsonl",
+        script(tmp_path, LEAK),
+        cwd=tmp_path,
+        timeout=180,
     )
     assert verdict(done) == "leak"
     found = json.loads(done.stdout)
