@@ -112,7 +112,6 @@ class Explainer:
         self.memory = ProcessMemory(clock, progress, self.ends.saw)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
-        self.longest_slice = 0.0
         self._describer = Describer(self.inventory)
         self._beside = beside
         self._clock = clock
@@ -223,7 +222,6 @@ class Explainer:
             self._budget.charge(cost + self._reads.seconds - self.spent_on["ask"])
             self.spent_on["census" if activity in _AMONG_ALL else activity] += cost
             self.spent_on["ask"] = self._reads.seconds
-            self.longest_slice = max(self.longest_slice, cost)
         if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
             self.native.step(
                 sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")

@@ -301,33 +301,6 @@ def test_a_window_with_a_small_part_of_the_growth_tells_no_line(native, monkeypa
     assert native.enabled
 
 
-def test_what_arrows_pool_takes_has_its_line(native):
-    """It takes memory from the system by the gigabyte; after a window it is the one that it was."""
-    arrow = pytest.importorskip("pyarrow")
-    usual, arrays = arrow.default_memory_pool(), []
-
-    def batch() -> bool:
-        arrays.append(arrow.nulls(100_000, arrow.int64()))
-        return native.site is not None
-
-    until(native, batch, growth=1e8)
-    assert native.site == Site(__file__, batch.__code__.co_firstlineno + 1, "batch")
-    assert arrow.default_memory_pool().backend_name == usual.backend_name != "system"
-
-
-def test_a_child_that_is_forked_in_a_window_has_arrows_usual_pool(native):
-    arrow = pytest.importorskip("pyarrow")
-    usual = arrow.default_memory_pool().backend_name
-    native.step(1.0)
-    child = os.fork()
-    if not child:
-        native.abandon()
-        os._exit(arrow.default_memory_pool().backend_name != usual)
-    assert os.waitpid(child, 0)[1] == 0
-    assert arrow.default_memory_pool().backend_name == "system"
-    native.stop()
-
-
 def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
     monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
     threads = threading.active_count()
