@@ -383,19 +383,12 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
-        rounds, walked = self.inventory.rounds, self.inventory.progress
-        found = explain(levels, candidates, rounds=rounds, walked=walked)
+        rounds = self.inventory.rounds
+        found = explain(levels, candidates, rounds=rounds)
         self._searching = is_unexplained(found, levels)
         if self._searching:
             self._budget.advance()
-            found = explain(
-                levels,
-                candidates,
-                self._types(levels),
-                rounds,
-                self.census.seconds,
-                walked,
-            )
+            found = explain(levels, candidates, self._types(levels), rounds, self.census.seconds)
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
         found = self._with_ends(self._beside(self.workers.with_names(found)))

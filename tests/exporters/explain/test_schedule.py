@@ -110,16 +110,6 @@ def test_a_smaller_share_has_a_smaller_advance(share):
     assert 0 < spent_after(60.0, share=share) <= share / SHARE * START_SECONDS + share * 60 + 0.001
 
 
-def test_what_took_longer_than_planned_is_waited_for():
-    now = [0.0]
-    budget = Budget(lambda: now[0])
-    budget.charge(1.0)
-    now[0] = 400.0
-    assert not budget.allows()
-    now[0] = 600.0
-    assert budget.allows()
-
-
 def test_each_list_predicts_the_next_of_its_sort(monkeypatch):
     times = iter([0.0, 0.010, 1.0, 1.040, 2.0, 2.020])
     monkeypatch.setattr(subject, "own_time", lambda: next(times))
