@@ -53,7 +53,7 @@ class Growing:
     remedy: str | None = None
 
     def text(self, unit: str = "", line: str | None = None) -> str:
-        """One line for it: its growth in a `unit` such as "a round", and the line in words, if one is known."""
+        """One line for it: its growth in a `unit` such as "a round", and the line in words, if known."""
         facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
         if self.items is not None:
             facts.append(f"{self.items:{'+,.0f' if abs(self.items) >= 10 else '+.3g'}} items")

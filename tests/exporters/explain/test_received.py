@@ -75,11 +75,8 @@ def exposed(explanation):
     "explanation",
     [
         Explanation("leak", 0.0, 151e6, 0.97, (HISTORY,), "", LEFT),
-        Explanation("leak", 0.0, 151e6, 0.97, (HISTORY, REPLAY)),
         Explanation("will not fit", 0.0, 130e6, 0.97, (replace(HISTORY, is_leak=False), REPLAY), "", LEFT),
         Explanation("filling", 0.0, 52e6, 1.0, (replace(REPLAY, capacity_items=7000, fits=True),)),
-        Explanation("warm-up", 0.0, 52e6, 1.0),
-        Explanation("healthy", 0.0, 0.0, 1.0),
         Explanation("healthy", 0.0, 0.0, 1.0, ended_workers=(EndedWorkers("SIGSEGV", 2),)),
     ],
 )

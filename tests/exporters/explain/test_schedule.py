@@ -35,12 +35,9 @@ MB = 1e6
         (10, 0.0, {}, CALM),
         (10, 0.2 * MB, {"start": 200 * MB}, CALM),
         (10, 0.6 * MB, {"start": 200 * MB}, HURRIED),
-        (10, 10 * MB, {"start": 40e9}, CALM),
-        (10, 120 * MB, {"start": 40e9}, HURRIED),
         (10, 10 * MB, {"start": 40e9, "limit": 42e9}, HURRIED),  # fills the memory in hours
         (1.5, 0.0, {}, HURRIED),
         (10, 0.0, {"rounds": 0}, HURRIED),
-        (10, 0.0, {"rounds": 1}, CALM),
         (300, 48 * MB, {"begins_at": 300}, CALM),
         (303, 48 * MB, {"begins_at": 300}, HURRIED),
     ],
