@@ -30,7 +30,6 @@ NATIVE_LINES = {
     "Box2D fixtures": "CreateEdgeFixture",
     "C library by ctypes": "zlib.deflateInit_",
     "torch: C++ cycle": "backward(create_graph=True)",
-    "Arrow's pool": "batch = pyarrow.table",
 }
 HEAP_SIZES = (200_000, 1_000_000, 5_000_000)
 _LEAKS = ("leak", "growing", "will not fit")

@@ -52,22 +52,11 @@ def torch_cycle():
         yield
 
 
-def arrow():
-    import pyarrow
-
-    table = None
-    while True:
-        batch = pyarrow.table({"observation": [0.5] * 5000})
-        table = batch if table is None else pyarrow.concat_tables([table, batch])
-        yield
-
-
 KINDS = {
     "SQLite in memory": sqlite,
     "Box2D fixtures": box2d,
     "C library by ctypes": library,
     "torch: C++ cycle": torch_cycle,
-    "Arrow's pool": arrow,
 }
 if __name__ == "__main__":
     for _ in KINDS[sys.argv[1]]():

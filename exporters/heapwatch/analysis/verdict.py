@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
 Word = Literal["healthy", "warm-up", "filling", "too early", "growing", "will not fit", "leak"]
@@ -40,8 +39,3 @@ SERIOUS: tuple[Word, ...] = ("will not fit", "leak")  # someone has to act
 def exit_code(word: str) -> int:
     """The exit code of a command that ends with this verdict; 0 for a word that a later version knows."""
     return MEANINGS[word].exit_code if word in MEANINGS else 0
-
-
-def worst(words: Iterable[Word]) -> Word:
-    """The most severe of some verdicts; `healthy` if there are none."""
-    return max(words, key=WORDS.index, default="healthy")

@@ -34,6 +34,7 @@ _NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
 _MOST_FINDINGS = 20
 _GROW_ON = ("too early", "growing", "will not fit", "leak")
 _LASTING_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
+_NOT_WALKED = "The first search through the program's objects is not complete."
 EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
 _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
 _COUNTED_SPAN = 120.0
@@ -48,7 +49,6 @@ def explain(
     types: Sequence[Finding] = (),
     rounds: int = 1,
     counted_seconds: float = 0.0,
-    walked: tuple[int, int] = (0, 0),
 ) -> Explanation:
     """Judge what grows.
 
@@ -58,7 +58,6 @@ def explain(
         types: growing types, for the growth that no container explains.
         rounds: complete walks through the program's objects so far.
         counted_seconds: for how long objects have been counted by type.
-        walked: number of objects that the first walk has visited, and of those that are waiting.
 
     """
     seconds = levels.now - levels.began
@@ -78,7 +77,7 @@ def explain(
     reported = [found for found in findings if _is_reported(found, levels)]
     named = _rate_of([found for found in reported if found.kind != "native"])
     share = min(1.0, named / rate) if rate > 0 else 1.0
-    verdict, detail = _verdict(levels, reported, since_startup, None if rounds else walked)
+    verdict, detail = _verdict(levels, reported, since_startup, walked=rounds > 0)
     left, ends_on_gpu = levels.time_left if verdict in _GROW_ON else (None, False)
     return Explanation(
         verdict,
@@ -190,7 +189,7 @@ def _is_reported(finding: Finding, levels: Levels) -> bool:
 
 
 def _verdict(
-    levels: Levels, findings: Sequence[Finding], seconds: float, walked: tuple[int, int] | None
+    levels: Levels, findings: Sequence[Finding], seconds: float, *, walked: bool
 ) -> tuple[Word, str]:
     if any(finding.is_leak for finding in findings):
         return "leak", ""
@@ -203,11 +202,11 @@ def _verdict(
         grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
-        return "too early", _joined(grows, left, _searched(walked))
+        return "too early", _joined(grows, left, "" if walked else _NOT_WALKED)
     remaining = _LASTING_SECONDS - levels.growing_seconds
-    if walked is not None and remaining > 0:
+    if not walked and remaining > 0:
         waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
-        return "too early", _joined(grows, _searched(walked), waits)
+        return "too early", _joined(grows, _NOT_WALKED, waits)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = _rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
@@ -228,19 +227,6 @@ def _verdict(
         return "too early", _joined(grows, when)
     lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
     return "growing", _joined(grows, lasts)
-
-
-def _searched(walked: tuple[int, int] | None) -> str:
-    """How far the first search is; empty once it is complete."""
-    if walked is None:
-        return ""
-    visited, waiting = walked
-    if not visited:
-        return "The search through the program's objects has not begun."
-    return (
-        f"The first search through the program's objects is not complete: {visited:,} visited, at "
-        f"least {waiting:,} to go."
-    )
 
 
 def _joined(*parts: str) -> str:

@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from heapwatch.analysis.verdict import Word
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Candidate
+from heapwatch.explain.findings import size_text
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site
@@ -41,7 +41,6 @@ class Growing:
         site: the line where it grows.
         holders: what holds it, the nearest first.
         remedy: what to do.
-        verdict: `leak`, or `will not fit` for a buffer that needs more memory than there is.
 
     """
 
@@ -52,7 +51,18 @@ class Growing:
     site: Site | None = None
     holders: tuple[str, ...] = ()
     remedy: str | None = None
-    verdict: Word = "leak"
+
+    def text(self, unit: str = "", line: str | None = None) -> str:
+        """One line for it: its growth in a `unit` such as "a round", and the line in words, if known."""
+        facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
+        if self.items is not None:
+            facts.append(f"{self.items:{'+,.0f' if abs(self.items) >= 10 else '+.3g'}} items")
+        said = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} {unit}".rstrip()
+        if line is not None:
+            said += f", filled at {line}"
+        elif self.holders:
+            said += f", held by {' < '.join(self.holders)}"
+        return f"{said}. Suggested: {self.remedy}." if self.remedy else f"{said}."
 
 
 class Comparison:

@@ -112,7 +112,6 @@ class Explainer:
         self.memory = ProcessMemory(clock, progress, self.ends.saw)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
-        self.longest_slice = 0.0
         self._describer = Describer(self.inventory)
         self._beside = beside
         self._clock = clock
@@ -223,7 +222,6 @@ class Explainer:
             self._budget.charge(cost + self._reads.seconds - self.spent_on["ask"])
             self.spent_on["census" if activity in _AMONG_ALL else activity] += cost
             self.spent_on["ask"] = self._reads.seconds
-            self.longest_slice = max(self.longest_slice, cost)
         if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
             self.native.step(
                 sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
@@ -385,19 +383,12 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
-        rounds, walked = self.inventory.rounds, self.inventory.progress
-        found = explain(levels, candidates, rounds=rounds, walked=walked)
+        rounds = self.inventory.rounds
+        found = explain(levels, candidates, rounds=rounds)
         self._searching = is_unexplained(found, levels)
         if self._searching:
             self._budget.advance()
-            found = explain(
-                levels,
-                candidates,
-                self._types(levels),
-                rounds,
-                self.census.seconds,
-                walked,
-            )
+            found = explain(levels, candidates, self._types(levels), rounds, self.census.seconds)
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
         found = self._with_ends(self._beside(self.workers.with_names(found)))

@@ -118,7 +118,7 @@ class Inventory:
         self._later: deque[tuple[Place, str]] = deque()
         self._paths: set[str] = set()
         self._walking = False
-        self._before_root = self._walked = 0
+        self._before_root = 0
         self._entries: dict[int, int] = {}
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
@@ -132,22 +132,17 @@ class Inventory:
         if not self._walking:
             self._begin()
         memory: dict[Place | str, Any] = {}
+        visited = 0
         while len(self._seen) <= _MOST_VISITED and self._next_root():
             place, path = self._pending.popleft()
             memory = _above(place, memory)
             with suppress(Gone, RuntimeError):
                 self._visit(place, path, memory)
-            self._walked += 1
-            if not self._walked & 7 and self._spent() > until:
+            visited += 1
+            if not visited & 7 and self._spent() > until:
                 return False
         self._complete()
         return True
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """Number of objects that this walk has visited, and of those that it has found and not visited."""
-        found = len(self._pending) + len(self._again) + len(self._later)
-        return self._walked, found + sum(map(len, self._roots))
 
     def _next_root(self) -> bool:
         """Turn to the next root if all from this one was visited, or enough; False at the end of the walk.
@@ -189,7 +184,6 @@ class Inventory:
 
     def _begin(self) -> None:
         self._walking = True
-        self._walked = 0
         self._seen = set()
         self._anchors = {}
         self._round_places = {}

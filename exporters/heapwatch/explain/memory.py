@@ -117,10 +117,6 @@ class ProcessMemory:
         self._nvml.disconnect()
         self._read_resident.close()
 
-    def reopen(self) -> None:
-        """After a fork: read the process that calls."""
-        self._read_resident.reopen()
-
     def read_resident(self) -> None:
         """Read the resident memory, which takes about a microsecond."""
         now = self._clock()

@@ -20,24 +20,16 @@ _BY_TYPE = {
     "torch.utils.hooks.RemovableHandle": "keep the handle and call `handle.remove()`",
     "traceback": "keep the error's text, not the exception: its traceback holds every local variable",
     "gymnasium.core.Env": "`env.close()`, and drop it",
-    "gym.core.Env": "`env.close()`, and drop it",
     "concurrent.futures.thread._WorkItem": (
         "wait for results before more is submitted: the pool is slower than what feeds it"
     ),
 }
+_SLOW_CONSUMER = "what takes from it has ended, or is slower than what fills it"
 # The class of a library that owns a container, the attribute, and the library's own way to shorten it.
 _BY_OWNER = (
     ("asyncio.", "_waiters", "cancel those that wait, or `asyncio.wait_for(..., timeout)`"),
-    (
-        "asyncio.queues.",
-        "_queue",
-        "`asyncio.Queue(maxsize=...)`: what takes from it has ended, or is slower than what fills it",
-    ),
-    (
-        "queue.",
-        "queue",
-        "`queue.Queue(maxsize=...)`: what takes from it has ended, or is slower than what fills it",
-    ),
+    ("asyncio.queues.", "_queue", f"`asyncio.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
+    ("queue.", "queue", f"`queue.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
     (
         "itertools.cycle",
         "",
@@ -82,7 +74,7 @@ def remedy_for(
     if by_type is not None:
         return by_type
     if known.path == _QUEUE_BUFFER:
-        return "`Queue(maxsize=...)`: what takes from the queue has ended, or is slower than what fills it"
+        return f"`Queue(maxsize=...)`: {_SLOW_CONSUMER}"
     if traits.item_type.startswith(BOUND):
         return "register a function that does not refer to the object: what is registered keeps it alive"
     if owner is not None:

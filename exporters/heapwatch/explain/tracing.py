@@ -292,7 +292,6 @@ class NativeTracer:
         self._least = 0.0
         self._lines: Counter[Site] = Counter()
         self._tracker: Any = None
-        self._pool: Any = None  # Arrow's, while another takes its place
         self._reader: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
 
@@ -312,8 +311,6 @@ class NativeTracer:
         """In a forked child: the window, which memray does not follow, and its record are the parent's."""
         self.enabled = False
         self._tracker = self._reader = self._folder = None
-        with suppress(Exception):  # what follows in the child must not depend on pyarrow
-            self._restore_pool()
 
     def stop(self) -> None:
         """End a window that lasts, without its result."""
@@ -349,24 +346,10 @@ class NativeTracer:
         tracker.__enter__()
         self.windows += 1
         self._tracker, self._until = tracker, now + WINDOW_SECONDS
-        # Arrow's pool takes memory from the system by the gigabyte, so memray would see none of it.
-        arrow: Any = sys.modules.get("pyarrow")
-        if hasattr(arrow, "set_memory_pool"):
-            self._pool = arrow.default_memory_pool()
-            arrow.set_memory_pool(arrow.system_memory_pool())
 
     def _leave(self) -> None:
         tracker, self._tracker = self._tracker, None
-        try:
-            tracker.__exit__(None, None, None)
-        finally:
-            self._restore_pool()
-
-    def _restore_pool(self) -> None:
-        """Give Arrow its memory pool back."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            sys.modules["pyarrow"].set_memory_pool(pool)
+        tracker.__exit__(None, None, None)
 
     def _end(self, now: float) -> None:
         self._leave()

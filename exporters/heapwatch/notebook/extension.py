@@ -182,7 +182,7 @@ class Shown:
 
     def __str__(self) -> str:
         lines = [self.headline]
-        lines += [f"  +{size_text(one.bytes or 0.0):<8} {_in_words(one, line)}" for one, line in self.grown]
+        lines += [f"  {one.text(line=line)}" for one, line in self.grown]
         if self.most:
             lines.append("holds most:")
             lines += [f"   {size_text(one.bytes):<8} {one.name} ({one.type})" for one in self.most]
@@ -192,7 +192,14 @@ class Shown:
     def as_html(self) -> str:
         """The same as HTML."""
         grown = [
-            (one.name, one.about, f"+{size_text(one.bytes or 0.0)}", _items(one), line, one.remedy)
+            (
+                one.name,
+                one.about,
+                f"+{size_text(one.bytes or 0.0)}",
+                None if one.items is None else f"{one.items:+,.0f}",
+                line,
+                one.remedy,
+            )
             for one, line in self.grown
         ]
         held = [(one.name, one.type, size_text(one.bytes)) for one in self.most]
@@ -202,17 +209,6 @@ class Shown:
             + table(("holds most", "type", "bytes"), held)
             + "".join(map(paragraph, [*map(_kept_line, self.kept), *self.notes]))
         )
-
-
-def _in_words(one: Growing, line: str | None) -> str:
-    items = _items(one)
-    facts = f"{one.about}, {items} items" if items else one.about
-    text = f"{one.name} ({facts})" + (f", filled at {line}" if line else "")
-    return f"{text}. Suggested: {one.remedy}." if one.remedy else text
-
-
-def _items(one: Growing) -> str | None:
-    return None if one.items is None else f"{one.items:+,.0f}"
 
 
 def _kept_line(one: Holder) -> str:

@@ -67,10 +67,9 @@ def _check(
     allow: str | float | Sequence[str | float] = (),
 ) -> None:
     __tracebackhide__ = True
-    from heapwatch.analysis.verdict import worst
     from heapwatch.measure.introspection.roots import Root
     from heapwatch.runtime.plain_text import plain
-    from heapwatch.testing.rounds import ROUNDS, GrowthCheck, text_of
+    from heapwatch.testing.rounds import ROUNDS, GrowthCheck
 
     def read() -> dict[str, Any]:
         return names
@@ -82,16 +81,20 @@ def _check(
     )
     found = check.run(unit)
     if found:
-        lines = "\n".join(f"  {plain(text_of(growing))}" for growing in found)
-        word = worst(growing.verdict for growing in found)
-        _annotate(test, word, found)
-        pytest.fail(f"{word}: something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)
+        _annotate(test, found)
+        lines = "\n".join(f"  {plain(_text_of(growing))}" for growing in found)
+        pytest.fail(f"leak: something grows with every one of {check.done} rounds:\n{lines}", pytrace=False)
 
 
-def _annotate(test: pytest.Item, word: str, found: Sequence[Any]) -> None:
+def _text_of(growing: Any) -> str:
+    site = growing.site
+    line = site and f"{site.file}:{site.line} in {site.function or '<module>'}"
+    return str(growing.text("a round", line))
+
+
+def _annotate(test: pytest.Item, found: Sequence[Any]) -> None:
     """Keep an annotation for each finding, and add them to the summary of the job."""
     from heapwatch.runtime.plain_text import annotation, append_summary, in_actions, plain
-    from heapwatch.testing.rounds import text_of
 
     if not in_actions():
         return
@@ -99,5 +102,5 @@ def _annotate(test: pytest.Item, word: str, found: Sequence[Any]) -> None:
         site = growing.site
         file, line = (site.file, site.line) if site else (str(test.path), (test.reportinfo()[1] or 0) + 1)
         kept = test.config.stash.setdefault(_annotations, [])
-        kept.append(annotation("error", f"Heapwatch: {word} in {test.name}", text_of(growing), file, line))
-        append_summary(f"- **{word}** in `{test.name}`: {escape(plain(text_of(growing)), quote=False)}\n")
+        kept.append(annotation("error", f"Heapwatch: leak in {test.name}", _text_of(growing), file, line))
+        append_summary(f"- **leak** in `{test.name}`: {escape(plain(_text_of(growing)), quote=False)}\n")

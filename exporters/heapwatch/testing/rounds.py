@@ -11,12 +11,11 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.comparison import MOST_WEIGHED, Comparison, Growing, described, foremost, read_apart
 from heapwatch.explain.evidence import Candidate
-from heapwatch.explain.findings import OUTSIDE, size_text
+from heapwatch.explain.findings import OUTSIDE
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import remedy_for_type
@@ -24,7 +23,6 @@ from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.process.memory import memory_limit
 
 ROUNDS = 24
 LEAST_BYTES = 4000  # a round; a log of plain numbers takes less
@@ -36,19 +34,6 @@ _COUNTS = 8  # of all objects, in all rounds
 _TYPES = 4
 _WEIGH_SECONDS = 1.0  # for each; the test stands still meanwhile
 _EXPLAINS = 0.5  # least share of malloc's growth that a container has to hold to be its cause
-
-
-def text_of(growing: Growing) -> str:
-    """One line for something that grows, with its growth in a round."""
-    facts = [] if growing.bytes is None else [f"+{size_text(growing.bytes)}"]
-    facts += [] if growing.items is None else [f"{growing.items:+,.3g} items"]
-    text = f"{growing.name} ({growing.about}): {' and '.join(facts) or 'grows'} a round"
-    site = growing.site
-    if site is not None:
-        text += f", filled at {site.file}:{site.line} in {site.function or '<module>'}"
-    elif growing.holders:
-        text += f", held by {' < '.join(growing.holders)}"
-    return f"{text}. Suggested: {growing.remedy}." if growing.remedy else f"{text}."
 
 
 class GrowthCheck:
@@ -140,17 +125,16 @@ class GrowthCheck:
         for _, candidate in foremost((one.bytes_per_minute, one) for one in weighed):
             if candidate.bounded:
                 bounded.append(candidate)
-                found += too_large(candidate) if self._matters(candidate) else []
             elif self._matters(candidate):
-                found.append(growing_container(candidate))
+                # The candidate's seconds are rounds.
+                items = candidate.growth.per_second * candidate.known.multiplicity
+                found.append(described(candidate, candidate.bytes_per_minute / 60, items))
         found += self._processes()
         if not found:
             found += self._cycles() or self._types(bounded)
         # What fills a buffer with a bound is no leak, and explains as much of malloc's growth.
         explained = sum(one.bytes or 0.0 for one in found) + sum(one.bytes_per_minute / 60 for one in bounded)
         found += self._unexplained(explained)
-        if not found and not bounded:  # a buffer that fills leaves pieces between its items
-            found += self._kept()
         return [
             one
             for one in found
@@ -171,13 +155,6 @@ class GrowthCheck:
             if growing.bytes is not None and growing.bytes >= _EXPLAINS * native:
                 return [growing]
         return [Growing("memory outside Python objects", "malloc", native)]
-
-    def _kept(self) -> list[Growing]:
-        kept = self._levels.kept(self._start)
-        if kept is None or kept <= self._least:
-            return []
-        remedy = "take and free large arrays apart from small ones that stay, or `malloc_trim(0)`"
-        return [Growing("freed memory that malloc keeps", "allocator", kept, remedy=remedy)]
 
     def _processes(self) -> list[Growing]:
         grown = self._levels.children(self._start)
@@ -238,7 +215,7 @@ class GrowthCheck:
 class ProcessLevels:
     """Growth that no Python object shows, read after each round.
 
-    That is in blocks of malloc, in what it keeps of freed memory, and in child processes.
+    That is in blocks of malloc, and in child processes.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -251,23 +228,8 @@ class ProcessLevels:
 
     def native(self, since: float) -> float | None:
         """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
-        return _rate(self._memory.used, since)
-
-    def kept(self, since: float) -> float | None:
-        """Growth of freed memory that stays resident, in bytes a round; None if there is none.
-
-        Freed memory alone may have been returned page by page, and resident memory alone may be a large array
-        that fills. Both rise if freed pieces are between others and are not used again. Sometimes a piece is
-        used, so a round adds less; no round may reduce it.
-        """
-        rates = []
-        for series in (self._memory.retained, self._memory.private):
-            rate = _rate(series, since)
-            levels = [bucket.last for bucket in series.since(since)]
-            if rate is None or min((after - before for before, after in pairwise(levels)), default=0.0) <= 0:
-                return None
-            rates.append(rate)
-        return min(rates)
+        growth = self._memory.used.growth(since)
+        return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None
 
     def children(self, since: float) -> tuple[float, float | None] | None:
         """Growth of the number of child processes in a round, and of their memory; None if there is none."""
@@ -280,13 +242,7 @@ class ProcessLevels:
         """Whether anything has grown in each round since, or processes have been added."""
         levels = [bucket.last for bucket in self._memory.processes.since(since)]
         added = bool(levels) and levels[-1] > min(levels)
-        return added or self.native(since) is not None or self.kept(since) is not None
-
-
-def growing_container(candidate: Candidate) -> Growing:
-    """A container that grows, with its growth per round: the candidate's seconds are rounds."""
-    items = candidate.growth.per_second * candidate.known.multiplicity
-    return described(candidate, candidate.bytes_per_minute / 60, items)
+        return added or self.native(since) is not None
 
 
 def unreached_container(known: LongContainer) -> Growing:
@@ -297,29 +253,9 @@ def unreached_container(known: LongContainer) -> Growing:
     return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
 
 
-def too_large(candidate: Candidate) -> list[Growing]:
-    """A buffer that needs more memory than there is when it is full."""
-    limit = memory_limit()
-    full = _when_full(candidate)
-    if full is None or not 0 < limit < full:
-        return []
-    remedy = f"a smaller bound: full it needs {size_text(full)} of {size_text(limit)} of memory"
-    return [replace(growing_container(candidate), remedy=remedy, verdict="will not fit")]
-
-
-def _when_full(candidate: Candidate) -> float | None:
-    held, items = candidate.bytes, candidate.known.items.last
-    return held / items * candidate.capacity if held and items and candidate.capacity else None
-
-
 def _ends_higher(level: LevelSeries, since: float) -> bool:
     """Whether a level was higher in the last rounds than ever before."""
     buckets = level.since(float("-inf"))
     before = [bucket.last for bucket in buckets if bucket.end <= since]
     after = [bucket.last for bucket in buckets if bucket.end > since]
     return bool(before and after) and max(after) > max(before)
-
-
-def _rate(series: LevelSeries, since: float) -> float | None:
-    growth = series.growth(since)
-    return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None

@@ -18,14 +18,6 @@ def test_rate_is_per_minute_whatever_the_interval():
         assert history(levels, every=every).per_minute("memory") == pytest.approx(20e6)
 
 
-def test_uneven_times_do_not_matter():
-    kept, time = GrowthRates(), 0.0
-    for _ in range(40):
-        time += random.Random(time).uniform(5, 60)
-        kept.observe(time, {"memory": 2.0 * time})
-    assert kept.per_minute("memory") == pytest.approx(120.0)
-
-
 def test_noise_of_a_sawtooth_is_not_growth():
     noise = random.Random(1)
     levels = [1e9 + noise.uniform(-90e6, 90e6) for _ in range(40)]
@@ -48,9 +40,3 @@ def test_history_is_bounded_in_points_and_keys():
     for index in range(1000):
         kept.observe(10_000 + index, {f"agent {index}": 1.0})
     assert sum(len(points) for points in kept._points.values()) <= 110
-
-
-def test_clear_forgets():
-    kept = history(range(40))
-    kept.clear()
-    assert kept.per_minute("memory") is None

@@ -1,6 +1,6 @@
 """The words of a verdict."""
 
-from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, exit_code, worst
+from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, exit_code
 
 
 def test_each_word_says_what_it_claims_and_what_to_do():
@@ -14,9 +14,3 @@ def test_what_someone_has_to_act_on_fails_a_command():
 
 def test_a_word_of_a_later_version_fails_no_command():
     assert exit_code("improbable") == 0
-
-
-def test_the_worst_is_the_most_severe():
-    assert worst(["healthy", "leak", "too early"]) == "leak"
-    assert worst(["too early", "warm-up"]) == "too early"
-    assert worst([]) == "healthy"

@@ -12,19 +12,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from heapwatch.explain import describe, sites
-from heapwatch.explain.census import GrowingType, LongContainer
+from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.sites import Site
-from heapwatch.explain.statements import is_read
 from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
@@ -76,17 +73,6 @@ class Replay:
 
 class MadeInOnePlace:
     pass
-
-
-class MadeInManyPlaces:
-    pass
-
-
-MAKERS: list[Callable[[], Any]] = [
-    lambda: MadeInManyPlaces(),
-    lambda: [MadeInManyPlaces()],
-    lambda: (MadeInManyPlaces(),),
-]
 
 
 def make() -> Any:
@@ -164,14 +150,6 @@ def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():
     assert [one.site is not None for one in describer.describe_all(growing)] == [False, True, True]
 
 
-def test_a_name_is_looked_up_until_two_lines_have_it(monkeypatch):
-    codes = [one.__code__ for one in MAKERS]
-    monkeypatch.setattr(describe, "user_code", lambda: codes)
-    found = Describer(Inventory()).describe_type(GrowingType(f"{__name__}.MadeInManyPlaces"), NO_GROWTH)
-    assert found.site is None
-    assert list(map(is_read, codes)) == [True, True, False]
-
-
 @pytest.mark.parametrize(("pushes", "remedy"), [(18, None), (60, "its limit of 20 items does not hold")])
 def test_what_has_passed_its_limit_is_to_be_cut(pushes, remedy):
     replay = Replay()
@@ -218,37 +196,6 @@ def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch)
     assert (found.file, found.line) == (__file__, starts.__code__.co_firstlineno + 1)
     codes.append(starts_too.__code__)
     assert Describer(Inventory()).processes_started() is None
-
-
-def test_a_container_that_no_root_reaches_is_named_by_what_holds_it():
-    describer = Describer(Inventory())
-    long = LongContainer("list of int", 300, 9_000, 60.0, ("list in a generator", "Pipeline"), None)
-    found = describer.describe_long(long)
-    assert found.path == "list in a generator < Pipeline"
-    assert (found.items, found.bytes_per_minute) == (300, 60 * 30)
-    alone = describer.describe_long(long._replace(holders=()))
-    assert (alone.path, alone.holders) == (None, ("held from outside Python",))
-
-
-def test_a_line_that_was_traced_is_reported():
-    trainer = Trainer()
-    inventory = walked(trainer)
-    known = inventory.known["it.first"]
-    lengths = []
-
-    def trace(path: str, length: Callable[[], float | None], *_: object) -> Site:
-        for _ in range(2):
-            lengths.append(length())
-            trainer.add_to_the_first()
-        return Site(__file__, make.__code__.co_firstlineno + 1, "")
-
-    describer = Describer(inventory)
-    describer.trace(known, Mock(trace=trace), 1.0)
-    assert lengths == [0, 1]
-    site = describer.describe(known, NO_GROWTH).site
-    assert site is not None
-    assert site.function == "make"
-    assert not describer.is_traceable(known)
 
 
 def test_what_a_library_fills_is_reported_with_the_line_that_calls_it():

@@ -18,7 +18,7 @@ from heapwatch.explain.ended_workers import WorkerEnds
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import EndedWorkers
 from heapwatch.explain.workers import COMPARED_SECONDS, WorkerVisits
-from tests.exporters.measure.process.test_ended import after_wait, of_processes
+from tests.exporters.measure.process.test_ended import of_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how a process has ended")
 
@@ -106,16 +106,6 @@ def test_each_way_of_ending_has_a_line_and_those_that_end_by_themselves_none(
     assert ends.so_far() == tuple(EndedWorkers(*one) for one in expected)
     assert [process.wait(30) for process in workers] == [-11, 3, 0, -15, -11]
     assert of_processes() == 0
-
-
-@after_wait
-def test_a_worker_for_which_its_parent_waits_is_told_too(ends: WorkerEnds, start: Start) -> None:
-    (worker,) = start(1)
-    saw(ends, [worker])
-    worker.kill()
-    worker.wait(30)
-    assert ends.step()
-    assert ends.so_far() == (EndedWorkers("SIGKILL", 1),)
 
 
 def test_a_descriptor_that_the_program_has_closed_is_left(
@@ -216,22 +206,6 @@ def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(
     visits.stop()
     ends.close()
     assert visits.visits == begins
-
-
-def test_an_explanation_has_the_ends_at_once_and_those_until_the_run_is_over(
-    explainer: Explainer, start: Start, clock: list[float]
-) -> None:
-    workers = start(2)
-    explainer.memory.make_due()
-    explainer.memory.read_parts()
-    explainer.tick()
-    end(workers[0], "SIGSEGV")
-    clock[0] += 1.5
-    explainer.tick()
-    assert explainer.latest.ended_workers == (EndedWorkers("SIGSEGV", 1),)
-    assert explainer._judge().ended_workers == (EndedWorkers("SIGSEGV", 1),)
-    end(workers[1], "SIGSEGV")
-    assert explainer.conclude().ended_workers == (EndedWorkers("SIGSEGV", 2),)
 
 
 RUN = """

@@ -11,7 +11,6 @@ import pytest
 
 from heapwatch.explain import engine
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.measure.introspection.roots import Root
@@ -49,43 +48,6 @@ def tick(explainer: Explainer, time: Time, until: float, every: float | None = N
         time.now += every or pause or 0.02
 
 
-def test_a_search_that_took_long_is_not_repeated_at_once(explainer, time, monkeypatch):
-    searches = []
-
-    def search(elsewhere: set[int]) -> list[object]:
-        searches.append(time.now)
-        time.spent += 0.03
-        return []
-
-    monkeypatch.setattr(explainer.census, "search", search)
-    monkeypatch.setattr(explainer.census, "count", lambda: None)
-    explainer._searching = True
-    tick(explainer, time, 80, every=1.0)
-    assert searches == [1.0, pytest.approx(46.0, abs=1.0)]
-
-
-def test_garbage_is_searched_for_in_place_of_types_while_the_collector_is_off(explainer, time, monkeypatch):
-    searches, counts = [], []
-    found = Finding("type", None, "cycles", 100, 5000, 10.0, 500.0, 0.0)
-    # These would leave the collector off.
-    monkeypatch.setattr(explainer.census, "search", lambda elsewhere: [])
-    monkeypatch.setattr(explainer.census, "count", lambda: counts.append(time.now))
-    monkeypatch.setattr(explainer.uncollected, "examine", lambda: searches.append(time.now))
-    monkeypatch.setattr(explainer._describer, "describe_garbage", lambda uncollected, levels: [found])
-    monkeypatch.setattr(gc, "isenabled", lambda: False)
-    for time.now in (60.0, 61.0, 64.0, 70.0, 71.0):
-        explainer._search(time.now)
-        assert explainer._types(Levels(explainer.memory, 0.0, time.now)) == [found]
-    assert searches == [61.0, 71.0]
-
-    explainer._searching = True
-    tick(explainer, time, 130, every=0.5)
-    assert not counts
-    monkeypatch.setattr(gc, "isenabled", lambda: True)
-    tick(explainer, time, 190, every=0.5)
-    assert counts
-
-
 @pytest.mark.usefixtures("used_up")
 def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(explainer, time, monkeypatch):
     """A judgement every ten seconds or more is too rare to tell a rise from noise."""
@@ -120,28 +82,6 @@ def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(explainer,
     monkeypatch.setattr(explainer._budget, "allows", lambda: False)
     tick(explainer, time, 660, every=1.0)
     assert len(judged) in range(9, 20)
-
-
-def test_time_in_advance_is_for_the_first_walk_and_then_for_what_it_found(explainer, time, monkeypatch):
-    searches: list[float] = []
-
-    def discover(seconds: float) -> bool:
-        time.spent += 0.001
-        is_complete = time.spent > 0.2
-        explainer.inventory.rounds += is_complete
-        return is_complete
-
-    monkeypatch.setattr(explainer.inventory, "discover", discover)
-    monkeypatch.setattr(explainer, "_read_memory", lambda: None)
-    monkeypatch.setattr(explainer, "_search", lambda at: searches.append(at) or "")
-    explainer._searching = True
-    explainer._budget.advance()
-    while not explainer.inventory.rounds:
-        time.now += explainer.tick() or 0.02
-    assert not searches
-    assert min(explainer._due[what] for what in ("census", "search", "inspect")) >= time.now + 9
-    explainer.tick()
-    assert searches
 
 
 @pytest.mark.usefixtures("used_up")

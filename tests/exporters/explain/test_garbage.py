@@ -191,20 +191,6 @@ def with_dicts(objects: list[Any]) -> list[Any]:
     ]
 
 
-def test_only_what_nothing_else_refers_to_is_unreachable():
-    held, handed = Node(), Node()
-    alone, first, second = Node(), Node(), Node()
-    alone.other, first.other, second.other = alone, second, first
-    reached = Node()
-    held.other, reached.other = reached, handed
-    nodes = [held, alone, first, second, reached, handed]
-    del alone, first, second, reached, handed
-    objects = with_dicts(nodes)
-    nodes.clear()
-    found = unreachable(objects)
-    assert without_namespaces(objects, found) == [1, 2, 3]
-
-
 def test_a_cycle_through_tuples_is_unreachable():
     node = Node()
     node.other = ((node, 1),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import Context
 from itertools import count
 from typing import Any
 
@@ -41,12 +40,6 @@ def test_what_changes_is_read_before_what_is_constant():
     growing.interval, growing.due = 1.0, 95.0
     assert inventory.lengths.read(0) < len(known)
     assert growing.items.read_at == 100.0
-
-
-def test_what_is_found_is_read_at_once():
-    inventory = inventory_of(Holder(history=[1, 2], log={"at": 1}))
-    assert [known.items.last for known in inventory.known.values()] == [2.0, 1.0]
-    assert not inventory.lengths.read(1000)
 
 
 def test_a_ring_buffer_is_read_by_its_position():
@@ -323,38 +316,14 @@ DEEP = "it.group.runner.env.env.env.envs[*].env.env.env.env.episodes"
 
 def test_many_alike_objects_do_not_keep_what_lies_deeper_from_being_found():
     _, inventory = slowly_walked()
+    slices = 0
     while DEEP not in inventory.known:
         assert not inventory.discover(0)
-    found_after, _ = inventory.progress
+        slices += 1
+    assert slices < 300 / 8
     walk(inventory)
     assert inventory.visited > 900
-    assert found_after < 300
     assert inventory.known[DEEP].multiplicity == 8
-
-
-def test_progress_counts_what_was_visited_and_not_the_roots_that_wait_for_it():
-    spent, roots = count(), [Root(f"root{at}", f"root{at}", list) for at in range(60)]
-    # Without the context variables of this thread, which are roots, too.
-    inventory = Inventory(lambda: 0.0, lambda: next(spent), lambda: roots, Context().run)
-    assert inventory.progress == (0, 0)
-    assert not inventory.discover(0)
-    assert inventory.progress == (8, 52)
-    walk(inventory)
-    assert inventory.progress == (60, 0)
-    inventory.discover(0)
-    assert inventory.progress == (8, 52)
-
-
-def test_a_level_does_not_change_while_its_container_is_walked_to_again():
-    _, inventory = slowly_walked()
-    for _ in range(2):
-        walk(inventory)
-    known, levels = inventory.known[DEEP], set()
-    while not inventory.discover(0):
-        known.due = 0.0
-        inventory.lengths.read(1e9)
-        levels.add(known.items.last)
-    assert levels == {4.5}
 
 
 def test_what_was_read_of_the_first_of_many_containers_counts_for_all():

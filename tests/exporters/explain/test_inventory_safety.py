@@ -20,9 +20,7 @@ from hypothesis import strategies as st
 
 from heapwatch.explain import bounds
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import Budget
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.sites import code_of_class
@@ -241,11 +239,6 @@ def test_millions_of_entries_are_not_walked_through():
     found = examined(objects)
     assert found.visited < 100
     assert found.known["objects[*]"].items.last == (3_000_000 + 300_000) / 2
-
-
-def test_levels_say_when_growth_begins_to_count():
-    assert Levels(ProcessMemory(), 0.0, 100.0).start == 25.0
-    assert Levels(ProcessMemory(), 0.0, 10_000.0).start == 60.0
 
 
 def test_no_code_of_a_metaclass_runs_while_source_is_read():

@@ -45,10 +45,6 @@ def test_bodies_that_leak_are_a_leak_whatever_memory_does():
     assert "No leak" not in message(found)
 
 
-def test_what_does_not_leak_changes_nothing():
-    assert beside(lambda _: 'trainer_bodies{type="dynamic"} 100\n') is WARM
-
-
 HEALTHY = Explanation("healthy", 100.0, 0.0, 0.0, detail="Memory use is 353 MB.")
 
 
@@ -141,12 +137,6 @@ def test_a_leak_is_found_however_often_the_trainer_cleans_up():
     leaking = LeakingLevels(live(bodies).verdicts, lambda: now[0])
     leaking.cleaned_up()
     assert leaking.beside(HEALTHY).verdict == "leak"
-
-
-def test_a_level_from_before_a_cleanup_is_no_rise():
-    leaking = LeakingLevels(live(bodies, 3).verdicts, lambda: 0.0)
-    leaking.cleaned_up()
-    assert leaking.beside(HEALTHY) is HEALTHY
 
 
 HELD = HeldGraphs("agent.memory.buffer", 900, 1000, 1000, 240e6)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.sites import Site, function_at, lines_of, only_return, uses_of
+from heapwatch.explain.sites import Site, lines_of, only_return, uses_of
 
 
 class Trainer:
@@ -153,20 +153,6 @@ def test_the_line_of_the_only_result():
     assert only_return(two_returns.__code__) is None
     assert only_return(no_result.__code__) is None
     assert only_return(heapq.nsmallest.__code__) is None, "not the user's code"
-
-
-def test_a_line_is_in_the_innermost_function():
-    def outer() -> Any:
-        def inner() -> list[int]:
-            return [1]
-
-        return inner
-
-    codes = [outer.__code__, outer().__code__, one_return.__code__]
-    line = outer().__code__.co_firstlineno + 1
-    assert function_at(Site(__file__, line, ""), codes).endswith("inner")
-    assert function_at(Site(__file__, 1, ""), codes) == ""
-    assert function_at(Site("elsewhere.py", line, ""), codes) == ""
 
 
 def test_a_statement_that_is_nested_too_deeply_is_skipped():

@@ -138,10 +138,3 @@ def test_a_function_of_a_long_file_is_parsed_alone(compiled, monkeypatch):
     assert len(parsed) == 1
     assert len(parsed[0]) < 1_000
     assert source_of(codes["<module>"]) is None, "too long to be parsed at once"
-
-
-def test_source_is_read_once(compiled, monkeypatch):
-    code = compiled(PROGRAM)["record"]
-    assert len(uses_of("history", [code])) == 2
-    monkeypatch.setattr("heapwatch.explain.statements.source_of", lambda code: pytest.fail("read again"))
-    assert len(uses_of("history", [code])) == 2

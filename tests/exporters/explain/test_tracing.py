@@ -18,10 +18,8 @@ import torch
 
 from heapwatch import lifecycle
 from heapwatch.explain import tracing as subject
-from heapwatch.explain.engine import Explainer
-from heapwatch.explain.findings import Explanation, Finding, headline
 from heapwatch.explain.sites import Site
-from heapwatch.explain.tracing import FRAMES, LONGEST_SECONDS, SHARE, NativeTracer, Tracer, made_at
+from heapwatch.explain.tracing import FRAMES, SHARE, NativeTracer, Tracer, made_at
 
 items: list[object] = []
 
@@ -101,13 +99,6 @@ def test_items_that_a_library_makes_are_found_with_more_frames(filling):
     assert not tracer.may_trace("items"), "the pause is longer, as more frames cost more"
 
 
-def test_a_moment_in_which_nothing_grows_says_nothing_and_ends():
-    tracer = Tracer()
-    assert tracer.trace("items", lambda: 5.0, newest, interval=0.01) is None
-    assert not tracemalloc.is_tracing()
-    assert 0 < tracer.seconds < LONGEST_SECONDS
-
-
 def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
     """A second at any other time would miss what comes every four."""
     now[0] = 2.3
@@ -125,14 +116,6 @@ def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
     assert 7.4 < lengths[0] < 8.0
     assert site is not None
     assert now[0] < 8.1
-
-
-def test_later_periods_are_long_for_items_that_come_many_at_once(now):
-    tracer = Tracer(clock=lambda: now[0])
-    tracer.trace("items", lambda: 5.0, newest, interval=0.05)
-    assert tracer.seconds < 0.2
-    tracer.trace("items", lambda: 5.0, newest, interval=0.05)
-    assert tracer.seconds > LONGEST_SECONDS
 
 
 def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now):
@@ -301,33 +284,6 @@ def test_a_window_with_a_small_part_of_the_growth_tells_no_line(native, monkeypa
     assert native.enabled
 
 
-def test_what_arrows_pool_takes_has_its_line(native):
-    """It takes memory from the system by the gigabyte; after a window it is the one that it was."""
-    arrow = pytest.importorskip("pyarrow")
-    usual, arrays = arrow.default_memory_pool(), []
-
-    def batch() -> bool:
-        arrays.append(arrow.nulls(100_000, arrow.int64()))
-        return native.site is not None
-
-    until(native, batch, growth=1e8)
-    assert native.site == Site(__file__, batch.__code__.co_firstlineno + 1, "batch")
-    assert arrow.default_memory_pool().backend_name == usual.backend_name != "system"
-
-
-def test_a_child_that_is_forked_in_a_window_has_arrows_usual_pool(native):
-    arrow = pytest.importorskip("pyarrow")
-    usual = arrow.default_memory_pool().backend_name
-    native.step(1.0)
-    child = os.fork()
-    if not child:
-        native.abandon()
-        os._exit(arrow.default_memory_pool().backend_name != usual)
-    assert os.waitpid(child, 0)[1] == 0
-    assert arrow.default_memory_pool().backend_name == "system"
-    native.stop()
-
-
 def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
     monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
     threads = threading.active_count()
@@ -373,11 +329,3 @@ def test_a_record_that_cannot_be_read_is_said(native, monkeypatch, caplog):
     monkeypatch.setattr(subject.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
     until(native, lambda: not native.enabled)
     assert "memory of C code is not traced any more" in caplog.text
-
-
-def test_the_explanation_has_the_line():
-    explainer = Explainer()
-    explainer.native.site = Site("/home/me/train.py", 7, "step")
-    what = "memory that no Python object accounts for"
-    found = explainer._located(Finding("native", None, what, None, None, None, 48e6, 1.0, is_leak=True))
-    assert "taken at train.py:7 in `step`" in headline(Explanation("leak", 900.0, 48e6, 0.0, (found,)))

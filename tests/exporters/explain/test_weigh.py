@@ -71,25 +71,6 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     weigh(step, inventory, 0.0)
 
 
-def test_many_places_share_the_time_of_one(monkeypatch):
-    agent = Agent()
-    agent.losses = [{"values": [float(at)] * 60} for at in range(8)]
-    inventory, inner = found(agent, 'losses[*]["values"]')
-    assert len(inner.places) > 2
-    spent = [0.0]
-    monkeypatch.setattr(weighing, "own_time", lambda: spent[0])
-    budgets = []
-
-    def slow(obj, *, samples, budget_seconds, elsewhere, storages):
-        budgets.append(budget_seconds)
-        spent[0] += budget_seconds
-        raise OutOfTime
-
-    monkeypatch.setattr(weighing, "deep_size", slow)
-    weigh(inner, inventory, 0.0)
-    assert sum(budgets) == pytest.approx(0.02)
-
-
 def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkeypatch):
     inventory, losses = holding([[0.0] * 10 for _ in range(100)])
     tried = []

@@ -63,14 +63,6 @@ def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing
     assert visits.with_names(PARENT) is PARENT
 
 
-def test_workers_that_do_not_grow_are_not_entered(clock):
-    visits = WorkerVisits(lambda: clock[0], lambda: {7: 100}, printing("{}"))
-    for _ in range(5):
-        visits.step(True)
-        clock[0] += COMPARED_SECONDS
-    assert visits.visits == 0
-
-
 @pytest.mark.parametrize("text", ["", "no JSON", '{"verdict": 1}'])
 def test_a_command_that_fails_leaves_the_explanation_as_it_is(clock, text):
     visits = visits_of(printing(text, 3) if text else (lambda pid: [sys.executable, "-c", ""]), clock)

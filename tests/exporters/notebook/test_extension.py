@@ -97,12 +97,12 @@ def shown(outputs, cell):
 @pytest.mark.parametrize(
     ("cell", "line"),
     [
-        ("grows", "+1.01 MB  history (list of bytearray, +100 items), filled at In[3]:3"),
-        ("function", "agent.memory (list of bytearray, +100 items), filled at In[2]:13"),
-        ("class", "Agent.losses (list of bytearray, +1,000 items), filled at In[5]:2"),
-        ("array", "+817 kB   numbers (array, +100,000 items), filled at In[6]:3"),
-        ("await", "+1 MB     waited (list of bytearray, +1 items), filled at In[9]:4"),
-        ("error", "the last error (KeyError). Suggested: run `1/0`: the next error takes its place."),
+        ("grows", "  history (list of bytearray): +1.01 MB and +100 items, filled at In[3]:3."),
+        ("function", "agent.memory (list of bytearray): +2.01 MB and +100 items, filled at In[2]:13"),
+        ("class", "MB and +1,000 items, filled at In[5]:2"),
+        ("array", "numbers (array): +817 kB and +100,000 items, filled at In[6]:3"),
+        ("await", "waited (list of bytearray): +1 MB and +1 items, filled at In[9]:4"),
+        ("error", "MB. Suggested: run `1/0`: the next error takes its place."),
     ],
 )
 def test_a_cell_reports_what_it_leaves_behind_and_where(outputs, cell, line):
@@ -123,7 +123,7 @@ def test_the_cell_runs_as_any_other(outputs):
 
 def test_the_magic_reports_what_grew_since_the_last_one_and_what_holds_most(outputs):
     grown, _, held = shown(outputs, "look").partition("holds most:")
-    assert "history (list of bytearray, +100 items)" in grown
+    assert "history (list of bytearray): +1.01 MB and +100 items" in grown
     assert [line.split()[2] for line in held.splitlines()[1:4]] == ["agent", "Out[11]", "the"]
 
 
@@ -142,7 +142,7 @@ def test_the_explainer_names_out_and_stays_out_of_ipython(outputs):
 
 def test_a_cell_that_runs_again_starts_nothing_twice(outputs):
     assert outputs["nothing twice"][0].text.split() == ["1", "0"]
-    assert "history (list of bytearray, +1 items)" in shown(outputs, "once")
+    assert "history (list of bytearray): +1 MB and +1 items" in shown(outputs, "once")
 
 
 def test_tables_of_what_is_shown(outputs):

@@ -168,7 +168,7 @@ def test_several_lists_that_the_code_cuts():
     RECENT.add()
 """
 LEAKING = """
-import collections, ctypes, itertools, threading, weakref
+import ctypes, itertools, threading, weakref
 LIBC = ctypes.CDLL(None)
 POLICY = Policy()
 
@@ -231,11 +231,6 @@ def test_a_generator_that_keeps_what_it_cycles_through():
     for _ in range(10):
         GO.release()
         DONE.acquire()
-
-OVERSIZED = collections.deque(maxlen=10**10)
-
-def test_a_bound_that_is_no_help():
-    OVERSIZED.append(bytearray(20_000))
 """
 NOT_PYTHON = """
 import gc, subprocess
@@ -255,15 +250,6 @@ WORKERS = []
 
 def test_processes_that_nobody_ends():
     WORKERS.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE))
-
-ROLLOUTS = []
-bytearray(b"1") * 8_000_000  # from now on, malloc takes pieces of this size from its heap
-
-def test_freed_pieces_between_others_that_stay():
-    rollouts = [bytearray(b"1") * 2_000_000 for _ in range(3)]
-    for rollout in rollouts:
-        del rollout[64:]
-    ROLLOUTS.extend(rollouts)
 """
 
 
@@ -273,7 +259,7 @@ def test_what_has_an_end_passes_also_while_it_fills(project: pytest.Pytester) ->
 
 def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     done = ran(project, MARKED + TRAINER + LEAKING)
-    done.assert_outcomes(failed=7)
+    done.assert_outcomes(failed=6)
     named = (
         "Policy.latest (list of",
         "remember",
@@ -286,17 +272,13 @@ def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     # On a slow machine it is not weighed to its end, and its type is named with what holds it.
     done.stdout.re_match_lines([r".*FIGURES \(list of Node\): \+.*a round|.*Node .*a round, .*FIGURES"])
 
-    done.stdout.fnmatch_lines(["*will not fit: something grows with*"])
-    done.stdout.fnmatch_lines(["*OVERSIZED (deque of*a smaller bound: full it needs 20? TB of *"])
-
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads procfs")
 def test_what_grows_without_an_object_to_show_it_fails_and_is_named(project: pytest.Pytester) -> None:
     done = ran(project, MARKED + NOT_PYTHON)
     done.stdout.fnmatch_lines(["*uncollected cycles of dict (garbage): +4?? kB and +2* items*`gc.enable()`*"])
     done.stdout.fnmatch_lines(["*child processes (workers): * and +1 items a round*"])
-    done.stdout.fnmatch_lines(["*freed memory that malloc keeps (allocator): +* MB a round*"])
-    done.assert_outcomes(failed=3)
+    done.assert_outcomes(failed=2)
 
 
 def test_it_works_under_xdist_and_without(project: pytest.Pytester) -> None:
