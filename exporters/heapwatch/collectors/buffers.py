@@ -152,9 +152,9 @@ class BufferSizeCollector:
     def _full_of_graphs(self) -> Iterator[str]:
         for name, size in self._latest.items():
             items, capacity = self._buffers.latest(name)
-            if size.attached is not None and items and capacity and items >= capacity:
-                if size.attached.graphs >= _HELD_SHARE * items:
-                    yield name
+            graphs = size.attached.graphs if size.attached else 0.0
+            if items and capacity and items >= capacity and graphs >= _HELD_SHARE * items:
+                yield name
 
     def _measure(self, name: str, container: Any) -> _Size:
         sources = self._buffers.declared[name]

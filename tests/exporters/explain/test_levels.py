@@ -184,5 +184,7 @@ def test_what_was_found_of_the_same_buffer_becomes_the_leak():
 def test_without_such_a_buffer_nothing_changes_and_a_path_that_only_ends_alike_is_another_buffer():
     assert with_graphs(HEALTHY, []) is HEALTHY
     other = Finding("buffer", "agent.replay_buffer", "deque", 800, 2, 5.0, 6.0, 0.5, 1000)
-    found = with_graphs(Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, name="buffer", path="buffer")])
+    found = with_graphs(
+        Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, name="buffer", path="buffer")]
+    )
     assert not next(one for one in found.findings if one.path == "agent.replay_buffer").is_leak

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ResidentMemory:
@@ -283,9 +283,3 @@ def _anonymous() -> int | None:
     except (OSError, ValueError):
         return None
     return (int(resident) - int(shared)) * _PAGE_BYTES
-
-
-def python_blocks() -> int | None:
-    """Blocks that Python's allocator of small objects has handed out."""
-    count = getattr(sys, "getallocatedblocks", None)
-    return None if count is None else int(count())
