@@ -140,9 +140,9 @@ class BufferSizeCollector:
     def holding_graphs(self) -> list[HeldGraphs]:
         """The full buffers that have kept graphs in at least half of their items for two minutes."""
         held = []
-        for name, since in self._full_since.items():
-            size = self._latest[name]
-            if size.attached is not None and self._clock() - since >= _HELD_SECONDS:
+        for name, size in self._latest.items():
+            since = self._full_since.get(name)
+            if since is not None and size.attached is not None and self._clock() - since >= _HELD_SECONDS:
                 source = self._buffers.declared[name].container
                 path = source.path if source and source.path else name
                 nbytes = size.stored.bytes if size.stored else None
