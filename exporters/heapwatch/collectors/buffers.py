@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from prometheus_client import Metric
 
@@ -27,17 +27,8 @@ class BufferSources:
     nbytes: Source | None = None
 
 
-_FULL_SECONDS = 120.0  # after which a full buffer counts as keeping graphs
-_HELD_SECONDS = 600.0  # the same for any other buffer, as in the rules: a rollout may fill for minutes
-_LET_GO = 0.5  # a fall below this share of the tensors with graphs means that the buffer was emptied
-
-
-class _Graphs(NamedTuple):
-    """Since when a buffer keeps graphs, the highest number of them, and since when it is full."""
-
-    since: float
-    most: float
-    full_since: float | None = None
+_HELD_SECONDS = 120.0  # after which a full buffer counts as keeping graphs
+_HELD_SHARE = 0.5  # of its items that have one
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,8 @@ class _Size:
 class HeldGraphs:
     """A buffer that keeps autograd graphs; unknown values are None."""
 
-    path: str  # or its declared name
+    name: str
+    path: str  # or its name
     tensors: float  # with the graph that they were computed with
     items: float | None
     capacity: float | None  # in items
@@ -130,7 +122,7 @@ class BufferSizeCollector:
     ) -> None:
         self.interval = interval
         self._clock = clock
-        self._graphs: dict[str, _Graphs] = {}
+        self._full_since: dict[str, float] = {}  # and with graphs
         self._buffers = buffers
         self._sources = NamedSources(self.name, failures)
         self._latest: dict[str, _Size] = {}
@@ -142,33 +134,27 @@ class BufferSizeCollector:
     def sample(self) -> None:
         """Measure each buffer."""
         self._latest = self._sources.read(self._measure)
-        now = self._clock()
-        for name, size in self._latest.items():
-            tensors = size.attached.graphs if size.attached else 0.0
-            known = self._graphs.get(name)
-            if known is None or not tensors or tensors < _LET_GO * known.most:
-                known = _Graphs(now, tensors)
-            items, capacity = self._buffers.latest(name)
-            full = items is not None and capacity is not None and items >= capacity
-            full_since = known.full_since if full and known.full_since is not None else now
-            self._graphs[name] = _Graphs(known.since, max(known.most, tensors), full_since if full else None)
+        full = {name: self._full_since.get(name, self._clock()) for name in self._full_of_graphs()}
+        self._full_since = full
 
     def holding_graphs(self) -> list[HeldGraphs]:
-        """The buffers that have kept graphs in at least half of their items for long enough."""
+        """The full buffers that have kept graphs in at least half of their items for two minutes."""
         held = []
-        now = self._clock()
         for name, size in self._latest.items():
-            graphs = self._graphs.get(name, _Graphs(now, 0.0))
-            tensors = size.attached.graphs if size.attached else 0.0
-            items, capacity = self._buffers.latest(name)
-            full = graphs.full_since is not None and now - graphs.full_since >= _FULL_SECONDS
-            kept = full or now - graphs.since >= _HELD_SECONDS
-            if graphs.most and kept and tensors >= _LET_GO * (items or 0.0):
+            since = self._full_since.get(name)
+            if since is not None and size.attached is not None and self._clock() - since >= _HELD_SECONDS:
                 source = self._buffers.declared[name].container
                 path = source.path if source and source.path else name
                 nbytes = size.stored.bytes if size.stored else None
-                held.append(HeldGraphs(path, tensors, items, capacity, nbytes))
+                held.append(HeldGraphs(name, path, size.attached.graphs, *self._buffers.latest(name), nbytes))
         return held
+
+    def _full_of_graphs(self) -> Iterator[str]:
+        for name, size in self._latest.items():
+            items, capacity = self._buffers.latest(name)
+            graphs = size.attached.graphs if size.attached else 0.0
+            if items and capacity and items >= capacity and graphs >= _HELD_SHARE * items:
+                yield name
 
     def _measure(self, name: str, container: Any) -> _Size:
         sources = self._buffers.declared[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from heapwatch.measure.process.memory import (
     free_memory,
     malloc_bytes,
     memory_limit,
-    python_blocks,
 )
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.labels import machine
@@ -255,7 +255,7 @@ class AllocatorCollector:
         """Yield used and retained bytes, and Python's blocks."""
         began = self._clock()
         if began >= self._due:
-            self._latest = (*malloc_bytes(), python_blocks())
+            self._latest = (*malloc_bytes(), sys.getallocatedblocks())
             self._due = began + (self._clock() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(

@@ -75,6 +75,8 @@ def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
         capacity = verdicts.capacity[component][-1]
         found = _finding(component, items, 0.0)
         yield component, replace(found, capacity_items=None if capacity is None else round(capacity))
+    for component, tensors in verdicts.holding_graphs().items():
+        yield component, _graph_finding(HeldGraphs(component.name, component.name, tensors, None, None, None))
 
 
 def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
@@ -139,7 +141,7 @@ def with_graphs(explanation: Explanation, held: Sequence[HeldGraphs]) -> Explana
     others = list(explanation.findings)
     findings = []
     for buffer in held:
-        same = next((one for one in others if _is_of(one.path, buffer.path)), None)
+        same = next((one for one in others if _is_of(one.path, buffer.path) or one.path == buffer.name), None)
         if same is None:
             findings.append(_graph_finding(buffer))
         else:

@@ -29,7 +29,6 @@ ACTIONS = ("regular", "emergency")
 
 _REMEMBERED_TICKETS = 64
 _MAX_WAITING = 16
-_MAX_TRIGGERS = 16
 
 
 class QueueFull(Exception):
@@ -241,9 +240,7 @@ class CleanupQueue:
         return {}
 
     def _count(self, result: CleanupResult) -> None:
-        triggers = {trigger for _, trigger in self.cleanups}
-        known = result.trigger in triggers or len(triggers) < _MAX_TRIGGERS
-        self.cleanups[result.action, result.trigger if known else OTHER] += 1
+        self.cleanups[result.action, result.trigger] += 1
         self.freed_bytes[result.action] += max(0, result.freed.get("resident_memory_bytes", 0))
         for resource, count in result.removed.items():
             resources = {name for _, name in self.removed}

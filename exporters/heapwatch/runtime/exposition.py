@@ -6,7 +6,6 @@ import gzip
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -41,7 +40,7 @@ class Collector(Protocol):
 class Exposition:
     """Yields every family that can be read, like a Prometheus registry.
 
-    The collectors run in a helper thread. If one does not return in time, the scrape continues with the next
+    Each collector runs in a helper thread. If one does not return in time, the scrape continues with the next
     one. It is left out until it returns.
     """
 
@@ -59,7 +58,7 @@ class Exposition:
         self._safe_point = safe_point
         self._patience = patience
         self._clock = clock
-        self._stuck: set[Collector] = set()
+        self._running: set[Collector] = set()
         self._unowned = _UnownedSamples(safe_point)
 
     def register(self, collector: Collector) -> None:
@@ -72,16 +71,33 @@ class Exposition:
 
     def families(self) -> list[Metric]:
         """The present families, including those without samples."""
-        families: list[Metric] = []
         wanted = (self._unowned, *self.collectors)
-        waiting = deque(collector for collector in wanted if collector not in self._stuck)
-        while waiting:
-            turn = _Turn(waiting, self.read, self._stuck)
-            families += turn.take(self._patience)
-            if turn.stuck is not None:
-                error = TimeoutError(f"has not returned for {self._patience:g} s")
-                self._failures.record(turn.stuck.name, "collect", error)
-        return families
+        free = [collector for collector in wanted if collector not in self._running]
+        return [family for collector in free for family in self._in_time(collector)]
+
+    def _in_time(self, collector: Collector) -> list[Metric]:
+        families: list[Metric] = []
+
+        def work() -> None:
+            allow_capture()
+            try:
+                families.extend(self.read(collector))
+            finally:
+                self._running.discard(collector)
+
+        self._running.add(collector)
+        thread = threading.Thread(target=work, name="heapwatch-collect", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads can be started
+            work()
+        else:
+            thread.join(self._patience)
+        if collector not in self._running:
+            return families
+        error = TimeoutError(f"has not returned for {self._patience:g} s")
+        self._failures.record(collector.name, "collect", error)
+        return []
 
     def read(self, collector: Collector) -> list[Metric]:
         """The families of one collector, with the samples that are finite numbers; none when it fails."""
@@ -111,54 +127,6 @@ class _UnownedSamples:
         """Yield nothing: the samplers' own collectors do."""
         self._safe_point.sample_unowned()
         return ()
-
-
-class _Turn:
-    """A helper thread that runs the waiting collectors until all are done or one hangs."""
-
-    def __init__(
-        self,
-        waiting: deque[Collector],
-        read: Callable[[Collector], list[Metric]],
-        left_out: set[Collector],
-    ) -> None:
-        self.stuck: Collector | None = None
-        self._waiting = waiting
-        self._read = read
-        self._left_out = left_out
-        self._families: list[Metric] = []
-        self._current: Collector | None = None
-        self._changing = threading.Lock()
-
-    def take(self, patience: float) -> list[Metric]:
-        """The families of the collectors that returned; `stuck` is one that did not within `patience`."""
-        thread = threading.Thread(target=self._work, name="heapwatch-collect", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # no more threads can be started
-            self._work()
-            return self._families
-        while thread.is_alive():
-            before = self._current
-            thread.join(patience)
-            with self._changing:
-                if thread.is_alive() and before is not None and self._current is before:
-                    self.stuck = before
-                    self._left_out.add(before)
-                    break
-        return self._families
-
-    def _work(self) -> None:
-        allow_capture()
-        while self._waiting:
-            self._current = self._waiting.popleft()
-            families = self._read(self._current)
-            with self._changing:
-                if self.stuck is not None:
-                    self._left_out.discard(self.stuck)
-                    return
-                self._families += families
-                self._current = None
 
 
 def _checked(family: Metric) -> Metric:

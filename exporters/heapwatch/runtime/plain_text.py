@@ -156,18 +156,16 @@ def _property(text: str) -> str:
 
 
 _log = logging.getLogger("heapwatch")
-_NOTICES_LEVEL = logging.INFO - 1  # lets INFO pass, and differs from any level that a program would set
 
 
 def show_notices() -> None:
     """Show log lines from level INFO on stderr if the program has not configured logging."""
-    if _log.level != logging.NOTSET or _log.handlers:
+    if _log.level != logging.NOTSET or _log.handlers or logging.getLogger().handlers:
         return
     handler = _Notices()
     handler.setFormatter(logging.Formatter("heapwatch: %(message)s"))
     _log.addHandler(handler)
-    _log.addFilter(_wanted)
-    _log.setLevel(_NOTICES_LEVEL)
+    _log.setLevel(logging.INFO)
 
 
 class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
@@ -177,12 +175,6 @@ class _Notices(logging.StreamHandler):  # type: ignore[type-arg]
         if not logging.getLogger().handlers and sys.stderr is not None:
             self.setStream(sys.stderr)  # a notebook or a test may have replaced it since
             super().emit(record)
-
-
-def _wanted(record: logging.LogRecord) -> bool:
-    """Apply the level of the root logger, unless the program has set one for this logger."""
-    root = logging.getLogger()
-    return _log.level != _NOTICES_LEVEL or not root.handlers or record.levelno >= root.level
 
 
 def _made_plain(record: logging.LogRecord) -> bool:

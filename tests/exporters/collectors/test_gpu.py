@@ -369,21 +369,6 @@ def test_a_listed_process_without_a_figure_is_no_zero(read):
     assert set(found.parts()) == {"free", "driver", "unattributed"}
 
 
-@pytest.mark.usefixtures("no_torch")
-def test_a_gpu_by_uuid_has_its_parts_and_one_that_comes_back_keeps_its_context(read):
-    gpu = Gpu(1, processes={os.getpid(): 3000})
-    collect = read(Nvml(Gpu(0), gpu), "GPU-00000001")
-    parts = collect().parts()
-    assert parts["context"] == 3000
-    assert sum(parts.values()) == 80 * GB
-    gpu.fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    assert not collect().parts()
-    gpu.fails.clear()
-    gpu.processes = {os.getpid(): 8000}
-    parts = collect().parts()
-    assert (parts["context"], parts["other_pools"]) == (3000, 5000)
-
-
 @pytest.mark.parametrize("torch", ["not initialised", "not imported"])
 def test_cuda_is_never_initialised(read, monkeypatch, torch):
     module = types.SimpleNamespace(cuda=Cuda(initialised=False)) if torch == "not initialised" else None

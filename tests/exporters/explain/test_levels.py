@@ -139,7 +139,7 @@ def test_a_leak_is_found_however_often_the_trainer_cleans_up():
     assert leaking.beside(HEALTHY).verdict == "leak"
 
 
-HELD = HeldGraphs("agent.memory.buffer", 900, 1000, 1000, 240e6)
+HELD = HeldGraphs("replay", "agent.memory.buffer", 900, 1000, 1000, 240e6)
 
 
 def test_a_buffer_that_holds_graphs_is_a_leak_with_its_remedy():
@@ -150,6 +150,16 @@ def test_a_buffer_that_holds_graphs_is_a_leak_with_its_remedy():
     assert (finding.remedy, finding.is_leak) == (DETACH, True)
     assert "`agent.memory.buffer` (900 tensors with their autograd graphs, 240 kB each" in message(found)
     assert "detach().cpu()" in message(found)
+
+
+def test_a_buffer_that_holds_graphs_by_the_rules_is_a_leak_once():
+    seen = LiveVerdicts()
+    buffer = 'trainer_buffer_items{buffer="replay"} 20\ntrainer_buffer_graph_tensors{buffer="replay"} 20\n'
+    for look in range(30):
+        seen.observe(30.0 * look, Readings(parse(f"process_start_time_seconds 1\n{buffer}")))
+    found = LeakingLevels(seen.verdicts).beside(HEALTHY)
+    assert [(one.path, one.remedy, one.is_leak) for one in found.findings] == [("replay", DETACH, True)]
+    assert len(with_graphs(found, [HELD]).findings) == 1
 
 
 def test_what_was_found_of_the_same_buffer_becomes_the_leak():
@@ -164,5 +174,7 @@ def test_what_was_found_of_the_same_buffer_becomes_the_leak():
 def test_without_such_a_buffer_nothing_changes_and_a_path_that_only_ends_alike_is_another_buffer():
     assert with_graphs(HEALTHY, []) is HEALTHY
     other = Finding("buffer", "agent.replay_buffer", "deque", 800, 2, 5.0, 6.0, 0.5, 1000)
-    found = with_graphs(Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, path="buffer")])
+    found = with_graphs(
+        Explanation("filling", 300.0, 9.0, 1.0, (other,)), [replace(HELD, name="buffer", path="buffer")]
+    )
     assert not next(one for one in found.findings if one.path == "agent.replay_buffer").is_leak

@@ -97,18 +97,6 @@ def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
         until(lambda: training.steps() > stuck_at)
 
 
-@pytest.mark.slow
-def test_a_source_that_hangs_before_the_first_step_costs_the_scrape_its_patience_once(watch):
-    free = threading.Event()
-    watch.entities("food_sources", lambda: free.wait(60))
-    try:
-        assert value(scrape(watch), "trainer_processes", role="trainer") == 1
-        families = scrape(watch)
-        assert value(families, "trainer_exporter_collect_errors_total", collector="unowned_samples") == 1
-    finally:
-        free.set()
-
-
 def test_containers_that_change_while_they_are_read_break_nothing(watch):
     events, food = deque(maxlen=100), {}
 

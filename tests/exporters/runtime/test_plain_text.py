@@ -109,7 +109,6 @@ START = "import logging\nfrom heapwatch.runtime.plain_text import show_notices\n
     ("setup", "seen"),
     [
         ("show_notices()", ["heapwatch: a notice", "heapwatch: a warning"]),
-        ("show_notices(); logging.basicConfig()", ["WARNING:heapwatch:a warning"]),
         ("logging.basicConfig(); show_notices()", ["WARNING:heapwatch:a warning"]),
         (
             "show_notices(); logging.basicConfig(level='INFO')",

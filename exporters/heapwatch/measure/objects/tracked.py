@@ -43,13 +43,6 @@ _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, w
 Own = Callable[[Any], tuple[int, int]]
 
 
-class Slice(NamedTuple):
-    """Tracked objects, and what the tuples among them refer to; None under an audit hook."""
-
-    objects: list[Any]
-    in_tuples: list[Any] | None
-
-
 def tracked_types(step: int = 1) -> list[type]:
     """The type of each tracked object, tuples included; with a step only of every so many."""
     held: list[list[Any]] = []
@@ -57,11 +50,6 @@ def tracked_types(step: int = 1) -> list[type]:
     if step > 1:  # before anything is read of an object: in a large heap, that is what takes the time
         fetched = map(itemgetter(slice(None, None, step)), fetched)
     return _selected(held, fetched, map(type, chain.from_iterable(held)))
-
-
-def tracked_count() -> int:
-    """How many objects are tracked."""
-    return next(map(len, map(gc.get_objects, (None,))))
 
 
 def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
@@ -86,39 +74,27 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
     return found
 
 
-def tracked_slices(numbers: Iterable[int], size: int) -> tuple[dict[int, Slice], int]:
-    """Slices of so many objects of the list of all, by their numbers; and the length of that list.
+def tracked_and_in_tuples() -> tuple[list[Any], list[Any]]:
+    """Tracked objects, and what the tuples among them refer to, an entry for each reference.
 
-    An audit hook of the program would run while the tuples are referred to. So there it is left to the caller
-    to find those to which another object refers: these are complete.
+    An audit hook of the program would run while the tuples are referred to. So there the second list is
+    empty, and it is left to the caller to find the tuples to which another object refers: these are complete.
     """
-    audited = may_have_audit_hooks()
     held: list[list[Any]] = []
-    results: list[Any] = []
+    inside: list[list[Any]] = []
+    results: list[list[Any]] = []
     steps = [
         _each(map(held.append, map(gc.get_objects, (None,)))),
-        _each(map(results.append, map(len, held))),
+        _each(map(results.append, map(list, (_listed(held),)))),
     ]
-    numbers = list(numbers)
-    for number in numbers:
-        cut: list[list[Any]] = []
-        inside: list[list[Any]] = []
-        part = itemgetter(slice(number * size, (number + 1) * size))
+    if not may_have_audit_hooks():
         steps += [
-            _each(map(cut.append, map(part, held))),
-            _each(map(results.append, map(list, (_listed(cut),)))),
+            _each(map(inside.append, starmap(gc.get_referents, (_of(held, _is_tuple),)))),
+            _each(map(results.append, map(list, (_no_references(inside),)))),
         ]
-        if not audited:
-            steps += [
-                _each(map(inside.append, starmap(gc.get_referents, (_of(cut, _is_tuple),)))),
-                _each(map(results.append, map(list, (_no_references(inside),)))),
-            ]
-        steps.append(_each(map(list.clear, chain(cut, inside))))
-    _run(*steps, _each(map(list.clear, held)))
-    length, *lists = results
-    results.clear()
-    in_tuples = repeat(None) if audited else lists[1::2]
-    return dict(zip(numbers, map(Slice, lists[:: 1 if audited else 2], in_tuples))), length  # noqa: B905
+    _run(*steps, _each(map(list.clear, chain(held, inside))))
+    in_tuples = results.pop() if len(results) > 1 else []
+    return results.pop(), in_tuples
 
 
 def referrers(obj: Any) -> list[Any]:
@@ -239,10 +215,9 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     """
     found: dict[int, Large] = {}
     of_classes: dict[int, Own | None] = {}
-    slices, _ = tracked_slices([0], sys.maxsize)
-    tracked, in_tuples = slices.pop(0)
+    tracked, in_tuples = tracked_and_in_tuples()
     try:
-        for obj in chain(tracked, _others(tracked, in_tuples or [])):
+        for obj in chain(tracked, _others(tracked, in_tuples)):
             cls = type(obj)
             kind = identity(cls)
             if kind not in of_classes:
@@ -255,8 +230,7 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
                 found[key] = Large(type_of(obj), size)
     finally:
         tracked.clear()  # it has frames that hold this function's, until Python 3.10
-        if in_tuples:
-            in_tuples.clear()
+        in_tuples.clear()
     return nlargest(most, found.values(), key=lambda large: large.nbytes)
 
 

@@ -122,11 +122,9 @@ def ending(pid: int, descriptor: int | None = None) -> Ending:
         descriptor: what `opened` has returned of it.
 
     """
-    status = _after_wait(descriptor)
+    status = _of_zombie(pid)
     if status is None:
-        status = _of_zombie(pid)
-    if status is None:
-        status = _after_wait(descriptor)  # its parent has waited meanwhile
+        status = _after_wait(descriptor)
     if status is None:
         return Ending()
     return Ending(signal=status & 0x7F) if status & 0x7F else Ending(code=status >> 8 & 0xFF)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import sys
 import time
@@ -14,9 +13,7 @@ from pathlib import Path
 
 import psutil
 
-log = logging.getLogger("heapwatch")
-
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ResidentMemory:
@@ -184,7 +181,6 @@ class UniqueMemory:
         self._clock = clock
         self._shared: dict[psutil.Process, int] = {}  # equal if process id and time of creation are
         self._due = self._affordable_at = float("-inf")
-        self._refused = False
 
     def read(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
         """Bytes by process, without processes that ended, are not walked yet or may not be read.
@@ -207,23 +203,12 @@ class UniqueMemory:
         for process in processes:
             try:
                 memory = process.memory_full_info()
-            except psutil.NoSuchProcess:
-                continue
-            except psutil.AccessDenied:
-                self._log_refusal(process)
+            except psutil.Error:
                 continue
             found[process] = max(0, int(memory.rss) - int(memory.uss))
         spent = self._clock() - began
         self._affordable_at = began + spent / _TIME_SHARE
         return found
-
-    def _log_refusal(self, process: psutil.Process) -> None:
-        if not self._refused:
-            self._refused = True
-            log.warning(
-                "shared pages of process %d cannot be read: they are counted for each worker that has them",
-                process.pid,
-            )
 
 
 def _resident(process: psutil.Process) -> int | None:
@@ -298,9 +283,3 @@ def _anonymous() -> int | None:
     except (OSError, ValueError):
         return None
     return (int(resident) - int(shared)) * _PAGE_BYTES
-
-
-def python_blocks() -> int | None:
-    """Blocks that Python's allocator of small objects has handed out."""
-    count = getattr(sys, "getallocatedblocks", None)
-    return None if count is None else int(count())

@@ -7,15 +7,12 @@ import gc
 import logging
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 import pytest
 
 from heapwatch.explain.inventory import Inventory
-from heapwatch.measure.introspection import attributes
 from heapwatch.measure.introspection.attributes import (
     attribute_of,
     attributes_of,
@@ -49,24 +46,6 @@ def has_dict(agent: Agent) -> bool:
     """Whether the instance's dict was made."""
     dicts = [part for part in gc.get_objects() if type(part) is dict and part.get("memory") is agent.memory]
     return any(part.keys() >= {"size", "policy", "other"} for part in dicts)
-
-
-def test_the_code_of_a_base_is_read_once_for_all_its_subclasses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A framework's base class has hundreds of methods, and a program a hundred classes of its kind."""
-    read: list[CodeType] = []
-
-    find = attributes.code_in
-
-    def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
-        for code in find(values):
-            read.append(code)
-            yield code
-
-    monkeypatch.setattr(attributes, "code_in", code_in)
-    for at in range(20):
-        made = type(f"Agent{at}", (Agent,), {})(3)
-        assert attributes_of(made)["memory"] is made.memory
-    assert len([code for code in read if code is Agent.collect.__code__]) <= 2
 
 
 @apart

@@ -28,7 +28,7 @@ from heapwatch.measure.introspection.exclusive_reads import (
     waits_in,
 )
 from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
-from heapwatch.measure.objects.tracked import tracked_slices
+from heapwatch.measure.objects.tracked import tracked_and_in_tuples
 from tests.support.waiting import wait_for
 
 length = (list.__len__,)
@@ -125,7 +125,7 @@ def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> 
     looks: list[Callable[[], Any]] = [
         lambda: read_alone([[1]], length),
         lambda: read_alone([[1]], length),
-        lambda: tracked_slices(range(200), 2000),
+        tracked_and_in_tuples,
         lambda: (running_code(), calling_line({id(length)})),
     ]
 

@@ -2,8 +2,6 @@ import copy
 import gc
 import pickle
 import weakref
-from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -114,9 +112,7 @@ def test_a_class_that_cannot_be_compared_or_hashed_is_counted_and_hinders_no_cou
     refusing = Unhashable("Refusing", (), {})
     alive = [refusing(), [refusing()], (refusing(),)]
     census = InstanceCounter([Agent, refusing, np.ndarray])
-    while "ndarray" not in (found := census.take()):
-        pass
-
+    found = census.take()
     assert (found["Agent"], found["Refusing"]) == (0, len(alive))
     assert large_objects(1)
 
@@ -152,11 +148,7 @@ def views():
 
 
 def count_arrays():
-    """Arrays in this process, once all of it was seen."""
-    census = InstanceCounter([np.ndarray])
-    while not (found := census.take()):
-        pass
-    return found["ndarray"]
+    return InstanceCounter([np.ndarray]).take()["ndarray"]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +159,7 @@ def test_arrays_which_the_collector_does_not_track(make):
     holder, count = make()
     gc.collect()  # leaves dicts and tuples of arrays untracked
 
-    assert count_arrays() - before == pytest.approx(count, rel=0.02)
+    assert count_arrays() - before == count
     assert holder
 
 
@@ -180,9 +172,7 @@ from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.objects.tracked import may_have_audit_hooks
 
 counter = InstanceCounter([np.ndarray])
-while not (found := counter.take()):  # until all slices were seen: a slow machine needs several readings
-    pass
-before = found["ndarray"]
+before = counter.take()["ndarray"]
 sys.addaudithook(lambda event, arguments: None)
 assert may_have_audit_hooks() or sys.version_info < (3, 11)
 few = {at: (np.zeros(4), [at]) for at in range(100)}
@@ -190,17 +180,13 @@ many = deque(((np.zeros(4), {"step": at}), at) for at in range(1000))
 twice = [few[at] for at in range(50)]
 big = [(np.zeros(2_000_000), [])]
 found = [one.nbytes for one in large_objects() if one.type == "ndarray"]
-for _ in range(5):  # each looks at one more slice of the objects
-    after = counter.take()["ndarray"]
-print(after - before, found)
+print(counter.take()["ndarray"] - before, found)
 """
 
 
 def test_under_an_audit_hook_tuples_are_found_through_what_holds_them():
     """In a process of its own, as a hook cannot be removed."""
-    counted, _, large = printed(AUDITED).partition(" ")
-    assert int(counted) == pytest.approx(1101, abs=20)
-    assert large == "[16000000]"
+    assert printed(AUDITED) == "1101 [16000000]"
 
 
 def test_a_tracked_subclass_of_an_untracked_class_counts():
@@ -210,35 +196,4 @@ def test_a_tracked_subclass_of_an_untracked_class_counts():
     before = count_arrays()
     alive = [np.zeros(3).view(Named) for _ in range(100)]
 
-    assert count_arrays() - before == pytest.approx(len(alive), abs=2)
-
-
-def test_a_large_program_is_counted_slice_by_slice(monkeypatch):
-    monkeypatch.setattr("heapwatch.measure.objects.instances._SLICE", 1000)
-    monkeypatch.setattr("heapwatch.measure.objects.instances._FIRST_SECONDS", 0.0)
-
-    def readings():
-        census = InstanceCounter([np.ndarray, Agent])
-        slices = -(-len(gc.get_objects()) // 1000)
-        return [census.take() for _ in range(slices + 2)]
-
-    before = readings()[-1]["ndarray"]
-    arrays = [{"array": np.zeros(1), "list": []} for _ in range(1000)]
-    taken = readings()
-
-    assert "ndarray" not in taken[0]
-    assert "Agent" in taken[0]
-    assert taken[-1]["ndarray"] - before == pytest.approx(len(arrays), rel=0.2)
-
-
-def test_a_reading_that_the_machine_delays_looks_at_as_much(monkeypatch):
-    """Of CPU time a tenth of a second has passed, of a busy machine's clock many."""
-    wall = count()
-    clocks = SimpleNamespace(
-        thread_time=lambda: 0.0, perf_counter=lambda: float(next(wall)), monotonic=lambda: float(next(wall))
-    )
-    kept = [[] for _ in range(500)]
-    monkeypatch.setattr("heapwatch.measure.objects.instances._SLICE", 100)
-    monkeypatch.setattr("heapwatch.measure.objects.instances.time", clocks)
-    assert "ndarray" in InstanceCounter([np.ndarray]).take()
-    assert kept
+    assert count_arrays() - before == len(alive)

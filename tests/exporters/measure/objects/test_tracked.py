@@ -19,9 +19,8 @@ from heapwatch.measure.objects.tracked import (
     large_objects,
     referrers,
     referrers_of_tuples,
-    tracked_count,
+    tracked_and_in_tuples,
     tracked_objects,
-    tracked_slices,
     tracked_types,
 )
 from tests.exporters.measure.program import printed
@@ -48,15 +47,14 @@ def made_while(look: Callable[[Item], object]) -> tuple[list[object], tuple[obje
     "look",
     [
         lambda item: tracked_types(),
-        lambda item: tracked_count(),
         lambda item: tracked_objects(),
         lambda item: tracked_objects({id(Item), id(list)}),
         lambda item: tracked_objects(generation=0),
-        lambda item: tracked_slices(range(1 + tracked_count() // 1000), 1000),
+        lambda item: tracked_and_in_tuples(),
         lambda item: referrers(item),
         lambda item: referrers_of_tuples(item) or [item],
     ],
-    ids=["types", "count", "objects", "of types", "young", "slices", "referrers", "referrers of tuples"],
+    ids=["types", "objects", "of types", "young", "in tuples", "referrers", "referrers of tuples"],
 )
 def test_a_tuple_can_be_filled_while_objects_are_listed(look: Callable[[Item], object]) -> None:
     held, filled = made_while(look)
@@ -75,7 +73,7 @@ def test_objects_are_those_of_the_collector_without_tuples() -> None:
     assert tuple not in set(map(type, listed))
     listed.clear()
     assert [one is item for one in tracked_objects({id(Own)})] == [True, False]
-    assert abs(len(tracked_types()) - tracked_count()) < 100
+    assert abs(len(tracked_types()) - len(gc.get_objects())) < 100
     own = [Own() for _ in range(10_000)]
     assert tracked_types(11).count(Own) == pytest.approx(len(own) / 11, rel=0.01)
 
@@ -91,14 +89,10 @@ def test_no_reference_is_held_whose_callback_the_program_is_rid_of(
     held = kind(item, lambda _: seen.remove(1), *key)
     beside = Item()
     inside = [(kind(item, lambda _: seen.remove(1), *key), beside)]
-    slices, _ = tracked_slices([0], sys.maxsize)
-    lists = [
-        tracked_objects(),
-        referrers(held.__callback__),
-        *(part for one in slices.values() for part in one),
-    ]
+    tracked, in_tuples = tracked_and_in_tuples()
+    lists = [tracked_objects(), referrers(held.__callback__), tracked, in_tuples]
     assert inside
-    assert any(one is beside for part in slices.values() for one in part.in_tuples)
+    assert any(one is beside for one in in_tuples)
     assert not any(isinstance(one, ref) for listed in lists for one in listed)
 
 
@@ -121,23 +115,10 @@ def test_what_is_made_for_the_list_is_not_listed_and_nothing_is_kept() -> None:
     before = [sys.getrefcount(item) for item in items]
     tracked_objects()
     tracked_objects({id(Item), id(list)})
-    tracked_slices([0], sys.maxsize)
+    tracked_and_in_tuples()
     referrers(items[0])
     referrers_of_tuples(items[0])
     assert [sys.getrefcount(item) for item in items] == before
-
-
-def test_slices_hold_everything_once() -> None:
-    class Own:
-        pass
-
-    items = [Own() for _ in range(50)]
-    in_a_tuple = ([],)
-    size = tracked_count() // 2
-    slices, length = tracked_slices(range(4), size)
-    assert sum(type(obj) is Own for one in slices.values() for obj in one.objects) == len(items)
-    assert sum(obj is in_a_tuple[0] for one in slices.values() for obj in one.in_tuples) == 1
-    assert max(map(len, (one.objects for one in slices.values()))) <= size < length
 
 
 def test_referrers_are_found_through_tuples() -> None:
@@ -174,14 +155,14 @@ TUPLES = """
 import sys, threading, time
 sys.setswitchinterval(5e-6)
 sys.addaudithook(lambda event, arguments: time.sleep(1e-3) if event.startswith("gc.") else None)
-from heapwatch.measure.objects.tracked import referrers_of_tuples, tracked_objects, tracked_slices
+from heapwatch.measure.objects.tracked import referrers_of_tuples, tracked_and_in_tuples, tracked_objects
 kept = [(at, []) for at in range(2000)]
 common = [0]
 ended = []
 
 def look():
     while not ended:
-        tracked_slices([0], sys.maxsize)
+        tracked_and_in_tuples()
         tracked_objects({id(list)})
         referrers_of_tuples(common)
 

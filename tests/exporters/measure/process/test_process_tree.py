@@ -122,13 +122,6 @@ def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
     assert worker.pid in descendants(os.getpid(), proc=str(tmp_path))
 
 
-def test_more_children_than_the_kernel_tells_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(process_tree, "_READ_AT_ONCE", 16)
-    listed = range(1000, 1100)
-    proc = kernels_lists(tmp_path, p1=" ".join(map(str, listed)))
-    assert descendants(1, proc=proc) == list(listed)
-
-
 PID = os.getpid()
 
 

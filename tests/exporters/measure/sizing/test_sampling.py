@@ -5,10 +5,8 @@ import pytest
 
 from heapwatch.measure.sizing.sampling import (
     ContainerChanged,
-    around,
     pick,
     positions,
-    spread,
     variance_of_mean,
 )
 
@@ -73,34 +71,9 @@ def test_a_container_that_shrinks_is_reported():
         pick({1: 2}, [5])
 
 
-@pytest.mark.parametrize("count", [1, 64, 100])
-def test_spread_is_a_permutation_whose_beginning_covers_the_range(count):
-    assert sorted(spread(count)) == list(range(count))
-    if count == 64:
-        assert sorted(at // 8 for at in spread(count)[:8]) == list(range(8))
-
-
-def test_around_merges_neighbours():
-    assert around([5, 7], 1) == [4, 5, 6, 7, 8]
-
-
 def test_equal_values_and_complete_samples_have_no_variance_and_a_trend_does_not_inflate_it():
     assert variance_of_mean([3.0] * 64, 1000) == 0
     assert variance_of_mean([1.0, 5.0, 2.0], 3) == 0
     ramp = [float(at) for at in range(64)]
     shuffled = random.Random(2).sample(ramp, 64)
     assert variance_of_mean(ramp, 10_000) < variance_of_mean(shuffled, 10_000) / 100
-
-
-def test_variance_agrees_with_the_spread_of_repeated_samples():
-    generator = random.Random(1)
-    population = [generator.gauss(100, 20) for _ in range(10_000)]
-    estimates, variances = [], []
-    for _ in range(400):
-        sample = [population[at] for at in positions(len(population), 64)]
-        estimates.append(sum(sample) / len(sample))
-        variances.append(variance_of_mean(sample, len(population)))
-    mean = sum(estimates) / len(estimates)
-    seen = sum((estimate - mean) ** 2 for estimate in estimates) / len(estimates)
-
-    assert sum(variances) / len(variances) == pytest.approx(seen, rel=0.4)
