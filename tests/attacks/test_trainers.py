@@ -155,7 +155,6 @@ def test_nothing_that_a_trainer_sends_controls_a_terminal(tmp_path):
         for command in (
             ("explain", server.url),
             ("monitor", "--count", 1, server.url),
-            ("doctor", server.url),
         ):
             output = printed(tmp_path, *command)
             assert all(line.isprintable() for line in output.split("\n")), command

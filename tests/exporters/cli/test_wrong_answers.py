@@ -1,4 +1,4 @@
-"""A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report nor the doctor."""
+"""A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report."""
 
 import json
 import time
