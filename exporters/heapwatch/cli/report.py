@@ -13,7 +13,7 @@ from heapwatch.analysis.verdict import exit_code
 from heapwatch.cli import above_zero
 from heapwatch.errors import UsageError
 from heapwatch.recording.file import NoRecording, read_recording
-from heapwatch.report.document import as_markdown, as_text, headline
+from heapwatch.report.document import as_text, headline
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime import own_files
 from heapwatch.runtime.plain_text import json_text, say
@@ -45,7 +45,6 @@ def as_json(report: Report, _most_rows: int) -> str:
 
 _FORMATS: dict[str, Callable[[Report, int], str]] = {
     "text": as_text,
-    "markdown": as_markdown,
     "json": as_json,
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import time
 from collections.abc import Sequence
@@ -130,7 +129,6 @@ def _address_of(name: str) -> str:
     if len(found) > 1:
         raise Unreachable(f"{len(found)} trainers are called {name}: give the address, {' or '.join(found)}")
     if not found:
-        near = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"there is {', '.join(sorted(known)) or 'none'}"
-        raise Unreachable(f"no trainer is registered as {name}; {meant} (or give host:port)")
+        there = ", ".join(sorted(known)) or "none"
+        raise Unreachable(f"no trainer is registered as {name}; there is {there} (or give host:port)")
     return found[0]

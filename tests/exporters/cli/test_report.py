@@ -77,7 +77,7 @@ def test_json_has_every_number(leaking, run):
     assert len(document["trend"]) == 19
 
 
-@pytest.mark.parametrize("chosen", ["text", "markdown", "json"])
+@pytest.mark.parametrize("chosen", ["text", "json"])
 def test_a_file_is_replaced_at_once(leaking, tmp_path, chosen, run):
     output = tmp_path / "report"
     assert run("report", leaking, "--format", chosen, "--output", output)[0] == 2

@@ -193,9 +193,3 @@ def test_empty_body_asks_for_an_emergency_cleanup_with_a_fresh_id():
 )
 def test_body_that_asks_for_something_else_is_named(body, says):
     assert says in refused(HTTPStatus.BAD_REQUEST, guards.parse_cleanup, body).detail
-
-
-def test_a_token_that_may_be_guessed_is_taken_with_a_warning():
-    assert guards.token_warning(None) is None
-    assert guards.token_warning("x" * 16) is None
-    assert "1 characters and may be guessed: use 16 or more" in guards.token_warning("x")

@@ -72,9 +72,8 @@ def test_no_thread_outlives_stop():
     wait_for(lambda: set(threading.enumerate()) <= before)
 
 
-def test_taken_port_names_its_owner(trainer):
-    named = rf"port {trainer.server.port} .* pid {os.getpid()} \(.*or 0 for any"
-    with pytest.raises(PortTaken, match=named) as caught:
+def test_a_taken_port_is_an_error(trainer):
+    with pytest.raises(PortTaken, match=f"port {trainer.server.port} .*or 0 for any") as caught:
         server_at(trainer.server.port)
     assert caught.value.errno == errno.EADDRINUSE
 
