@@ -437,15 +437,6 @@ def test_the_explainer_is_switched_off(monkeypatch, caplog):
     assert "has ended" not in caplog.text
 
 
-def test_the_shares_of_explainer_and_tracing_are_bounds(monkeypatch):
-    monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0.05%")
-    monkeypatch.setenv("HEAPWATCH_TRACE", "0.1%")
-    with heapwatch.start(port=0) as watch:
-        explainer = watch._exporter.explainer
-        assert explainer._budget._share == pytest.approx(0.0005)
-        assert explainer.tracer._share == pytest.approx(0.001)
-
-
 def test_the_log_and_the_record_end_with_the_same_explanation(caplog, tmp_path):
     with (
         caplog.at_level(logging.INFO, "heapwatch"),

@@ -87,14 +87,6 @@ def test_the_virtual_environment_of_a_clone_has_the_clones_stack(stand, monkeypa
     assert choose().stack == clone.stack
 
 
-def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
-    stack = stand()
-    joining = joined()
-    newer = stand("newer", started=2.0)
-    assert not joining.refresh()
-    assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
-
-
 def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     waiting = registration()
     assert not waiting.refresh()

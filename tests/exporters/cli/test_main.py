@@ -11,9 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
-from heapwatch.cli.main import _MODULES, GROUPS, _parser
+from heapwatch.cli.main import _MODULES, GROUPS
 from heapwatch.cli.sources import Sample
-from tests.support.unreadable_files import UNREADABLE
 
 
 def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
@@ -25,13 +24,6 @@ def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
         listed = re.search(rf"^{title}:\n(.*?)\n\n", printed, re.MULTILINE | re.DOTALL)
         assert listed, title
         assert re.findall(r"^  (\w+)", listed[1], re.MULTILINE) == verbs.split()
-
-
-@pytest.mark.parametrize("verb", _MODULES)
-def test_a_command_is_parsed_without_the_others(verb):
-    (alone,) = _parser(verb)._subparsers._group_actions
-    (among_all,) = _parser()._subparsers._group_actions
-    assert alone.choices[verb].format_help() == among_all.choices[verb].format_help()
 
 
 def test_a_command_loads_no_other_and_run_no_watch():
@@ -89,15 +81,6 @@ def test_an_unknown_verb_is_refused_with_those_there_are(run):
     code, _, errors = run("explan")
     assert code == 64
     assert all(f"'{verb}'" in errors for verb in _MODULES)
-
-
-def test_a_trainer_is_listed_beside_files_that_are_none(tmp_path, monkeypatch, run):
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(tmp_path))
-    for number, make in enumerate(UNREADABLE.values()):
-        make(tmp_path / f"{number}.json")
-    with heapwatch.start("swimmer", port=0) as watch:
-        watch.step()
-        assert f"swimmer (127.0.0.1:{watch.port}): too early" in run("top", "--once")[1]
 
 
 @pytest.mark.parametrize(

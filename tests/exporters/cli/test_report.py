@@ -85,14 +85,6 @@ def test_a_file_is_replaced_at_once(leaking, tmp_path, chosen, run):
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_lines_left_out_are_named(leaking, run):
-    with open(leaking, "a") as file:
-        file.write('{"time": 1, "ev')
-    code, printed, _ = run("report", leaking)
-    assert code == 2
-    assert "The last line is incomplete and left out." in printed
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
