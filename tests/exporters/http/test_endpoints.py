@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 import time
@@ -24,13 +23,6 @@ def test_metrics_as_text_and_as_openmetrics(shared):
     response, body = shared.request("GET", "/metrics", Accept="application/openmetrics-text; version=1.0.0")
     assert response.getheader("Content-Type").startswith("application/openmetrics-text; version=1.0.0")
     assert [sample.value for family in parse_openmetrics(body.decode()) for sample in family.samples][1] == 42
-
-
-def test_metrics_are_compressed_for_those_who_accept_it(shared):
-    plain = shared.request("GET", "/metrics")[1]
-    response, body = shared.request("GET", "/metrics", Accept_Encoding="gzip")
-    assert response.getheader("Content-Encoding") == "gzip"
-    assert gzip.decompress(body) == plain
 
 
 def test_a_stalled_loop_is_not_ready_and_says_why_and_stays_alive(trainer):
