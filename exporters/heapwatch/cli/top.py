@@ -20,7 +20,7 @@ from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.runtime.plain_text import say, say_json
+from heapwatch.runtime.plain_text import control, say, say_json
 
 _SCREEN, _NO_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate one, without a cursor
 _EMPTY = "\x1b[H\x1b[J"
@@ -94,18 +94,17 @@ def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
     """Show a source until Ctrl-C or SIGTERM; what was read last."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found: Sequence[Snapshot] = []
-    sys.stdout.write(_SCREEN)
+    control(_SCREEN)
     try:
         with suppress(KeyboardInterrupt):
             while True:
                 found = source.read()
                 lines = screen(found, *shutil.get_terminal_size())
-                sys.stdout.write(_EMPTY)
+                control(_EMPTY)
                 say(*lines)
                 time.sleep(interval)
     finally:
-        sys.stdout.write(_NO_SCREEN)
-        sys.stdout.flush()
+        control(_NO_SCREEN)
     return found
 
 
