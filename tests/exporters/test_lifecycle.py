@@ -403,7 +403,7 @@ def test_what_the_caller_asks_for_still_raises(tmp_path, taken):
     os.mkfifo(tmp_path / "pipe")
     for options, error, text in (
         ({"record": tmp_path / "pipe"}, OSError, "pipe is no regular file"),
-        ({"port": taken, "port_search": False}, OSError, "is taken by pid"),
+        ({"port": taken, "port_search": False}, OSError, "is taken; choose another port"),
         ({"profile": "fast"}, ValueError, "profile 'fast' is not known; allowed: .*default"),
     ):
         with pytest.raises(error, match=text):
