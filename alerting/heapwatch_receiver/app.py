@@ -23,7 +23,6 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from heapwatch import data
 from heapwatch.http.addresses import known_names
 from heapwatch.http.asgi import KnownNames
-from heapwatch.http.guards import token_warning
 from heapwatch.http.signing import webhook_token
 from heapwatch_receiver import audit, fetch, ledger, page
 from heapwatch_receiver.decide import Refuse
@@ -69,8 +68,6 @@ def create_app(settings: Settings, token: str) -> FastAPI:
 
     app = FastAPI(title="Heapwatch receiver", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     _answer_errors_in_json(app, metrics)
-    if warning := token_warning(token):
-        log.warning("%s", warning)
     app.add_middleware(KnownNames, names=known_names(settings.bind))
 
     _add_alerts(app, token, store, metrics, worker)

@@ -199,12 +199,12 @@ def _keep(left: _Left, cause: str) -> None:
             lost.write(left.path.parent / lost.FOLDER, Lost(address, left.trainer, cause, time.time()))
 
 
-def addresses(directory: Path, pid: int | None = None) -> list[str]:
-    """The addresses of the targets of this user whose trainers may live; with `pid`, of this process only."""
+def addresses(directory: Path, pid: int | None = None, trainer: str | None = None) -> list[str]:
+    """The addresses of the targets of this user whose trainers may live; of this process or name only."""
     return [
         at
         for left in _targets(directory)
-        if pid in (None, left.owner.pid) and not left.owner.is_gone()
+        if pid in (None, left.owner.pid) and trainer in (None, left.trainer) and not left.owner.is_gone()
         for at in left.addresses
     ]
 

@@ -32,7 +32,7 @@ from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.levels import LeakingLevels, with_graphs
 from heapwatch.http.endpoints import ServedTrainer
-from heapwatch.http.guards import checked_token, token_warning
+from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.measure.gpu import torch_pools
@@ -221,7 +221,7 @@ class Exporter:
         """Serve, and join the running stack; `begin` is the rest of a start.
 
         Raises:
-            OSError: when the port is taken (the message names its owner) or the host is not ours.
+            OSError: when the port is taken or the host is not ours.
             ValueError: the token cannot travel in a header.
 
         """
@@ -237,8 +237,6 @@ class Exporter:
         self.server = server
         self.registration = Registration(host, server.port, token=token, trainer=self.name)
         self._join_stack()
-        if warning := token_warning(trainer.token):
-            log.warning("%s", warning)
         server.on_observe.append(self._refresh_registration)
 
     def begin(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.errors import reason
-from heapwatch.http.server import DEFAULT_PORT, PortTaken, port_owner
+from heapwatch.http.server import DEFAULT_PORT, PortTaken
 from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
@@ -79,8 +79,7 @@ def start(
     Raises:
         ValueError: for an argument that is not allowed.
         OSError: for an argument that cannot be used: the host is not an address of this machine, the record
-            cannot be written, the port is not permitted, or is taken and `port_search` is off (the message
-            names its owner).
+            cannot be written, the port is not permitted, or is taken and `port_search` is off.
 
     """
     show_notices()
@@ -193,10 +192,7 @@ def _log_address(watch: Watch, asked: int | None) -> None:
     if wanted not in (0, server.port) and asked is None:
         passed_over = f" ({wanted} is taken)"
     elif wanted not in (0, server.port):
-        owner = port_owner(wanted)
-        log.warning(
-            "%s: port %d is taken by %s; serving on %d instead", watch.name, wanted, owner, server.port
-        )
+        log.warning("%s: port %d is taken; serving on %d instead", watch.name, wanted, server.port)
     log.info("%s at %s%s: %s", watch.name, server.url, passed_over, registration.describe())
 
 

@@ -16,11 +16,10 @@ log = logging.getLogger("heapwatch")
 
 
 class Choice(NamedTuple):
-    """The folder for the target, the stack that reads it (None: none that runs), the states of others."""
+    """The folder for the target, and the stack that reads it (None: none that runs)."""
 
     folder: Path
     stack: Stack | None
-    others: tuple[str, ...] = ()
 
 
 def choose() -> Choice:
@@ -49,7 +48,7 @@ def choose() -> Choice:
         path = state.absolute() / "targets"
     else:
         path = stacks.user_folder() / "targets"
-    return Choice(path, stack, tuple(one.state for one in running if one != stack))
+    return Choice(path, stack)
 
 
 def folders() -> list[Path]:
@@ -97,7 +96,6 @@ class Registration:
 
     def __init__(self, host: str, port: int, *, token: str | None = None, trainer: str = "") -> None:
         self.stack: Stack | None = None
-        self.others: tuple[str, ...] = ()
         self._host = host
         self._port = port
         self._trainer = trainer
@@ -116,7 +114,7 @@ class Registration:
         before = self.stack
         try:
             choice = choose()
-            self.stack, self.others = choice.stack, choice.others
+            self.stack = choice.stack
             # A stack that is gone may come back: the target waits for it where it is.
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
             self._leave_target(self._target.path.parent if stays and self._target else choice.folder)
@@ -131,8 +129,6 @@ class Registration:
         stack = self.stack
         if stack is None:
             waits = f" (its target is in {self.folder})" if self.folder else ""
-            if self.others:
-                return f"your stack does not run{waits}; HEAPWATCH_STATE={self.others[0]} joins one that does"
             return (
                 f"no running stack of yours scrapes it{waits}: `heapwatch up`, or `make up`, starts one; "
                 "`heapwatch monitor` needs none"

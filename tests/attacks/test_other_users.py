@@ -58,7 +58,7 @@ def test_a_trainer_starts_whatever_lies_among_the_targets(tmp_path):
         make(targets / f"{number}.json")
     with real_trainer(tmp_path) as trainer:
         assert trainer.makes_progress()
-        assert f"127.0.0.1:{trainer.port}" in printed(tmp_path, "ps")
+        assert f"127.0.0.1:{trainer.port}" in printed(tmp_path, "top", "--once")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another user")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
-from heapwatch import discovery
-from tests.alerting.harness import wait_for
-from tests.attacks.programs import own_places, printed, real_trainer
+from tests.attacks.programs import printed, real_trainer
 from tests.exporters.cli.wrong_answers import answering
 
 pytestmark = pytest.mark.slow
@@ -88,50 +84,6 @@ def test_a_cleanup_waits_until_no_world_is_inside_its_step(tmp_path):
             assert answer.json()["removed"] == {"locked": 0}
 
 
-def test_the_target_of_a_killed_trainer_does_not_stay(tmp_path):
-    targets = tmp_path / "targets"
-    with real_trainer(tmp_path) as trainer:
-        wait_for(lambda: list(targets.glob("*.json")), "its target")
-        trainer.process.kill()
-        trainer.process.wait()
-        assert discovery.sweep(targets)
-        assert not list(targets.glob("*.json"))
-
-
-SPAWN = """
-import json, multiprocessing
-import heapwatch
-
-watch = heapwatch.start("spawning", port=0, interval=0.1)
-
-def work(results):
-    watch.step()
-    results.put(watch.port)
-
-if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    workers = [context.Process(target=work, args=(results,)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    ports = [results.get(timeout=60) for _ in workers]
-    for worker in workers:
-        worker.join()
-    print(json.dumps({"ports": ports, "codes": [worker.exitcode for worker in workers]}))
-"""
-
-
-def test_spawned_workers_that_run_the_main_script_again_serve_nothing(tmp_path):
-    script = tmp_path / "spawning.py"
-    script.write_text(SPAWN)
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env=own_places(tmp_path), text=True, capture_output=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert json.loads(done.stdout) == {"ports": [None, None], "codes": [0, 0]}
-    assert not list((tmp_path / "targets").glob("*.json")), "every target is removed at the end"
-
-
 TEXT = "\x1b]0;owned\x07\x9b2J\x7f\n\u202e\u2066\u200b[bold][link=http://evil.example]x[/link]"
 
 
@@ -155,7 +107,6 @@ def test_nothing_that_a_trainer_sends_controls_a_terminal(tmp_path):
         for command in (
             ("explain", server.url),
             ("monitor", "--count", 1, server.url),
-            ("doctor", server.url),
         ):
             output = printed(tmp_path, *command)
             assert all(line.isprintable() for line in output.split("\n")), command

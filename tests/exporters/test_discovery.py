@@ -82,7 +82,6 @@ def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_pat
     [
         ({"started": 1.0}, None, lost.UNKNOWN),
         ({"started": 1.0}, "out of memory", lost.OUT_OF_MEMORY),
-        ({"started": 1.0}, "segmentation fault", lost.CRASHED),
         ({"boot": "earlier"}, None, lost.REBOOTED),
     ],
 )
@@ -122,15 +121,6 @@ def test_target_of_a_killed_trainer_is_swept_and_no_other(tmp_path):
     assert sorted(path.name for path in tmp_path.glob("*.json")) == sorted([mine.path.name, other.name])
     (killed,) = lost.read(tmp_path / lost.FOLDER)
     assert (killed.address, killed.cause) == ("127.0.0.1:7777", lost.UNKNOWN)
-
-
-def test_forked_child_does_not_remove_the_target(target):
-    child = os.fork()
-    if child == 0:
-        target.remove()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert target.path.exists()
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_the_status_and_the_landing_page(trainer: Trainer) -> None:
     assert f"Verdict: {trainer.case.word}: " in page
 
 
-@pytest.mark.parametrize("format_", ["text", "markdown", "json"])
+@pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_report_of_the_recording(
     trainer: Trainer, format_: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

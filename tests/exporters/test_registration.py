@@ -66,7 +66,6 @@ def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatc
     assert joining.token is None
     assert targets(other.targets) == []
     assert targets(stacks.user_folder() / "targets")
-    assert f"HEAPWATCH_STATE={other.stack.state} joins one that does" in joining.describe()
     joining.remove()
     monkeypatch.setenv("HEAPWATCH_STATE", other.stack.state)
     asked = registration()
@@ -85,14 +84,6 @@ def test_the_virtual_environment_of_a_clone_has_the_clones_stack(stand, monkeypa
     assert choose().stack != clone.stack
     Path(clone.stack.state, stacks.MARK).touch()
     assert choose().stack == clone.stack
-
-
-def test_a_trainer_stays_with_its_stack_when_another_comes_up(stand):
-    stack = stand()
-    joining = joined()
-    newer = stand("newer", started=2.0)
-    assert not joining.refresh()
-    assert (len(targets(stack.targets)), len(targets(newer.targets))) == (1, 0)
 
 
 def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from heapwatch.analysis.readings import Component, ExceededLimit
-from heapwatch.cli.reporter import described, named, title
+from heapwatch.cli.reporter import described, title
 from heapwatch.cli.sources import url_of_trainer
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import post_json, understood
@@ -100,7 +100,6 @@ class Cleaner:
         self._asked_for: frozenset[Component] = frozenset()
         self._unhelped: frozenset[Component] = frozenset()
         self._pending: str | None = None
-        self._waiting_reported = False
 
     def clean(self, alerts: Iterable[ExceededLimit], url: str) -> list[str]:
         """Request an emergency cleanup if these alerts need one, and return the lines about it."""
@@ -110,24 +109,14 @@ class Cleaner:
             if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in _CLEANED
         }
         self._unhelped &= critical.keys()
-        left = COOLDOWN_SECONDS - (self._clock() - self._asked_at)
-        if left > 0 and self._pending is None:
-            return self._waiting(critical, left)
-        self._waiting_reported = False
+        if self._pending is None and self._clock() - self._asked_at < COOLDOWN_SECONDS:
+            return []
         lines = self._without_effect(critical) if self._pending is None else []
         wanted = critical.keys() - self._unhelped
         if not wanted:
             return lines
         reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
         return lines + self._ask(frozenset(wanted), reasons, url)
-
-    def _waiting(self, critical: dict[Component, ExceededLimit], left: float) -> list[str]:
-        """Report what is critical during the cooldown, once."""
-        if self._waiting_reported or not critical.keys() - self._unhelped:
-            return []
-        self._waiting_reported = True
-        names = ", ".join(named(component) for component in sorted(critical.keys() - self._unhelped))
-        return [f"COOLDOWN: {names} still critical; the next cleanup is at least {left:.0f} s away"]
 
     def _without_effect(self, critical: dict[Component, ExceededLimit]) -> list[str]:
         still = (self._asked_for & critical.keys()) - self._unhelped

@@ -10,34 +10,24 @@ from typing import Any, NoReturn
 
 import heapwatch
 from heapwatch.errors import UsageError
-from heapwatch.runtime.plain_text import plain, say
+from heapwatch.runtime.plain_text import say
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.
 _MODULES = {
-    **{
-        verb: f"heapwatch.cli.{verb}"
-        for verb in ("run", "explain", "top", "report", "monitor", "cleanup", "doctor")
-    },
+    **{verb: f"heapwatch.cli.{verb}" for verb in ("run", "explain", "top", "report", "monitor", "cleanup")},
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(
         ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"
     ),
     **dict.fromkeys(("rules", "dashboards", "receiver", "viewer"), "heapwatch.cli.parts"),
 }
-VERBS = (*_MODULES, "completion")
 GROUPS = {
     "find a leak": "run explain top report",
-    "watch for days": "attach detach monitor cleanup doctor",
+    "watch for days": "attach detach monitor cleanup",
     "the stack": "up down status logs restart demo clean tools",
     "parts of the stack": "rules dashboards receiver viewer",
-    "the command line": "completion",
 }
-_COMPLETION_EPILOG = """
-bash:  heapwatch completion bash > ~/.local/share/bash-completion/completions/heapwatch
-zsh:   heapwatch completion zsh > "${fpath[1]}/_heapwatch"
-tcsh:  heapwatch completion tcsh >> ~/.tcshrc
-"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -66,16 +56,6 @@ class _Parser(argparse.ArgumentParser):
         say(f"{self.prog}: error: {message}", error=True)
         self.exit(USAGE_ERROR)
 
-    def check_verb(self, arguments: Sequence[str]) -> None:
-        """End with a suggestion where the first argument is no command."""
-        given = arguments[0] if arguments else "-"
-        if not given.startswith("-") and given not in VERBS:
-            import difflib  # for a mistake alone
-
-            near = difflib.get_close_matches(given, VERBS, n=1)
-            meant = f"did you mean {near[0]}?" if near else "`heapwatch --help` lists them"
-            self.exit(USAGE_ERROR, plain(f"heapwatch: there is no command {given[:80]}; {meant}") + "\n")
-
 
 def _parser(verb: str = "") -> _Parser:
     """The parser of the command line; of one that begins with a verb, without the other commands."""
@@ -85,14 +65,6 @@ def _parser(verb: str = "") -> _Parser:
         import_module(module).add_parser(subcommands)
     if verb not in _MODULES:
         whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
-        completion = subcommands.add_parser(
-            "completion",
-            help="print shell completion",
-            description="Print the completion script of a shell.",
-            epilog=_COMPLETION_EPILOG,
-        )
-        completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
-        completion.set_defaults(run=_print_completion, extra="cli")
         actions = {action.dest: action for action in subcommands._choices_actions}
         whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     for parser in subcommands.choices.values():
@@ -100,19 +72,10 @@ def _parser(verb: str = "") -> _Parser:
     return whole
 
 
-def _print_completion(arguments: argparse.Namespace) -> int:
-    import shtab
-
-    say(*shtab.complete(arguments.parser, arguments.shell).split("\n"))
-    return 0
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    whole = _parser(*given[:1])
-    whole.check_verb(given)
-    parsed, unknown = whole.parse_known_args(arguments, argparse.Namespace(parser=whole))
+    parsed, unknown = _parser(*given[:1]).parse_known_args(arguments)
     if unknown:
         parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:

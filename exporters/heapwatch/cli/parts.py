@@ -5,21 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from heapwatch import data
-from heapwatch.errors import UsageError
 from heapwatch.runtime.plain_text import say
 
 # Parts of the shipped files that are replaced by the user's own.
 _TRAINERS = 'job="trainer"'
-_ANCHOR = re.compile(r"([:-] )([&*])([a-z]+)(?=[\s,}]|$)")
 _DASHBOARDS = "{{ $externalLabels.heapwatch_dashboards }}"
 _RUNBOOKS = "{{ or $externalLabels.heapwatch_runbooks `docs/runbooks` }}"
-_MATCHERS = re.compile(r'\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*(,\s*\w+\s*(=|!=|=~|!~)\s*"[^"\\\n]*"\s*)*')
 
 
 def add_parser(commands: Any) -> None:
@@ -45,89 +41,59 @@ def add_parser(commands: Any) -> None:
 def _add_rules(commands: Any) -> None:
     rules = commands.add_parser(
         "rules",
-        help="print or write the alerting rules, for your own Prometheus",
-        description="Print the rules as one file, or write them into a folder.",
+        help="write the alerting rules, for your own Prometheus",
+        description="Write the files of rules into a folder.",
     )
-    rules.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
-    trainers = rules.add_mutually_exclusive_group()
-    trainers.add_argument("--job", metavar="NAME", help="job label of the trainers (trainer)")
-    trainers.add_argument(
-        "--selector",
-        metavar="MATCHERS",
-        help='label matchers of the trainers, such as \'job=~"train.+",team="rl"\'',
-    )
+    rules.add_argument("folder", type=Path, metavar="FOLDER")
+    rules.add_argument("--job", metavar="NAME", help="job label of the trainers (trainer)")
     rules.add_argument(
         "--dashboards-url",
+        type=_url,
         default="http://127.0.0.1:3009",
         metavar="URL",
         help="address of Grafana in the links of alerts (%(default)s)",
     )
     rules.add_argument(
         "--runbooks-url",
+        type=_url,
         default="http://127.0.0.1:9095/runbooks",
         metavar="URL",
         help="address of the runbooks in the links of alerts (%(default)s)",
     )
-    rules.set_defaults(run=print_rules)
+    rules.set_defaults(run=write_rules)
 
 
 def _add_dashboards(commands: Any) -> None:
     dashboards = commands.add_parser(
         "dashboards",
-        help="print or write the dashboards, for your own Grafana",
-        description="List the dashboards, print one, or write them into a folder.",
+        help="write the dashboards, for your own Grafana",
+        description="Write the dashboards into a folder.",
     )
-    dashboards.add_argument("name", nargs="?", metavar="NAME", help="print this one, such as heapwatch-fleet")
-    dashboards.add_argument("--output", type=Path, metavar="FOLDER", help="write the files there")
+    dashboards.add_argument("folder", type=Path, metavar="FOLDER")
     dashboards.add_argument("--job", metavar="NAME", help="job that is selected at first (all)")
     dashboards.add_argument(
         "--datasource", metavar="UID", help="uid of your Prometheus data source (prometheus)"
     )
-    dashboards.set_defaults(run=print_dashboards)
+    dashboards.set_defaults(run=write_dashboards)
 
 
-def print_rules(arguments: argparse.Namespace) -> int:
-    """Print or write the rules."""
-    job = None if arguments.job is None else f"job={json.dumps(arguments.job)}"
-    texts = dict(_rules(arguments.selector or job, arguments.dashboards_url, arguments.runbooks_url))
-    if arguments.output:
-        return _write(arguments.output, texts)
-    # One document with one list of groups.
-    say("groups:")
-    for name, text in texts.items():
-        groups = text.partition("\ngroups:\n")[2].rstrip("\n")
-        # an anchor may be defined only once in a document
-        say(*_ANCHOR.sub(rf"\1\2{name.removesuffix('.yml')}_\3", groups).split("\n"))
-    return 0
-
-
-def _rules(selector: str | None, dashboards_url: str, runbooks_url: str) -> Iterator[tuple[str, str]]:
-    """File name and text of each rule file, with the user's own selector and addresses."""
-    if selector is not None and not _MATCHERS.fullmatch(selector):
-        raise UsageError(f'--selector {selector!r}: write matchers such as job="trainer",team="rl"')
-    for file in sorted(data.path("prometheus", "rules").glob("*.yml")):
+def write_rules(arguments: argparse.Namespace) -> int:
+    """Write the rules, with the user's own job and addresses."""
+    texts = {}
+    for file in data.path("prometheus", "rules").glob("*.yml"):
         text = file.read_text(encoding="utf-8")
-        if selector:
-            text = text.replace(_TRAINERS, selector)
-        text = text.replace(_DASHBOARDS, _url("--dashboards-url", dashboards_url))
-        yield file.name, text.replace(_RUNBOOKS, _url("--runbooks-url", runbooks_url))
+        if arguments.job is not None:
+            text = text.replace(_TRAINERS, f"job={json.dumps(arguments.job)}")
+        text = text.replace(_DASHBOARDS, arguments.dashboards_url)
+        texts[file.name] = text.replace(_RUNBOOKS, arguments.runbooks_url)
+    return _write(arguments.folder, texts)
 
 
-def print_dashboards(arguments: argparse.Namespace) -> int:
-    """List, print or write the dashboards."""
-    boards = {file.stem: file for file in sorted(data.path("dashboards", "generated").glob("*.json"))}
-    if arguments.name is not None and arguments.name not in boards:
-        raise UsageError(f"there is no dashboard {arguments.name!r}; there are {', '.join(boards)}")
-    chosen = {arguments.name: boards[arguments.name]} if arguments.name else boards
-    texts = {file.name: _dashboard(file, arguments.job, arguments.datasource) for file in chosen.values()}
-    if arguments.output:
-        return _write(arguments.output, texts)
-    if arguments.name:
-        say(*texts.popitem()[1].splitlines())
-        return 0
-    for name, text in texts.items():
-        say(f"{name.removesuffix('.json'):<22} {json.loads(text)['title']}")
-    return 0
+def write_dashboards(arguments: argparse.Namespace) -> int:
+    """Write the dashboards, with the user's own job and data source."""
+    boards = data.path("dashboards", "generated").glob("*.json")
+    texts = {file.name: _dashboard(file, arguments.job, arguments.datasource) for file in boards}
+    return _write(arguments.folder, texts)
 
 
 def _dashboard(file: Path, job: str | None, datasource: str | None) -> str:
@@ -141,10 +107,10 @@ def _dashboard(file: Path, job: str | None, datasource: str | None) -> str:
     return json.dumps(board, indent=2, sort_keys=True) + "\n"
 
 
-def _url(option: str, text: str) -> str:
+def _url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", text):
-        raise UsageError(f"{option} {text!r}: write an address such as https://grafana.example.com")
+        raise argparse.ArgumentTypeError(f"{text!r} is no address such as https://grafana.example.com")
     return text.rstrip("/")
 
 

@@ -13,9 +13,8 @@ from heapwatch.analysis.verdict import exit_code
 from heapwatch.cli import above_zero
 from heapwatch.errors import UsageError
 from heapwatch.recording.file import NoRecording, read_recording
-from heapwatch.report.document import as_markdown, as_text, headline
+from heapwatch.report.document import as_text, headline
 from heapwatch.report.findings import Report, analyse
-from heapwatch.runtime import own_files
 from heapwatch.runtime.plain_text import json_text, say
 
 _LOG_LINES = 50
@@ -45,7 +44,6 @@ def as_json(report: Report, _most_rows: int) -> str:
 
 _FORMATS: dict[str, Callable[[Report, int], str]] = {
     "text": as_text,
-    "markdown": as_markdown,
     "json": as_json,
 }
 
@@ -62,7 +60,6 @@ def add_parser(commands: Any) -> None:
         "recording", type=Path, help="file that the trainer wrote (heapwatch.start(record=FILE))"
     )
     parser.add_argument("--format", choices=_FORMATS, default="text", help="output format (%(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write there instead of to the terminal")
     parser.add_argument(
         "--large",
         type=above_zero("a number of megabytes", 1e12),
@@ -96,14 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = analyse(found, large_bytes=arguments.large * 1e6)
     if arguments.log:
         report = replace(report, log=_last_lines(arguments.log))
-    text = _FORMATS[arguments.format](report, arguments.rows)
-    if arguments.output:
-        try:
-            own_files.replace(arguments.output, f"{text}\n", mode=0o644)
-        except OSError as error:
-            raise UsageError(f"{arguments.output} cannot be written: {error.strerror or error}") from None
-    else:
-        say(*text.split("\n"))
+    say(*_FORMATS[arguments.format](report, arguments.rows).split("\n"))
     return exit_code(report.verdict)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -78,8 +78,13 @@ def searched_folders() -> list[Path]:
 
 def registered_trainers() -> list[str]:
     """The URLs of the registered trainers of this user; UsageError as for `searched_folders`."""
-    found = (address for folder in searched_folders() for address in addresses(folder))
-    return [base_url(address) for address in dict.fromkeys(found)]
+    return [base_url(address) for address in _registered()]
+
+
+def _registered(**wanted: Any) -> list[str]:
+    """The addresses of the trainers that `discovery.addresses` finds, each once."""
+    found = (address for folder in searched_folders() for address in addresses(folder, **wanted))
+    return list(dict.fromkeys(found))
 
 
 def none_registered() -> str:
@@ -117,20 +122,13 @@ def _url_of_process(pid: int) -> str | None:
         raise Unreachable(f"there is no process {pid}") from None
     except PermissionError:
         return None
-    return next((base_url(at) for folder in searched_folders() for at in addresses(folder, pid)), None)
+    return next((base_url(at) for at in _registered(pid=pid)), None)
 
 
 def _address_of(name: str) -> str:
-    known: dict[str, list[str]] = {}
-    for sample in TrainerSource(registered_trainers()).samples():
-        if sample.readings is not None:
-            called = sample.readings.labels("trainer_info").get("trainer", "")
-            known.setdefault(called, []).append(sample.instance)
-    found = known.get(name, [])
+    found = _registered(trainer=name)
     if len(found) > 1:
         raise Unreachable(f"{len(found)} trainers are called {name}: give the address, {' or '.join(found)}")
     if not found:
-        near = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"there is {', '.join(sorted(known)) or 'none'}"
-        raise Unreachable(f"no trainer is registered as {name}; {meant} (or give host:port)")
+        raise Unreachable(f"no trainer is registered as {name}; `heapwatch top --once` lists those there are")
     return found[0]

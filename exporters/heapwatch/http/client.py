@@ -1,4 +1,4 @@
-"""Requests to trainers and to Prometheus, by the standard library: bounded, no proxies, no redirects."""
+"""Requests to trainers, by the standard library: bounded, no proxies, no redirects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
@@ -52,15 +52,14 @@ def get_text(url: str, max_bytes: int = MAX_ANSWER_BYTES) -> str:
     return _ask("GET", url, TIMEOUT_SECONDS, max_bytes)[1].decode("utf-8", "replace")
 
 
-def get_json(url: str, parameters: Mapping[str, str] | None = None, max_bytes: int = MAX_ANSWER_BYTES) -> Any:
+def get_json(url: str, max_bytes: int = MAX_ANSWER_BYTES) -> Any:
     """Return the JSON in the response to a GET.
 
     Raises:
         Unreachable: there is no successful response, it is not JSON, or it is longer than `max_bytes`.
 
     """
-    query = f"?{urlencode(parameters)}" if parameters else ""
-    return _decoded(url, get_text(url + query, max_bytes))
+    return _decoded(url, get_text(url, max_bytes))
 
 
 def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float) -> tuple[int, Any]:
@@ -73,19 +72,6 @@ def post_json(url: str, document: Mapping[str, Any], secret: str, timeout: float
     body, headers = signing.signed_json(secret, url, document)
     status, answer = _ask("POST", url, timeout, 2**20, body, headers)
     return status, _decoded(url, answer.decode("utf-8", "replace"))
-
-
-def data_of(answer: Any) -> dict[str, Any]:
-    """Return the data of a response of Prometheus's API.
-
-    Raises:
-        Unreachable: it is not a successful response.
-
-    """
-    if not isinstance(answer, dict) or answer.get("status") != "success":
-        raise Unreachable("not a Prometheus: its API does not respond as one")
-    data = answer.get("data")
-    return data if isinstance(data, dict) else {}
 
 
 @contextmanager
@@ -110,7 +96,7 @@ def _ask(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes]:
-    parts, shown = urlsplit(url), url.partition("?")[0]
+    parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout)
     connection.response_class = _Response
@@ -124,14 +110,14 @@ def _ask(
         if good and len(answer) > most:
             raise ValueError(f"more than {most} bytes")
     except TimeoutError:
-        raise Unreachable(f"{shown} does not answer within {timeout:g} s") from None
+        raise Unreachable(f"{url} does not answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Unreachable(f"{shown} does not answer: {_problem(error)}") from None
+        raise Unreachable(f"{url} does not answer: {_problem(error)}") from None
     finally:
         connection.close()
     if not good:
         reason = _reason(answer) or response.reason
-        raise Unreachable(f"{shown} answers {response.status}: {plain(reason, _MAX_REASON_CHARACTERS)}")
+        raise Unreachable(f"{url} answers {response.status}: {plain(reason, _MAX_REASON_CHARACTERS)}")
     return response.status, answer
 
 

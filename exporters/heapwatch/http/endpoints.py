@@ -14,8 +14,6 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from prometheus_client.exposition import gzip_accepted
-
 from heapwatch.http import guards
 from heapwatch.http.addresses import allowed_hosts, known_names
 from heapwatch.http.connections import ConnectionServer
@@ -152,10 +150,8 @@ class Endpoints(BaseHTTPRequestHandler):
     def _metrics(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)
         self.server.trainer.status.observe(snapshot.families)
-        compress = gzip_accepted(self.headers.get("Accept-Encoding", ""))
-        body, content_type = snapshot.encode(self.headers.get("Accept", ""), compress)
-        encoding = {"Content-Encoding": "gzip"} if compress else {}
-        self._send(HTTPStatus.OK, body, content_type, {"Vary": "Accept, Accept-Encoding", **encoding})
+        body, content_type = snapshot.encode(self.headers.get("Accept", ""))
+        self._send(HTTPStatus.OK, body, content_type, {"Vary": "Accept"})
 
     def _status(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)

@@ -18,7 +18,6 @@ from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
-SHORTEST_TOKEN = 16  # characters; a shorter one is taken with a warning
 MAX_REQUEST_BYTES = 16 * 1024  # head and body
 MAX_REASON_CHARACTERS = 1000
 MAX_WAIT_SECONDS = 60.0
@@ -61,16 +60,6 @@ def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ
     if token is None and environ.get("HEAPWATCH_TOKEN_FILE"):
         token = read_text(os.path.expanduser(environ["HEAPWATCH_TOKEN_FILE"]), named=True).strip()
     return None if token is None else checked_token(token)
-
-
-def token_warning(token: str | None) -> str | None:
-    """What is wrong with a token that is accepted; None if nothing is."""
-    if token is None or len(token) >= SHORTEST_TOKEN:
-        return None
-    return (
-        f"the token has {len(token)} characters and may be guessed: use {SHORTEST_TOKEN} or more, "
-        "such as those of `openssl rand -hex 16`"
-    )
 
 
 def checked_token(token: str) -> str:

@@ -10,11 +10,8 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
-import psutil
-
 from heapwatch.http.endpoints import EndpointServer, ServedTrainer
 from heapwatch.runtime.exposition import CollectionStuck
-from heapwatch.runtime.plain_text import plain
 
 DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
@@ -22,7 +19,7 @@ _PORTS_SEARCHED = 100
 
 
 class PortTaken(OSError):
-    """The port is taken; the message names its owner."""
+    """The port is taken."""
 
 
 class Server:
@@ -61,7 +58,7 @@ class Server:
         """Listen and serve; afterwards `port` is the actual port.
 
         Raises:
-            PortTaken: the port belongs to another process, named in the message.
+            PortTaken: the port belongs to another process.
             OSError: the host is not an address of this machine, or the port is not permitted.
 
         """
@@ -109,8 +106,7 @@ class Server:
                     ) from None
         raise PortTaken(
             errno.EADDRINUSE,
-            f"port {self.port} on {self.host} is taken by {port_owner(self.port)}; choose another port, or 0 "
-            "for any free one",
+            f"port {self.port} on {self.host} is taken; choose another port, or 0 for any free one",
         )
 
     def _observe_regularly(self) -> None:
@@ -129,29 +125,6 @@ class Server:
             if status.observations == self._observations:  # nobody scraped since
                 status.observe(self.trainer.snapshots.take(OBSERVATION_SECONDS).families)
             self._observations = status.observations
-
-
-def port_owner(port: int) -> str:
-    """Name the process that listens on a local TCP port, if this user may see it."""
-    try:
-        listening = psutil.net_connections(kind="tcp")
-    except (psutil.Error, OSError, RuntimeError):
-        listening = []
-    for connection in listening:
-        local = connection.laddr
-        if connection.status == psutil.CONN_LISTEN and connection.pid and local and local.port == port:
-            return f"pid {connection.pid} ({_command(connection.pid)})"
-    return "another process (not visible to this user)"
-
-
-def _command(pid: int) -> str:
-    try:
-        process = psutil.Process(pid)
-        # The program and its script alone: further arguments may hold secrets.
-        script = next((part for part in process.cmdline()[1:2] if not part.startswith("-")), "")
-        return plain(f"{process.name()} {script}".strip(), 200)
-    except psutil.Error:
-        return "command not visible"
 
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()

@@ -1,4 +1,4 @@
-"""A report as sections of tables and lines, as text and as Markdown."""
+"""A report as sections of tables and lines, as text."""
 
 from __future__ import annotations
 
@@ -232,24 +232,6 @@ def as_text(report: Report, most_rows: int) -> str:
     return "\n".join(parts)
 
 
-def as_markdown(report: Report, most_rows: int) -> str:
-    """The report as Markdown with tables."""
-    parts = [f"# {_escaped(title(report))}", "", f"**{_escaped(headline(report))}**", ""]
-    for section in sections(report, most_rows):
-        parts += [f"## {_escaped(section.title)}", ""]
-        if section.rows:
-            parts.append(_row(section.columns))
-            parts.append(_row(["---"] + ["---:"] * (len(section.columns) - 1)))
-            parts += [_row([_escaped(cell) for cell in cells]) for cells in section.rows]
-            parts.append("")
-        for line in section.lines:
-            marker = "" if line.startswith("- ") or line.endswith(":") else "- "
-            parts.append(marker + line[: len(line) - len(line.lstrip("- "))] + _escaped(line.lstrip("- ")))
-            parts += [""] if line.endswith(":") else []
-        parts += [""] if section.lines else []
-    return "\n".join(parts)
-
-
 def _aligned(section: Section) -> list[str]:
     if not section.rows:
         return []
@@ -269,13 +251,3 @@ def _joined(row: tuple[str, ...], widths: list[int]) -> str:
         words = column == last and last > 1
         cells.append(cell.ljust(widths[column]) if words else cell.rjust(widths[column]))
     return " ".join(cells).rstrip()
-
-
-def _row(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _escaped(text: str) -> str:
-    for character in "\\|*_`[]<#":
-        text = text.replace(character, f"\\{character}")
-    return text

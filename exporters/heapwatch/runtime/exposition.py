@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import threading
 import time
@@ -144,22 +143,20 @@ class Snapshot:
 
     def __init__(self, families: list[Metric]) -> None:
         self.families = families
-        self._encodings: dict[tuple[str, bool], bytes] = {}
+        self._encodings: dict[str, bytes] = {}
         self._encoding = threading.Lock()
 
     def collect(self) -> list[Metric]:
         """Return the families: encoders use a snapshot as a registry."""
         return self.families
 
-    def encode(self, accept: str, compress: bool) -> tuple[bytes, str]:
+    def encode(self, accept: str) -> tuple[bytes, str]:
         """Return the body and content type that an Accept header asks for."""
         encoder, content_type = choose_encoder(accept)
         with self._encoding:
-            key = (content_type, compress)
-            if key not in self._encodings:
-                body = encoder(self)
-                self._encodings[key] = gzip.compress(body, compresslevel=4, mtime=0) if compress else body
-            return self._encodings[key], content_type
+            if content_type not in self._encodings:
+                self._encodings[content_type] = encoder(self)
+            return self._encodings[content_type], content_type
 
 
 class Snapshots:

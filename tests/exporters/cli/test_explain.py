@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, Mock
 
 import psutil
 import pytest
@@ -151,13 +150,6 @@ def test_attach_says_why_a_process_cannot_be_entered(run: Any) -> None:
     assert run("attach", 2**22 + 1) == (1, "", f"heapwatch: there is no process {2**22 + 1}\n")
 
 
-@pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
-def test_a_stay_without_an_end_is_refused(seconds: str, run: Any) -> None:
-    code, _, errors = run("explain", "99999999", "--seconds", seconds)
-    assert code == 64
-    assert f"'{seconds}' is not a number of seconds above 0" in errors
-
-
 WHOLE = Finding("worker", None, "memory of the child processes", 4, 10**8, 0.0, 12e6, 1.0)
 PARENT = Explanation("leak", 60.0, 12e6, 0.9, (WHOLE,))
 LEAK = Finding("container", "env.trajectory", "list", 100, 10**6, 60.0, 3e6, 1.0, is_leak=True)
@@ -191,51 +183,3 @@ def test_a_worker_that_cannot_be_entered_leaves_the_explanation(capsys: pytest.C
 
     assert with_workers(PARENT, BEFORE, AFTER, visit) is PARENT
     assert capsys.readouterr().err == "heapwatch: cannot find what grows in the workers: no\n"
-
-
-@pytest.fixture
-def visited(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What stands for a process that is entered and goes on."""
-    entered = MagicMock()
-    entered.return_value.__enter__.return_value.latest.return_value = PARENT.as_json()
-    entered.return_value.__enter__.return_value.pid = 1
-    entered.return_value.__exit__.return_value = None
-    followed = MagicMock()
-    followed.return_value.__enter__.return_value.ended_within.return_value = None
-    followed.return_value.__exit__.return_value = None
-    replaced = {
-        "EnteredProcess": entered,
-        "Followed": followed,
-        "_children_of": Mock(side_effect=[BEFORE, AFTER]),
-        "_watch": Mock(side_effect=KeyboardInterrupt),
-        "begin_explaining": Mock(),
-        "name_of": Mock(return_value="train"),
-        "process_of": Mock(),
-        "url_of": Mock(return_value=None),
-    }
-    for name, value in replaced.items():
-        monkeypatch.setattr(f"heapwatch.cli.explain.{name}", value)
-    return replaced
-
-
-def test_control_c_enters_no_worker_after_the_process(visited: dict[str, Any], run: Any) -> None:
-    code, printed, _ = run("explain", "1")
-    assert code == 2
-    assert "child processes" in printed
-    assert [call.args for call in visited["EnteredProcess"].call_args_list] == [(1,)]
-
-
-def test_control_c_while_the_process_is_entered_waits_for_nothing(visited: dict[str, Any], run: Any) -> None:
-    visited["begin_explaining"].side_effect = KeyboardInterrupt
-    assert run("explain", "1") == (3, "", "heapwatch: process 1 has sent no explanation\n")
-    visited["EnteredProcess"].return_value.__enter__.return_value.leave.assert_not_called()
-
-
-@pytest.mark.parametrize(
-    ("has_left", "said"), [(True, "is left"), (False, "has not confirmed yet that it is left")]
-)
-def test_only_what_was_left_is_said_to_be_left(
-    has_left: bool, said: str, visited: dict[str, Any], run: Any
-) -> None:
-    visited["EnteredProcess"].return_value.__enter__.return_value.leave.return_value = has_left
-    assert run("explain", "1")[2].splitlines()[-1] == f"process 1 {said}"

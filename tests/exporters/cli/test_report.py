@@ -77,22 +77,6 @@ def test_json_has_every_number(leaking, run):
     assert len(document["trend"]) == 19
 
 
-@pytest.mark.parametrize("chosen", ["text", "markdown", "json"])
-def test_a_file_is_replaced_at_once(leaking, tmp_path, chosen, run):
-    output = tmp_path / "report"
-    assert run("report", leaking, "--format", chosen, "--output", output)[0] == 2
-    assert "TradingEnvironment" in output.read_text()
-    assert not list(tmp_path.glob("*.tmp"))
-
-
-def test_lines_left_out_are_named(leaking, run):
-    with open(leaking, "a") as file:
-        file.write('{"time": 1, "ev')
-    code, printed, _ = run("report", leaking)
-    assert code == 2
-    assert "The last line is incomplete and left out." in printed
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -108,10 +92,7 @@ def test_a_wrong_command_line_is_refused(arguments, message, run):
     assert message in errors
 
 
-def test_what_is_not_there_or_cannot_be_written_is_one_line(leaking, tmp_path, run):
+def test_what_is_not_there_is_one_line(tmp_path, run):
     code, _, errors = run("report", tmp_path / "absent")
     assert code == 3
     assert errors.endswith("absent cannot be read: No such file or directory\n")
-    code, _, errors = run("report", leaking, "--output", "/proc/report")
-    assert code == 64
-    assert "/proc/report cannot be written" in errors

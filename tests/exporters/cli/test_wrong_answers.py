@@ -1,15 +1,12 @@
-"""A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report nor the doctor."""
+"""A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report."""
 
 import json
-import time
 
 import pytest
 
 from heapwatch.cli.monitor import Monitor
 from heapwatch.cli.reporter import Thresholds
 from heapwatch.cli.sources import TrainerSource
-from heapwatch.explain.findings import Explanation, Finding
-from heapwatch.explain.sites import Site
 from tests.exporters.cli.wrong_answers import answering
 
 HEALTHY = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
@@ -57,23 +54,6 @@ def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number):
         assert not any("correct-horse" in str(request) for request in server.seen)
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_no_answer_to_a_cleanup_ends_the_monitor(answer):
-    with answering({"/metrics": CRITICAL, "/force_cleanup": answer}) as server:
-        text = "\n".join(message.text for message in monitor_of(server.url).sample())
-        assert "EMERGENCY: triggering an emergency cleanup" in text
-
-
-def test_a_trainer_that_drips_its_headers_is_given_up_in_time(monkeypatch):
-    monkeypatch.setattr("heapwatch.http.client.TIMEOUT_SECONDS", 0.5)
-    with answering({"/metrics": HEALTHY}, drip=0.05) as server, answering({"/metrics": HEALTHY}) as healthy:
-        began = time.monotonic()
-        slow, good = TrainerSource([server.url, healthy.url]).samples()
-        assert time.monotonic() - began < 3
-    assert "does not answer within 0.5 s" in slow.problem
-    assert good.readings is not None
-
-
 EXPLANATIONS = {
     "wrong types": b'{"verdict": 3, "findings": "none"}',
     "a list": b"[]",
@@ -98,21 +78,6 @@ def test_an_explanation_that_is_none_is_one_line(name, run, tmp_path):
             assert (code, printed) == (3, "")
             assert len(errors.splitlines()) == 1
             assert len(errors) < 300
-
-
-def test_an_explanation_controls_no_terminal(run):
-    path = "\x1b]0;owned\x07\x9b2J\n\u202e\ud800[bold]"
-    finding = Finding(
-        "container", path, path, 1, 1, 1.0, 1.0, 1.0, None, Site(path, 1, path), (path,), path, True
-    )
-    sent = Explanation("leak", 1.0, 1.0, 1.0, (finding, finding), path).as_json()
-    with answering({"/explain": json.dumps(sent).encode()}) as server:
-        code, text, _ = run("explain", server.url)
-        _, document, _ = run("explain", "--json", server.url)
-    assert code == 2
-    assert len(text.splitlines()) == 2
-    assert all(line.isprintable() for line in [*text.splitlines(), *document.splitlines()])
-    assert json.loads(document)["findings"][0]["path"] == path
 
 
 STATUSES = {

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from heapwatch.http import connections, server
-from tests.exporters.http.trainer import TOKEN, read_all, status_of
+from tests.exporters.http.trainer import TOKEN, status_of
 
 
 def drip(connection):
@@ -78,19 +78,6 @@ def test_a_client_whose_bytes_keep_arriving_is_cut_off_also_when_it_is_alone(imp
         client.sendall(b"GET /metrics HTTP/1.1\r\nHost: local")
         with pytest.raises(OSError, match=r"reset|[Bb]roken"):
             drip(client)
-
-
-def test_a_silent_client_gets_a_timeout_answer(impatient, trainer):
-    with socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20) as client:
-        assert status_of(read_all(client)) == 408
-
-
-def test_slow_body_is_cut_off(impatient, trainer):
-    head = (
-        f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-        "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
-    )
-    assert status_of(trainer.raw(head.encode())) == 408
 
 
 def test_where_no_thread_can_be_started_the_accepting_one_serves(trainer, monkeypatch):

@@ -26,12 +26,6 @@ def refused(status: HTTPStatus, call, *arguments) -> Refusal:
     return caught.value
 
 
-def test_host_of_anybody_else_is_refused_and_none_passes():
-    refused(HTTPStatus.MISDIRECTED_REQUEST, guards.check_host, headers(Host="evil.example"), NAMES)
-    guards.check_host(headers(Host="localhost:7777"), NAMES)
-    guards.check_host(headers(), NAMES)
-
-
 @pytest.mark.parametrize("site", ["cross-site", "same-site", ""])
 def test_fetch_of_another_site_is_refused(site):
     refused(HTTPStatus.FORBIDDEN, guards.check_browser, headers(Host="localhost", Sec_Fetch_Site=site))
@@ -94,10 +88,6 @@ def test_a_request_signed_for_another_is_refused(host, local):
     refusal = refused(HTTPStatus.MISDIRECTED_REQUEST, guards.check_addressee, given, local, {"proxy"})
     assert "HEAPWATCH_ALLOWED_HOSTS" in refusal.detail
     guards.check_addressee(headers(Host=host, Authorization="Bearer s3cret"), local, set())
-
-
-def test_token_passes_and_scheme_is_case_insensitive():
-    authority(headers(Authorization="bearer s3cret"), "s3cret")
 
 
 @pytest.mark.parametrize(
@@ -193,9 +183,3 @@ def test_empty_body_asks_for_an_emergency_cleanup_with_a_fresh_id():
 )
 def test_body_that_asks_for_something_else_is_named(body, says):
     assert says in refused(HTTPStatus.BAD_REQUEST, guards.parse_cleanup, body).detail
-
-
-def test_a_token_that_may_be_guessed_is_taken_with_a_warning():
-    assert guards.token_warning(None) is None
-    assert guards.token_warning("x" * 16) is None
-    assert "1 characters and may be guessed: use 16 or more" in guards.token_warning("x")

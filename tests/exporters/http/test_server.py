@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import signal
 import threading
 import time
 
@@ -43,16 +41,6 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
     assert trainer.request("GET", "/nothing")[0].status == 404
 
 
-def test_a_scrape_is_an_observation(trainer):
-    observe = trainer.server._observe
-    trainer.request("GET", "/metrics")
-    collections = trainer.exposition.collections
-    observe()
-    assert trainer.exposition.collections == collections
-    observe()
-    assert trainer.exposition.collections == collections + 1
-
-
 @pytest.mark.slow
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
     visits = []
@@ -72,9 +60,8 @@ def test_no_thread_outlives_stop():
     wait_for(lambda: set(threading.enumerate()) <= before)
 
 
-def test_taken_port_names_its_owner(trainer):
-    named = rf"port {trainer.server.port} .* pid {os.getpid()} \(.*or 0 for any"
-    with pytest.raises(PortTaken, match=named) as caught:
+def test_a_taken_port_is_an_error(trainer):
+    with pytest.raises(PortTaken, match=f"port {trainer.server.port} .*or 0 for any") as caught:
         server_at(trainer.server.port)
     assert caught.value.errno == errno.EADDRINUSE
 
@@ -96,33 +83,7 @@ def test_port_that_is_none(port):
         server_at(port)
 
 
-def test_host_that_is_not_ours_is_named():
-    with pytest.raises(OSError, match=r"192\.0\.2\.1"):
-        server_at(0, host="192.0.2.1")
-
-
 def server_at(port, host="127.0.0.1", **options):
     cleanups = CleanupQueue(dict, lambda: None, lambda: None)
     trainer = ServedTrainer(Snapshots(Exposition()), Status(), cleanups)
     return Server(host, port, trainer, **options).start()
-
-
-def test_forked_child_neither_serves_nor_holds_the_port(trainer):
-    ready, go = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        trainer.server.stop()  # must return at once: its thread does not exist here
-        os.write(ready[1], b"x")
-        os.close(go[1])
-        os.read(go[0], 1)
-        os._exit(0)
-    try:
-        assert os.read(ready[0], 1) == b"x"
-        assert trainer.request("GET", "/healthz")[0].status == 200
-        trainer.server.stop()
-        assert can_listen(trainer.server.port)  # the child lives on, without the listening socket
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        for descriptor in ready + go:
-            os.close(descriptor)
