@@ -21,7 +21,7 @@ from rich.text import Text
 IMAGES = Path(__file__).with_name("images")
 PROGRAM = Path(__file__).with_name("tutorial") / "train.py"
 WIDTH = 80
-LINES = 24
+SIZES = {"top.svg": (WIDTH, 24), "top-wide.svg": (150, 36)}
 VERDICT_SECONDS = 240.0
 LONGEST_PAUSE = 1.5  # seconds of the cast; the run takes longer
 FADE = "@keyframes shown { from { opacity: 0; } }"
@@ -33,8 +33,8 @@ def main(wanted: Sequence[str]) -> None:
         try:
             if not wanted or "explain" in wanted:
                 (IMAGES / "explain.svg").write_text(_explained(trainer.pid), encoding="utf-8")
-            if not wanted or "top" in wanted:
-                (IMAGES / "top.svg").write_text(_top(trainer.pid), encoding="utf-8")
+            for name, size in SIZES.items() if not wanted or "top" in wanted else ():
+                (IMAGES / name).write_text(_top(trainer.pid, size), encoding="utf-8")
         finally:
             trainer.kill()
 
@@ -64,12 +64,13 @@ def _explained(pid: int) -> str:
     return svg.replace("<style>", f"<style>\n    {FADE}", 1)
 
 
-def _top(pid: int) -> str:
+def _top(pid: int, size: tuple[int, int]) -> str:
     """The screen in a terminal of tmux, once it names the leak."""
     with tempfile.TemporaryDirectory() as folder:
         tmux = ["tmux", "-f", os.devnull, "-S", f"{folder}/socket"]
         command = shlex.join([sys.executable, "-m", "heapwatch", "top", str(pid)])
-        start = [*tmux, "new-session", "-d", "-x", str(WIDTH), "-y", str(LINES), command]
+        columns, lines = map(str, size)
+        start = [*tmux, "new-session", "-d", "-x", columns, "-y", lines, f"COLORTERM=truecolor {command}"]
         # Without the line of tmux itself, which would take one of the screen's.
         subprocess.run([*start, ";", "set", "-g", "status", "off"], check=True)
         try:
@@ -77,11 +78,11 @@ def _top(pid: int) -> str:
             while "leak: " not in _screen(tmux) and time.monotonic() < until:
                 time.sleep(1)
             screen = _screen(tmux)
-            subprocess.run([*tmux, "send-keys", "C-c"], check=True)
+            subprocess.run([*tmux, "send-keys", "q"], check=True)
             time.sleep(3)  # the process is left
         finally:
             subprocess.run([*tmux, "kill-server"], check=False, stderr=subprocess.DEVNULL)
-    console = _console(WIDTH)
+    console = _console(size[0])
     console.print(Text.from_ansi(screen), soft_wrap=True)
     return _alone(console.export_svg(title="heapwatch top"))
 

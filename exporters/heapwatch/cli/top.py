@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import signal
 import sys
-import textwrap
-import time
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
-from heapwatch.analysis.verdict import WORDS, exit_code
+from heapwatch.analysis.verdict import exit_code
 from heapwatch.cli import above_zero
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
-from heapwatch.runtime.plain_text import control, say, say_json
+from heapwatch.runtime.plain_text import say, say_json
 
-_SCREEN, _NO_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate one, without a cursor
-_EMPTY = "\x1b[H\x1b[J"
-_LINES_BESIDE_ROWS = 6  # of a trainer: its verdict, its memory, the heads of columns
 _EPILOG = f"""
-Ctrl-C ends it.
+keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; Enter shows all details of a path;
+q quits
 
 A process without Heapwatch is entered, and left at the end. Its program continues.
 
@@ -63,7 +57,7 @@ def add_parser(commands: Any) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--once", action="store_true", help="print the current state, and end")
     how.add_argument("--json", action="store_true", help="print it as JSON, one object per trainer, and end")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, extra="cli")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,36 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
-    """Show a source until Ctrl-C or SIGTERM; what was read last."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    found: Sequence[Snapshot] = []
-    control(_SCREEN)
-    try:
-        with suppress(KeyboardInterrupt):
-            while True:
-                found = source.read()
-                lines = screen(found, *shutil.get_terminal_size())
-                control(_EMPTY)
-                say(*lines)
-                time.sleep(interval)
-    finally:
-        control(_NO_SCREEN)
-    return found
+    """Show a source until the user quits; what was read last."""
+    from heapwatch.cli.top_screen import TopScreen
 
-
-def screen(found: Sequence[Snapshot], width: int, height: int) -> list[str]:
-    """The lines of a screen of this size: the worst trainer first, and some paths of each."""
-    worst_first = sorted(found, key=_severity, reverse=True)
-    most_rows = max(1, height // max(1, len(found)) - _LINES_BESIDE_ROWS)
-    lines = [time.strftime("%H:%M:%S")]
-    for line in printed(worst_first, most_rows, width):
-        lines += textwrap.wrap(line, width, subsequent_indent="  ")
-    return lines[: height - 1]
-
-
-def _severity(one: Snapshot) -> int:
-    known: list[str] = list(WORDS)
-    return known.index(one.verdict) if one.verdict in known else -1
+    screen = TopScreen(source, interval)
+    screen.run()
+    return screen.snapshots
 
 
 def _urls(source: str | None) -> list[str]:

@@ -35,10 +35,7 @@ from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.plain_text import plain
 
 COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")
-_MOST_PRINTED, _WIDTH = 20, 136  # rows of a trainer, and columns
-_NARROW = 100  # columns below which type and line are cut to these lengths
-_CUT, _WHOLE = (12, 14), (20, 24)
-_NUMBERS = 32  # columns that items, bytes and growth take
+_MOST_PRINTED = 20
 _GROWING = "in objects that grow"
 _SPLIT, _OVERLAPPING = ("in use", "freed but kept"), ("shared", _GROWING)  # parts of resident memory
 _OBJECTS = ("container", "type", "buffer")
@@ -263,10 +260,8 @@ def _known(parts: Mapping[str, float | None]) -> dict[str, float]:
     return {part: held for part, held in parts.items() if held is not None}
 
 
-def printed(found: Iterable[Snapshot], most_rows: int = _MOST_PRINTED, width: int = _WIDTH) -> list[str]:
-    """The snapshots as lines; the rows of their paths fit into this width."""
-    words = _CUT if width < _NARROW else _WHOLE
-    longest = (max(20, width - _NUMBERS - sum(words)), *words)
+def printed(found: Iterable[Snapshot]) -> list[str]:
+    """The snapshots as lines."""
     lines: list[str] = []
     for one in found:
         lines += [f"{one.trainer} ({one.address}): {one.problem or one.headline}"]
@@ -274,8 +269,7 @@ def printed(found: Iterable[Snapshot], most_rows: int = _MOST_PRINTED, width: in
             continue
         lines += [f"  memory: {memory_text(one)}"] if one.memory else []
         if one.paths:
-            table = [COLUMNS, *(cells(path, longest) for path in one.paths[:most_rows])]
-            lines += [f"  {row}" for row in _aligned(table)]
+            lines += [f"  {row}" for row in _aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
     return lines
 
 
@@ -285,7 +279,7 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
-def cells(one: Path, longest: tuple[int, int, int]) -> tuple[str, ...]:
+def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str, ...]:
     """The columns of a path; at most so many characters of its name, its type and its line."""
     return (
         plain(one.path, longest[0]),

@@ -15,14 +15,15 @@ from heapwatch.recording.points import Point, Run, from_json, to_json
 from heapwatch.runtime.own_files import check_replaceable
 
 FORMAT = 1
+EARLIER_RUNS = 5
 _PACE = 1e-3  # after a month 4 MB of a phase
 
 
 class Recorder:
     """Writes each point as a line of JSON and flushes it, so that it survives the process.
 
-    A file of an earlier run becomes `PATH.1`. The longer the run, the fewer of its cycles are recorded, see
-    `Pace`.
+    A file of an earlier run becomes `PATH.1`, that one `PATH.2`, up to `PATH.5`. The longer the run, the
+    fewer of its cycles are recorded, see `Pace`.
 
     Args:
         path: the file; compressed if it ends in `.gz`.
@@ -48,8 +49,7 @@ class Recorder:
         self._last_written: list[Any] = []
         self._pace = Pace(_PACE)
         check_replaceable(path)
-        if path.exists():
-            os.replace(path, path.with_name(f"{path.name}.1"))
+        _shift(path)
         self._file: IO[bytes] | None = _open(path, "xb")  # does not follow an existing symbolic link
         self._line({"heapwatch": FORMAT, **about})
 
@@ -92,6 +92,15 @@ def _open(path: Path, mode: str) -> IO[bytes]:
     if path.suffix == ".gz":
         return gzip.open(path, mode, compresslevel=3)  # type: ignore[return-value]
     return path.open(mode)
+
+
+def _shift(path: Path) -> None:
+    if not path.exists():
+        return
+    for number in range(EARLIER_RUNS, 0, -1):
+        earlier = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
+        if earlier.exists():
+            os.replace(earlier, path.with_name(f"{path.name}.{number}"))
 
 
 class NoRecording(Exception):

@@ -71,12 +71,6 @@ def say(*lines: object, error: bool = False, most: int = 0, stream: TextIO | Non
     stream.flush()
 
 
-def control(codes: str) -> None:
-    """Write control codes of our own to the terminal, without any text."""
-    sys.stdout.write(codes)
-    sys.stdout.flush()
-
-
 def say_json(document: Any) -> None:
     """Print a document as indented JSON in ASCII, without control characters."""
     say(*json_text(document).split("\n"))

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import pty
 import re
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from unittest.mock import Mock
 
 import pytest
 
 import heapwatch
-from heapwatch.cli.top import screen
 from heapwatch.cli.top_source import (
     Entered,
     Path,
@@ -54,35 +48,72 @@ WALKER = Snapshot(
 LOST = Snapshot("127.0.0.1:7779", "127.0.0.1:7779", problem="does not answer")
 
 
-def test_the_screen_fits_and_has_the_worst_trainer_first():
-    lines = screen([WALKER, LOST, PPO], 80, 24)
-    assert all(len(line) <= 80 for line in lines)
+class Source:
+    """Snapshots of a test."""
+
+    def __init__(self, *snapshots):
+        self.snapshots = list(snapshots)
+
+    def read(self):
+        return self.snapshots
+
+
+def screens_of(source, *steps, size=(80, 24)):
+    """What is on the screen after each step, as lines; a step is keys that are pressed."""
+    pytest.importorskip("textual", reason="textual is not installed")
+    from heapwatch.cli.top_screen import TopScreen
+
+    async def run():
+        app, seen = TopScreen(source, 3600.0), []
+        async with app.run_test(size=size) as pilot:
+            await app.workers.wait_for_complete()
+            for step in steps:
+                for key in step:
+                    await pilot.press(key)
+                    await pilot.pause()
+                await pilot.pause()
+                seen.append([strip.text for strip in app.screen._compositor.render_strips()])
+        return seen
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def paths_on(lines):
+    return [name for line in lines for name in re.findall(r"agent\.\w+|weights", line)]
+
+
+def test_one_trainer_in_80_columns_and_all_about_a_path():
+    lines, opened, closed = screens_of(Source(PPO), (), ("enter",), ("escape",))
     text = "\n".join(lines)
-    assert text.index("leak: Memory grows") < text.index("healthy: Nothing leaks.")
-    assert re.search(r"agent\.history +list of dict +3,924 +115 MB +\+173\.8 MB +train\.py:16", text)
-    assert "127.0.0.1:7779 (127.0.0.1:7779): does not answer" in text
-    assert "\\x1b[2Jweights" in text
-    assert len(screen([PPO, WALKER], 80, 5)) == 4
+    assert "leak: Memory grows by 180 MB/min." in text
+    assert "memory 169 MB of 25 GB: 148 MB in use (17.7 MB shared)" in text
+    row = next(line for line in lines if "agent.history" in line)
+    assert not any("\u2501" in line or "\u2581" in line for line in lines)  # a bar to scroll with
+    assert re.search(r"list of dict +3,924 +115 MB +\+173\.8 MB +train\.py:16", row)
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert "All of it." in "\n".join(opened)
+    assert "All of it." not in "\n".join(closed)
 
 
-@enters
-def test_the_screen_is_drawn_until_ctrl_c_and_the_process_is_left(tmp_path):
-    terminal, other_end = pty.openpty()
-    with program(LEAKING, tmp_path) as process:
-        command = [sys.executable, "-m", "heapwatch", "top", "--interval", "0.1", str(process.pid)]
-        with subprocess.Popen(command, stdin=other_end, stdout=other_end) as top:
-            os.close(other_end)
-            shown = b""
-            while b"too early" not in shown:
-                shown += os.read(terminal, 4096)
-            top.send_signal(signal.SIGINT)
-            with suppress(OSError):  # the end of a terminal
-                while part := os.read(terminal, 4096):
-                    shown += part
-            assert top.wait(30) == 0
-        assert process.poll() is None
-    os.close(terminal)
-    assert shown.index(b"\x1b[?1049h") < shown.index(b"too early") < shown.index(b"\x1b[?1049l")
+def test_all_trainers_have_one_line_each_the_worst_first_and_draw_nothing_themselves():
+    (lines,) = screens_of(Source(WALKER, PPO, LOST), (), size=(120, 30))
+    text = "\n".join(lines)
+    assert text.index("ppo (1 to 3 h left) leak:") < text.index("walker healthy:")
+    assert "127.0.0.1:7779 does not answer" in text
+    assert "walker \\x1b[2Jweights" in text
+
+
+def test_keys_sort_and_filter():
+    by_growth = ["agent.history", "agent.replay", "weights"]
+    expected = {
+        (): by_growth,
+        ("s",): ["agent.replay", "agent.history", "weights"],
+        ("s", "s", "s"): by_growth,
+        ("slash", "r", "e", "p", "l"): ["agent.replay"],
+        ("escape",): by_growth,
+    }
+    screens = screens_of(Source(WALKER, PPO), *expected)
+    assert list(map(paths_on, screens)) == list(expected.values())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch.recording.file import (
+    EARLIER_RUNS,
     NoRecording,
     Recorder,
     read_recording,
@@ -85,12 +86,13 @@ def test_a_file_that_is_not_there_or_of_another_format_is_one_clear_line(tmp_pat
         read_recording(later)
 
 
-def test_the_earlier_run_is_kept(path):
-    for start in range(3):
+def test_earlier_runs_are_kept_but_not_for_ever(path):
+    for start in range(EARLIER_RUNS + 3):
         write(path, [Point(float(start), "start", 1.0)]).close()
-    earlier = path.with_name(f"{path.name}.1")
-    assert [read_recording(one).points[0].time for one in (path, earlier)] == [2, 1]
-    assert len(list(path.parent.iterdir())) == 2
+    starts = [read_recording(path.with_name(f"{path.name}.{n}")).points[0].time for n in range(1, 6)]
+    assert starts == [6, 5, 4, 3, 2]
+    assert read_recording(path).points[0].time == 7
+    assert len(list(path.parent.iterdir())) == EARLIER_RUNS + 1
 
 
 def test_a_full_disk_ends_the_record_and_nothing_else(tmp_path):
