@@ -155,7 +155,7 @@ VERDICT_LINES = states(
 OVER_TIME = two_a_line(
     lines(
         "Memory growth per minute by trainer",
-        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
+        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), growth_limit("memory")],
         BYTES,
         "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
         "Bad: above the dashed limit for long.",
@@ -251,9 +251,9 @@ READING = text(
 - **over a limit**: a level is over its threshold, or memory will reach its limit within hours.
 - **down or stalled**: the trainer cannot be scraped, or makes no progress.
 
-Growth limits and thresholds are dashed lines. A limit that is far above the data is only in the legend. A
-trainer can set its own. Marks over the charts: red for the start of a leak or a critical alert, green for a
-cleanup, blue for a start of the process. Trainers that have ended are in a separate row, which is collapsed.
+Growth limits and thresholds are dashed lines, drawn where the data come near them. A trainer can set its own.
+Marks over the charts: red for the start of a leak or a critical alert, green for a cleanup, blue for a start of
+the process. Trainers that have ended are in a separate row, which is collapsed.
 """,
     "The words of the verdict column and of the timeline.",
     height=10,

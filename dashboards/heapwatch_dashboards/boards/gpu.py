@@ -152,8 +152,7 @@ EXPLAINED = [
             Query(part("other_pools"), "other pools"),
             Query(part("workers"), "worker processes"),
             Query(REST_SUM, "all others"),
-            Query(FREE_SUM, "free, not drawn"),
-            *limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
+            limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
         ],
         BYTES,
         "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
@@ -164,7 +163,6 @@ EXPLAINED = [
         stacked=True,
         overrides=[
             override("all others", color=fixed(colors.UNKNOWN)),
-            override("free, not drawn", custom__hideFrom={"viz": True, "legend": False, "tooltip": False}),
         ],
         height=9,
         marked=True,
@@ -234,7 +232,7 @@ GROWTH = two_a_line(
     ),
     lines(
         "GPU growth per minute",
-        [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
+        [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), growth_limit("gpu_memory")],
         BYTES,
         "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
     ),

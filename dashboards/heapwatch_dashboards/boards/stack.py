@@ -174,7 +174,7 @@ EXPORTERS = two_a_line(
         "Share of training time spent on samples",
         [
             Query(SAMPLE_SHARE, "{{instance}}"),
-            *limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
+            limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
         ],
         SHARE,
         "What samplers take of the trainers' own thread, against their budget. Good: below the dashed line.",

@@ -121,7 +121,7 @@ EXPLAINED = lines(
         Query(explanation.PATHS, "{{path}}"),
         Query(WORKERS_SUM, "workers"),
         Query(total(f"clamp_min({explanation.TRAINER_ALONE} - {explanation.HELD}, 0)"), "unexplained"),
-        *limit(
+        limit(
             MEMORY_LIMITS,
             MEMORY_OF_ALL,
             "{{severity}} limit",
@@ -144,7 +144,7 @@ EXPLAINED = lines(
 )
 GROWTH = lines(
     "Memory growth per minute",
-    [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}"), *growth_limit("memory")],
+    [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}"), growth_limit("memory")],
     BYTES,
     "Slope over ten minutes. Good: near zero, or above only while buffers fill. "
     "Bad: above the dashed limit for long.",
@@ -182,7 +182,7 @@ PROCESS_ROWS = two_a_line(
                 UNIQUE_BY_ROLE,
                 "{{role}} unique {{trainer_name}}",
             ),
-            *memory_limit(),
+            memory_limit(),
         ],
         BYTES,
         "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
