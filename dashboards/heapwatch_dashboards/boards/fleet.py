@@ -252,8 +252,8 @@ READING = text(
 - **down or stalled**: the trainer cannot be scraped, or makes no progress.
 
 Growth limits and thresholds are dashed lines, drawn where the data come near them. A trainer can set its own.
-Marks over the charts: red for the start of a leak or a critical alert, green for a cleanup, blue for a start of
-the process. Trainers that have ended are in a separate row, which is collapsed.
+Marks over the charts: red for the start of a leak or a critical alert, green for a cleanup, blue for a start
+of the process. Trainers that have ended are in a separate row, which is collapsed.
 """,
     "The words of the verdict column and of the timeline.",
     height=10,
