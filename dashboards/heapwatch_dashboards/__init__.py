@@ -35,6 +35,6 @@ Transformations
     `merge` (tables joined on the columns that all of them have), `organize` (hide, order, rename), and
     `joinByField` on `Time` (outer; one column a series, named by its legend).
 Units
-    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `watt`, `cps`, `dateTimeAsIso`,
+    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `cps`, `dateTimeAsIso`,
     `dateTimeFromNow`.
 """

@@ -15,7 +15,7 @@ from typing import Any
 
 from heapwatch import stacks
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack import configuration, containers, health, preflight
+from heapwatch_stack import configuration, containers, health, preflight, state_folder
 from heapwatch_stack.alertmanager import hide
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
@@ -50,7 +50,7 @@ class ComposeStack:
         """Build and start; returns when every container is healthy and scraped."""
         if not engine_answers():
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
-        configuration.claim(self._settings.state)
+        state_folder.make(self._settings.state)
         configuration.make_secrets(self._settings)
         self._check_receiver()
         people = configuration.notifications(self._settings)

@@ -18,7 +18,7 @@ SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
 PAGE, NUMBER, CHART, TIMELINE = -1, 0, 8, 9  # the whole of Fleet, or the place of a panel in it
 
-# Shapes that Grafana left behind, that grafanalib would write, that Grafana draws otherwise than it was
+# Shapes that Grafana left behind, that Grafana draws otherwise than it was
 # meant, or that the built-in viewer does not draw, and where they are.
 WRONG: dict[str, tuple[int, Callable[[Json], object]]] = {
     "an old schema version": (PAGE, lambda page: page.update(schemaVersion=12)),

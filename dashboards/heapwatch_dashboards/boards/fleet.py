@@ -59,7 +59,6 @@ WORST_VERDICT_OF_RANKS = max_by(_RUN, _of_ranks(trainers.VERDICT))
 LEAKING_RANKS = sum_by(_RUN, _of_ranks(f"{trainers.VERDICT} == bool {LEAK}"))
 MEMORY_OF_RANKS = sum_by(_RUN, _of_ranks(trainers.RESIDENT))
 LARGEST_RANK = max_by(_RUN, _of_ranks(trainers.RESIDENT))
-MEDIAN_RANK = f"quantile by ({_RUN}) (0.5, {_of_ranks(trainers.RESIDENT)})"
 SMALLEST_RANK = min_by(_RUN, _of_ranks(trainers.RESIDENT))
 
 GLANCE = [
@@ -163,14 +162,6 @@ OVER_TIME = two_a_line(
         marked=True,
     ),
     lines(
-        "Memory by trainer",
-        Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
-        BYTES,
-        "Resident memory of each trainer and its workers.",
-        links=TO_TRAINER,
-        marked=True,
-    ),
-    lines(
         "Time to limit by trainer",
         Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
         SECONDS,
@@ -213,18 +204,6 @@ RANKS = [
         "the run has, none leaking, the largest as large as the smallest.",
         empty=NO_RANKS,
         sort_by="Worst verdict",
-        width=14,
-    ),
-    lines(
-        "Memory of ranks",
-        [
-            Query(LARGEST_RANK, "largest of {{trainer}} {{run}}"),
-            Query(MEDIAN_RANK, "median of {{trainer}} {{run}}"),
-            Query(SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
-        ],
-        BYTES,
-        "Good: the lines of a run are close. Bad: the largest moves away from the median, so one rank leaks.",
-        empty=NO_RANKS,
     ),
 ]
 

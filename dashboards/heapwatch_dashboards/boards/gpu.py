@@ -4,7 +4,7 @@ from .. import colors
 from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
-from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
+from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number
 from ..promql import (
     PROCESS,
@@ -155,10 +155,10 @@ EXPLAINED = [
             limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
         ],
         BYTES,
-        "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
+        "All devices that the chosen trainers see, each once. The parts add up to the memory in use: what "
         "torch and JAX use and keep, the CUDA context, other pools of these processes, their workers, "
         "and all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens "
-        "with every step. Dashed: the devices' memory.",
+        "with every step. Dashed, once it is near: the devices' memory.",
         empty=NO_GPU,
         stacked=True,
         overrides=[
@@ -282,12 +282,6 @@ DEVICE = [
         CELSIUS,
         "Good: steady, below about 80 °C.",
         floor=None,
-    ),
-    lines(
-        "Power",
-        Query(max_by(_DEVICE, select("trainer_gpu_power_watts")), "GPU {{device}} {{trainer_name}}"),
-        WATTS,
-        "Good: steady. Falls to the idle draw when training stalls.",
     ),
 ]
 

@@ -6,7 +6,7 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_LIMIT, NOTHING_GROWS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number, states
-from ..promql import PROCESS, limits, max_by, min_by, named, of_one, of_trainers, rate, select, sum_by, total
+from ..promql import PROCESS, limits, max_by, min_by, named, of_one, rate, select, sum_by, total
 from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
 from .shared import (
@@ -200,12 +200,6 @@ PROCESS_ROWS = two_a_line(
         "something holds it.",
     ),
     lines(
-        "Python blocks",
-        Query(max_by(PROCESS, select("trainer_python_allocated_blocks")), "{{trainer_name}}"),
-        COUNT,
-        "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are kept.",
-    ),
-    lines(
         "CPU cores by role",
         Query(
             CPU,
@@ -220,12 +214,6 @@ PROCESS_ROWS = two_a_line(
         COUNT,
         "Live processes. Good: constant. Bad: more and more workers, or fewer.",
         steps=True,
-    ),
-    lines(
-        "Open files",
-        Query(max_by(PROCESS, of_trainers(select("process_open_fds"))), "{{trainer_name}}"),
-        COUNT,
-        "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
     ),
 )
 
