@@ -238,10 +238,7 @@ GROWTH = two_a_line(
     ),
     lines(
         "Unusable share of the reserve",
-        Query(
-            UNUSABLE_SHARE,
-            "GPU {{device}} {{trainer_name}}",
-        ),
+        Query(UNUSABLE_SHARE, "GPU {{device}} {{trainer_name}}"),
         SHARE,
         "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
         "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
@@ -249,10 +246,7 @@ GROWTH = two_a_line(
     ),
     lines(
         "Allocation retries",
-        Query(
-            RETRIES,
-            "GPU {{device}} {{trainer_name}}",
-        ),
+        Query(RETRIES, "GPU {{device}} {{trainer_name}}"),
         COUNT,
         "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
         "the device is full, or fragmented.",

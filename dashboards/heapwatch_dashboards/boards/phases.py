@@ -164,10 +164,7 @@ BY_CYCLE = series_table(
 TIME = [
     lines(
         "Phase duration",
-        Query(
-            PHASE_DURATION,
-            "{{phase}} {{trainer_name}}",
-        ),
+        Query(PHASE_DURATION, "{{phase}} {{trainer_name}}"),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
         "cycle, as lists grow.",

@@ -151,19 +151,13 @@ EXPORTERS = two_a_line(
     ),
     lines(
         "Sample age by collector",
-        Query(
-            SAMPLE_AGE,
-            "{{collector}} {{instance}}",
-        ),
+        Query(SAMPLE_AGE, "{{collector}} {{instance}}"),
         SECONDS,
         "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
     ),
     lines(
         "Collector errors",
-        Query(
-            COLLECT_ERRORS,
-            "errors {{collector}}",
-        ),
+        Query(COLLECT_ERRORS, "errors {{collector}}"),
         COUNT,
         "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
         bars=True,

@@ -174,14 +174,8 @@ PROCESS_ROWS = two_a_line(
     lines(
         "Resident memory by role",
         [
-            Query(
-                RESIDENT_BY_ROLE,
-                "{{role}} {{trainer_name}}",
-            ),
-            Query(
-                UNIQUE_BY_ROLE,
-                "{{role}} unique {{trainer_name}}",
-            ),
+            Query(RESIDENT_BY_ROLE, "{{role}} {{trainer_name}}"),
+            Query(UNIQUE_BY_ROLE, "{{role}} unique {{trainer_name}}"),
             memory_limit(),
         ],
         BYTES,
@@ -201,10 +195,7 @@ PROCESS_ROWS = two_a_line(
     ),
     lines(
         "CPU cores by role",
-        Query(
-            CPU,
-            "{{role}} {{trainer_name}}",
-        ),
+        Query(CPU, "{{role}} {{trainer_name}}"),
         NUMBER,
         "Cores in use. Good: steady. Bad: zero while training should run.",
     ),

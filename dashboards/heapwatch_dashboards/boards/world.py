@@ -98,10 +98,7 @@ BODIES = [
     lines(
         "Body growth per minute by type",
         [
-            Query(
-                BODIES_GROWTH,
-                "{{component}} {{trainer_name}}",
-            ),
+            Query(BODIES_GROWTH, "{{component}} {{trainer_name}}"),
             growth_limit("bodies"),
         ],
         COUNT,
@@ -132,12 +129,6 @@ BY_TRAINER = [
         COUNT,
         "Fixed bodies: ground and obstacles. Good: constant. Bad: rising: the terrain is built again and "
         "again.",
-    ),
-    lines(
-        "Bodies without an owner by trainer",
-        Query(sum_by(PROCESS, select("trainer_bodies", type="unknown")), "{{trainer_name}}"),
-        COUNT,
-        "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
     ),
 ]
 
