@@ -56,7 +56,7 @@ lint: dev ## Check style, types and generated files
 	@for module in $(GENERATED) benchmarks.cases.page; do "$(BIN)/python" -m $$module --check || exit 1; done
 generate: dev ## Write the dashboards and the generated parts of the docs
 	@for module in $(GENERATED) docs.systems.samples; do "$(BIN)/python" -m $$module || exit 1; done
-deploy: dev ## Write a Kustomize base and a Helm chart into build/deploy (ARGS="--configuration mine.yml")
+deploy: dev ## Write a Helm chart into build/deploy/chart
 	$(RUN) deploy.generator $(ARGS)
 documents-test: tools ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
 	$(RUN) pytest -q --numprocesses 4 --dist loadscope tests/documents $(ARGS)
@@ -78,7 +78,7 @@ own = test -x "$(HEAPWATCH_STATE)/$(1)/bin/python" || { \
 	PYTHONPATH=exporters:stack $(PYTHON) -c 'import pathlib, sys; from heapwatch_stack import state_folder; state_folder.make(pathlib.Path(sys.argv[1]))' "$(HEAPWATCH_STATE)" && \
 	$(PYTHON) -m venv "$(HEAPWATCH_STATE)/$(1)"; }; \
 	"$(HEAPWATCH_STATE)/$(1)/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check $(2)
-test-kubernetes: ## Render chart and base with helm and kustomize, and check every object against its schema
+test-kubernetes: ## Render the chart with helm, and check every object against its schema
 	@$(call own,kubernetes,--no-deps -r requirements/kubernetes.txt)
 	@"$(HEAPWATCH_STATE)/kubernetes/bin/python" -m tests.kubernetes
 bench: dev ## Measure what watching costs; writes docs/benchmarks.md (ARGS=training: only that, not written)

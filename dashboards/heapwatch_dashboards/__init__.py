@@ -13,9 +13,8 @@ Variables
     several values or All, whose value is `.+`). Several values are escaped for a regular expression and
     joined as `(a|b)`. Built in: `$__rate_interval`, `$__interval`, `$__range`.
 Annotations
-    Prometheus queries at the fixed step `step`: a value at a step is an event, and consecutive steps are one
-    region; with `useValueForTime` the value is the event's time in milliseconds. `titleFormat`, `textFormat`
-    and `tagKeys` read the labels.
+    Prometheus queries at the fixed step `step`: a value at a step is an event; with `useValueForTime` the
+    value is the event's time in milliseconds. `titleFormat`, `textFormat` and `tagKeys` read the labels.
 Links
     Dashboard links of type `link` to `/d/<uid>`, with `keepTime` and `includeVars`; data links of fields,
     with `${__field.labels.NAME}`, `${__data.fields.NAME}`, `${__url_time_range}` and `${datasource}`.
@@ -29,13 +28,13 @@ Fields
     `unit`, `decimals`, `min`, `max`, `noValue`, `links`, `color` (`palette-classic`, `fixed`, `thresholds`),
     `mappings` (`value`), `thresholds` (absolute). In `custom`, for time series: `drawStyle` (`line`,
     `bars`), `lineInterpolation` (`linear`, `stepAfter`), `lineWidth`, `lineStyle` (dash), `fillOpacity`,
-    `stacking` (`normal`, `none`), `axisSoftMin`, `axisSoftMax`, `axisWidth`, `hideFrom`; for tables:
+    `stacking` (`normal`, `none`), `axisSoftMin`, `axisSoftMax`, `axisWidth`; for tables:
     `cellOptions` (`auto`, `color-background`, `color-text`, `gauge`), `width` and `hidden`. Overrides match
     `byName` or `byRegexp`; a later one wins.
 Transformations
     `merge` (tables joined on the columns that all of them have), `organize` (hide, order, rename), and
     `joinByField` on `Time` (outer; one column a series, named by its legend).
 Units
-    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `watt`, `cps`, `dateTimeAsIso`,
+    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `cps`, `dateTimeAsIso`,
     `dateTimeFromNow`.
 """

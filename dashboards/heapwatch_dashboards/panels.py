@@ -163,11 +163,9 @@ def text(title: str, content: str, description: str, height: int = 3) -> Panel:
     return Panel("text", title, description, options={"mode": "markdown", "content": content}, height=height)
 
 
-# Limits as dashed lines that never set the scale. A limit far above the data would make the data a line at
-# zero: it is then only in the legend, which shows its value. Grafana has no such option, so it is decided in
-# the query, once for the whole time range.
+# Limits are dashed lines that never set the scale: one far above the data would make the data a line at zero.
+# Grafana has no such option, so it is decided in the query, once for the whole time range.
 NEAR = 2  # A limit below so many times the highest value in the range is drawn.
-FAR = ", off the scale"
 
 _COLORS = {
     **colors.SEVERITIES,
@@ -178,18 +176,18 @@ _COLORS = {
 }
 
 
-def limit(expression: str, level: str, legend: str, across: str = "max") -> tuple[Query, Query]:
-    """Two queries for a limit: near `level` (a selector or an expression), and far above it.
+def limit(expression: str, level: str, legend: str, across: str = "max") -> Query:
+    """A limit, where `level` (a selector or an expression) comes near it in the time range.
 
     The legend ends in `limit`, after a severity or what it limits. `across`: how the levels of several
     trainers are combined: `max` for lines of one chart, `sum` for a stack.
     """
-    return _pair(expression, f"scalar({across}({_highest(level)}))", legend)
+    return _near(expression, f"scalar({across}({_highest(level)}))", legend)
 
 
-def limit_of_each(expression: str, level: str, legend: str) -> tuple[Query, Query]:
-    """The same for limits that every trainer has of its own, each near or far from its own level."""
-    return _pair(expression, f"on (job, instance) max by (job, instance) ({_highest(level)})", legend)
+def limit_of_each(expression: str, level: str, legend: str) -> Query:
+    """The same for limits that every trainer has of its own, each near its own level."""
+    return _near(expression, f"on (job, instance) max by (job, instance) ({_highest(level)})", legend)
 
 
 def _highest(level: str) -> str:
@@ -197,28 +195,19 @@ def _highest(level: str) -> str:
     return f"max_over_time({level}[{window}] @ end())"
 
 
-def _pair(expression: str, highest: str, legend: str) -> tuple[Query, Query]:
-    is_near = f"max_over_time(({expression})[$__range:1m] @ end()) / {highest} < {NEAR}"
-    return (
-        Query(f"({expression}) and {is_near}", legend),
-        Query(f"({expression}) unless {is_near}", legend + FAR),
-    )
+def _near(expression: str, highest: str, legend: str) -> Query:
+    most = f"max_over_time(({expression})[$__range:1m] @ end())"
+    return Query(f"({expression}) and {most} / {highest} < {NEAR}", legend)
 
 
 def _limit_overrides(queries: Sequence[Query]) -> list[Json]:
-    """The style of limits, by their legends: dashed, never stacked; far ones in the legend alone."""
+    """The style of limits, by their legends: dashed, never stacked."""
     legends = " ".join(query.legend for query in queries)
-    if " limit" not in legends:
-        return []
-    names = (
-        colors.SEVERITIES
-        if "{{severity}} limit" in legends
-        else [n for n in _COLORS if f"{n} limit" in legends]
-    )
-    return [
-        *(_dashed(f"{name} limit({FAR})?$", _COLORS[name]) for name in names),
-        override_matching(f"{FAR}$", custom__hideFrom={"viz": True, "legend": False, "tooltip": True}),
+    several = "{{severity}} limit" in legends
+    names = [
+        name for name in _COLORS if f"{name} limit" in legends or (several and name in colors.SEVERITIES)
     ]
+    return [_dashed(f"{name} limit$", _COLORS[name]) for name in names]
 
 
 def _dashed(pattern: str, color: str) -> Json:

@@ -6,21 +6,19 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import Request, Response
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from nicegui import app, ui
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 from heapwatch.http.addresses import known_names
 from heapwatch.http.asgi import LIMITS, KnownNames
-from heapwatch_viewer import documents
 from heapwatch_viewer.address import State
 from heapwatch_viewer.model import HOME, Dashboard, load
-from heapwatch_viewer.page import DashboardPage, short_title
+from heapwatch_viewer.page import DashboardPage
 from heapwatch_viewer.prometheus import Prometheus
 from heapwatch_viewer.settings import Settings
 
 STYLE = Path(__file__).with_name("style.css").read_text()
-RUNBOOKS = "/docs/runbooks.md"
 FAVICON = Path(__file__).with_name("favicon.svg")
 # What the server has to know of the browser: its clock, and whether anybody can see the page.
 TIME_ZONE = "Intl.DateTimeFormat().resolvedOptions().timeZone"
@@ -61,33 +59,11 @@ def _add_pages(boards: Mapping[str, Dashboard], prometheus: Prometheus) -> None:
     def index() -> RedirectResponse:
         return RedirectResponse(f"/d/{HOME}")
 
-    @ui.page("/docs/{path:path}")
-    def document(path: str) -> Response | None:
-        return _document(path, boards)
-
     @ui.page("/d/{uid}")
     async def dashboard(request: Request, uid: str) -> None:
         page = _dashboard(request, uid, boards, prometheus)
         if page is not None:
             await _fill(page)
-
-
-def _document(path: str, boards: Mapping[str, Dashboard]) -> Response | None:
-    """A page of the documents, or the response if there is none."""
-    file = documents.find(path)
-    if file is None:
-        return Response(f"there is no document {path}\n", 404, media_type="text/plain")
-    if file.suffix != ".md":
-        return FileResponse(file)
-    ui.add_css(STYLE)
-    ui.dark_mode(None)
-    ui.page_title(f"{file.stem} · Heapwatch")
-    with ui.element("nav").classes("boards document-bar"):
-        for uid, board in boards.items():
-            ui.link(short_title(board.title), f"/d/{uid}")
-        ui.link("All runbooks", RUNBOOKS)
-    ui.html(documents.rendered(file.read_text()), sanitize=False).classes("text document")
-    return None
 
 
 def _dashboard(

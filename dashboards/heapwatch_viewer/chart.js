@@ -152,7 +152,6 @@ function complete(chart, width) {
         lineStyle: { type: "dashed", width: 1, opacity: 0.75 },
         tooltip: { trigger: "item", formatter: (mark) => escape(mark.name) },
       },
-      markArea: series.markArea && { ...series.markArea, silent: true, label: { show: false } },
     })),
   };
 }

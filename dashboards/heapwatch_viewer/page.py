@@ -50,7 +50,6 @@ class DashboardPage:
         self._prometheus = prometheus
         self._problem = problem
         self._views: list[PanelView] = []
-        self._rows: list[RowView] = []
         self._marks: list[Mark] = []
         self._asking: set[asyncio.Task[None]] = set()
         self._with_variables = {
@@ -69,8 +68,8 @@ class DashboardPage:
         if seconds := seconds_of(self.state.refresh):
             ui.timer(seconds, self.refresh, immediate=False)
         self._note = ui.label(self._problem).classes("note error")
-        self._rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
-        self._views = [view for row in self._rows for view in row.views]
+        rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
+        self._views = [view for row in rows for view in row.views]
         ui.label(ABOUT).classes("note")
 
     def show_in(self, zone: tzinfo) -> None:
@@ -163,8 +162,6 @@ class DashboardPage:
             _show(self._note, self._problem)
         self._update_links()
         await self._fill([view for view in self._views if view.in_sight], now)
-        for row in self._rows:
-            row.fold_if_empty()
 
     async def _fill(self, views: Sequence[PanelView], now: float) -> None:
         units.zone.set(self.zone)

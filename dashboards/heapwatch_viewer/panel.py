@@ -57,14 +57,12 @@ class PanelView:
 
     Attributes:
         in_sight: its row is open.
-        says: its text without data, as HTML; empty when it has some.
 
     """
 
     def __init__(self, panel: Panel, top: int, link: Link, zoom: Zoom) -> None:
         self.panel = panel
         self.in_sight = True
-        self.says = ""
         self._link = link
         self._zoom = zoom
         self._content: ui.element | None = None
@@ -102,7 +100,6 @@ class PanelView:
             self._show(RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine)))
             self._title.set_text(interpolate(self.panel.title, selections, window))
         except Exception as problem:  # whatever it is: a panel is never blank
-            self.says = ""
             self._error.set_text(explained(problem))
             self._error.set_visibility(True)
         else:
@@ -112,10 +109,8 @@ class PanelView:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):
             shown = Html(nothing(self.panel))
         if isinstance(shown, Chart):
-            self.says = ""
             self._content_of(ChartElement, lambda: ChartElement(self._zoom)).show(shown)
         else:
-            self.says = shown.body if shown.body == nothing(self.panel) else ""
             self._content_of(ui.html, lambda: ui.html("", sanitize=False)).set_content(shown.body)
 
     def _content_of(self, kind: type[Content], make: Callable[[], Content]) -> Content:
@@ -131,8 +126,6 @@ class PanelView:
 class RowView:
     """Shows a row, which a click on its heading opens and closes.
 
-    While none of its panels has data, one line replaces them.
-
     Args:
         fill: asks for the data of these panels.
 
@@ -140,45 +133,26 @@ class RowView:
 
     def __init__(self, row: Row, link: Link, zoom: Zoom, fill: Callable[[Sequence[PanelView]], None]) -> None:
         self._fill = fill
-        self._opened_by_hand = False
         self._title = ui.element("div").classes("row-title").props("role=button tabindex=0")
         self._title.set_visibility(bool(row.title))
         with self._title:
             self._arrow = ui.icon("expand_more")
             ui.label(row.title)
         self._title.on("click", self._toggle).on("keydown.enter", self._toggle)
-        self._line = ui.html("", sanitize=False).classes("row-empty")
         self._grid = ui.element("div").classes("grid")
         top = min(panel.grid[1] for panel in row.panels)
         with self._grid:
             self.views = [PanelView(panel, top, link, zoom) for panel in row.panels]
         self._show(not row.collapsed)
 
-    def fold_if_empty(self) -> None:
-        """While no panel has data, show one line instead. A row that the user opened stays open."""
-        if not self.views[0].in_sight or self._opened_by_hand:
-            return
-        says = [view.says for view in self.views]
-        empty = all(says)
-        self._unfold(not empty)
-        self._line.set_visibility(empty)
-        if empty:
-            # A line to copy says more than that there is nothing.
-            self._line.set_content(next((text for text in says if "<code>" in text), says[0]))
-
     def _show(self, visible: bool) -> None:
-        self._unfold(visible)
-        self._line.set_visibility(False)
+        self._grid.set_visibility(visible)
+        self._title.props(f"aria-expanded={str(visible).lower()}")
         self._arrow.name = "expand_more" if visible else "chevron_right"
         for view in self.views:
             view.in_sight = visible
 
-    def _unfold(self, visible: bool) -> None:
-        self._grid.set_visibility(visible)
-        self._title.props(f"aria-expanded={str(visible).lower()}")
-
     def _toggle(self) -> None:
         self._show(not self._grid.visible)
-        self._opened_by_hand = self._grid.visible
         if self._grid.visible:
             self._fill(self.views)

@@ -75,15 +75,9 @@ class Prometheus:
             else:
                 answer = await self._client.post(f"/api/v1/{path}", data=parameters)
             body = answer.json()
-        except httpx.TimeoutException:
-            raise QueryError("Prometheus took too long to answer") from None
-        except httpx.HTTPError as problem:
+        except (httpx.HTTPError, ValueError) as problem:  # no answer, or none in JSON
             raise QueryError(
                 f"Prometheus does not answer at {self.url} ({type(problem).__name__}); is the stack up?"
-            ) from None
-        except ValueError:
-            raise QueryError(
-                f"{self.url} answered {answer.status_code} without JSON; is it Prometheus?"
             ) from None
         if body.get("status") != "success":
             raise QueryError(str(body.get("error", f"Prometheus answered {answer.status_code}")))

@@ -128,7 +128,7 @@ async def _ask(
 async def find_marks(
     annotations: list[Annotation], prometheus: Prometheus, selections: Selections, window: Window
 ) -> list[Mark]:
-    """The marks of the annotations in `window`; neighbouring samples of a series make one mark."""
+    """The marks of the annotations in `window`: each sample above 0 is one, or the time that it gives."""
     found: list[Mark] = []
     for annotation in annotations:
         steps = window.with_step(annotation.step)
@@ -136,22 +136,11 @@ async def find_marks(
         for series in await prometheus.range(expression, steps):
             parts = (legend(part, series.labels, "") for part in (annotation.title, annotation.text) if part)
             text = ": ".join(parts)
-            for start, end in _moments(series, steps, annotation.value_is_time):
-                found.append(Mark(start, end, text, annotation.color, annotation.panels))
+            events = [(at, value) for at, value in series.points if value > 0]
+            moments = {value / 1000 if annotation.value_is_time else at for at, value in events}
+            found += [
+                Mark(moment, text, annotation.color, annotation.panels)
+                for moment in sorted(moments)
+                if window.start <= moment <= window.end
+            ]
     return found
-
-
-def _moments(series: Series, window: Window, value_is_time: bool) -> list[tuple[float, float]]:
-    """(start, end) of each mark; a series whose value is a time in milliseconds marks that time."""
-    if value_is_time:
-        moments = sorted({value / 1000 for _, value in series.points})
-        return [(moment, moment) for moment in moments if window.start <= moment <= window.end]
-    stretches: list[tuple[float, float]] = []
-    for moment, value in series.points:
-        if not value > 0:
-            continue
-        if stretches and moment - stretches[-1][1] <= window.step:
-            stretches[-1] = (stretches[-1][0], moment)
-        else:
-            stretches.append((moment, moment))
-    return stretches

@@ -52,7 +52,6 @@ UNITS = {
     "s": Unit(_TIME),
     "percentunit": Unit(((1, "%"),), multiply=100.0),
     "celsius": Unit(((1, " °C"),)),
-    "watt": Unit(_si("W")),
     "cps": Unit(_si("c/s")),
     "dateTimeAsIso": Unit(((1, " at"),)),
     "dateTimeFromNow": Unit(((1, " ago"),)),

@@ -1,1 +1,1 @@
-"""Rules, discovery and the receiver as Kubernetes objects and as a Helm chart, from one configuration."""
+"""Rules, discovery, routes and the receiver as a Helm chart, from the files of the native stack."""

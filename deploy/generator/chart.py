@@ -1,4 +1,4 @@
-"""The Helm chart: the same objects, with the configuration's values asked from values.yaml.
+"""The files of the Helm chart, which asks for the configuration's values from values.yaml.
 
 Objects are made from a configuration of placeholders, which become Helm's expressions afterwards. Rules hold
 expressions of Prometheus in the same braces, so Helm reads them from a file as they are.
@@ -7,12 +7,14 @@ expressions of Prometheus in the same braces, so Helm reads them from a file as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
+import yaml
+
 from deploy.generator import monitoring, text
-from deploy.generator.configuration import Configuration
+from deploy.generator.configuration import VALUES, Configuration
 from deploy.generator.monitoring import Manifest
 
 RULES = "files/rules.yaml"
@@ -20,8 +22,10 @@ _MAP = re.compile(r"^( *)'@([a-z_]+)@': ''\n", re.MULTILINE)
 _MAPS = ("labels", "trainer_labels")
 
 
-def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, str]:
-    """File name to content of the chart; `boards` is the same of the dashboards."""
+def files() -> dict[str, str]:
+    """File name to content."""
+    generated = monitoring.ROOT / "dashboards" / "generated"
+    boards = {path.name: path.read_text(encoding="utf-8") for path in sorted(generated.glob("*.json"))}
     placeholders: dict[str, Any] = {
         field.name: {f"@{field.name}@": ""} if field.name in _MAPS else f"@{field.name}@"
         for field in fields(Configuration)
@@ -40,7 +44,7 @@ def files(configuration: Configuration, boards: Mapping[str, str]) -> dict[str, 
     rule = monitoring.rule(asked)
     return {
         "Chart.yaml": text.file([chart]),
-        "values.yaml": text.file([_values(configuration)]),
+        "values.yaml": text.file([_values()]),
         RULES: text.file([rule.pop("spec")]),
         "templates/rules.yaml": _template([rule]) + "spec:\n" + _rules_of_file(),
         "templates/discovery.yaml": _template(monitoring.discovery(asked)),
@@ -61,9 +65,9 @@ def _version() -> str:
     return found[1]
 
 
-def _values(configuration: Configuration) -> Manifest:
-    values = {_camel(name): value for name, value in asdict(configuration).items() if name != "namespace"}
-    return {**values, "sampleEnabled": False}
+def _values() -> Manifest:
+    shipped = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
+    return {_camel(name): value for name, value in shipped.items()} | {"sampleEnabled": False}
 
 
 def _template(documents: Iterable[Manifest]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+VALUES = Path(__file__).resolve().parents[1] / "values.yml"
 TRAINERS = "heapwatch-trainers"
 RECEIVER = "heapwatch-receiver"
 RECEIVER_PORT = 9095
@@ -42,23 +43,7 @@ class Configuration:
         return RECEIVER
 
 
-def load(file: Path) -> Configuration:
-    """The configuration in a YAML file.
-
-    Raises:
-        ValueError: a value is missing, unknown or empty; the message names it.
-
-    """
-    given = yaml.safe_load(file.read_text(encoding="utf-8"))
-    if not isinstance(given, dict):
-        raise ValueError(f"{file}: a mapping is needed")
-    names = [field.name for field in fields(Configuration)]
-    if wrong := sorted(set(given) ^ set(names), key=str):
-        raise ValueError(
-            f"{file}: missing or unknown: {', '.join(map(str, wrong))}; there are {', '.join(names)}"
-        )
-    if empty := [name for name, value in given.items() if not value and not name.endswith("labels")]:
-        raise ValueError(f"{file}: {', '.join(empty)} must not be empty")
-    if not given["trainer_labels"]:
-        raise ValueError(f"{file}: trainer_labels must have a label, or every pod would be scraped")
-    return Configuration(**given)
+def load(namespace: str) -> Configuration:
+    """The shipped values, installed in this namespace."""
+    values = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
+    return Configuration(namespace=namespace, **values)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private
-from heapwatch_stack.configuration import claim, link
+from heapwatch_stack import state_folder
+from heapwatch_stack.configuration import link
 from heapwatch_stack.debian import PackageError, unpack, write_wrapper
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.releases import (
@@ -99,7 +100,7 @@ def find(settings: Settings, say: Say) -> Binaries:
 def link_tools(settings: Settings, binaries: Binaries) -> Path:
     """A folder with the four programs, for PATH."""
     folder = settings.state / "bin"
-    claim(settings.state)
+    state_folder.make(settings.state)
     make_private(folder)
     for name in MINIMUM:
         path = getattr(binaries, name).path
@@ -136,7 +137,7 @@ def _release(release: Release, settings: Settings, say: Say) -> Path | None:
 def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     packages = state / PACKAGES_FOLDER
     folder = packages / "bin"
-    claim(state)
+    state_folder.make(state)
     with locked(state / "packages.lock"):
         if not all((folder / name).exists() for name in MINIMUM):
             _unpack_packages(", ".join(missing), packages, say)

@@ -34,10 +34,7 @@ _ERROR = re.compile(r"^ERROR: .*", re.MULTILINE)
 
 def ensure(venv: Path, requirements: list[Path]) -> None:
     """Create or complete `venv` so that it holds the pinned packages of `requirements` and this project."""
-    try:
-        state_folder.make(venv.parent)
-    except FileExistsError as error:
-        raise StackError(f"{error}: set HEAPWATCH_STATE to another") from error
+    state_folder.make(venv.parent)
     with state_folder.locked(venv.parent / "bootstrap.lock", say=_say):
         _ensure(venv, requirements)
 

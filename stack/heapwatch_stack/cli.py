@@ -77,11 +77,10 @@ def chosen_stack(mode: str) -> Stack:
 
     settings = Settings.from_environment()
     tell = Narrator(console())
-    native = NativeStack(settings, tell)
-    if mode == "native" or (
-        mode == "auto" and (settings.checkout is None or native.running() or not engine_answers())
-    ):
-        return native
+    if mode != "docker":
+        native = NativeStack(settings, tell)
+        if mode == "native" or settings.checkout is None or native.running() or not engine_answers():
+            return native
     return ComposeStack(settings, tell)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from heapwatch import stacks
 from heapwatch.runtime.plain_text import plain
-from heapwatch_stack import configuration, containers, health, preflight
+from heapwatch_stack import configuration, containers, health, preflight, state_folder
 from heapwatch_stack.alertmanager import hide
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
@@ -50,9 +50,8 @@ class ComposeStack:
         """Build and start; returns when every container is healthy and scraped."""
         if not engine_answers():
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
-        configuration.claim(self._settings.state)
+        state_folder.make(self._settings.state)
         configuration.make_secrets(self._settings)
-        self._check_receiver()
         people = configuration.notifications(self._settings)
         grafana_token = self._settings.environment.get(containers.GRAFANA_TOKEN)
         containers.hand_over(people, grafana_token, self._settings.token_file.parent)
@@ -136,16 +135,6 @@ class ComposeStack:
     def trainer_instance(self, port: int) -> str:
         """The `instance` in Prometheus of a trainer on this port of that container."""
         return f"{TRAINER}:{port}"
-
-    def _check_receiver(self) -> None:
-        """Check the receiver's settings before anything starts."""
-        # they need pydantic, which is optional
-        from heapwatch_receiver.settings import SettingsError, load
-
-        try:
-            load(None, dict(self._settings.environment))
-        except SettingsError as error:
-            raise StackError(str(error)) from error
 
     def _await_configuration(self) -> None:
         """Wait until the container that fills the volumes has ended; StackError if it failed."""

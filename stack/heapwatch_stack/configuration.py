@@ -28,27 +28,14 @@ _MOST_BYTES = 1 << 20
 WATCHED = (".py", ".yml", ".yaml", ".json", ".tmpl", ".css", ".js")
 
 
-def claim(state: Path) -> None:
-    """Create and mark the state folder; StackError if it holds other files or cannot be created."""
-    try:
-        state_folder.make(state)
-    except FileExistsError as error:
-        raise StackError(f"{error}: set HEAPWATCH_STATE to a folder of the stack's own") from error
-    except OSError as error:
-        raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
-
-
 def lay_out(settings: Settings) -> None:
     """Create folders, secrets, links and rendered files."""
-    try:
-        claim(settings.state)
-        for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
-            folder = settings.state / name
-            make_private(folder)
-            folder.chmod(0o700)
-        make_private(settings.targets)
-    except OSError as error:
-        raise StackError(f"cannot create {_said(error)}; set HEAPWATCH_STATE to a folder of yours") from error
+    state_folder.make(settings.state)
+    for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
+        folder = settings.state / name
+        make_private(folder)
+        folder.chmod(0o700)
+    make_private(settings.targets)
     make_secrets(settings)
     link(settings.etc / "targets" / "trainer", settings.targets)
     services = (one for one in settings.endpoints().values() if one.name != TRAINER)
@@ -126,10 +113,6 @@ def _content(file: Path) -> str:
         return ""
 
 
-def _said(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.strerror else str(error)
-
-
 def link(place: Path, target: Path) -> None:
     """Make a symbolic link to `target`, unless it is there."""
     if place.is_symlink() and place.readlink() == target:
@@ -169,7 +152,7 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
     """Write the file by which this user's trainers find the running stack.
 
     `answers_at`: see `heapwatch.stacks.Stack`. `targets`: the folder for its Prometheus; None if that cannot
-    reach this machine's trainers. Raises StackError if the user's state folder cannot be written.
+    reach this machine's trainers. Raises OSError if the user's state folder cannot be written.
     """
     stack = stacks.Stack(
         state=str(settings.state),
@@ -179,9 +162,4 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
         answers_at=answers_at,
         started=time.time(),
     )
-    try:
-        stacks.announce(stack, settings.environment)
-    except OSError as error:
-        raise StackError(
-            f"trainers cannot find this stack: {error}; set XDG_STATE_HOME to a folder of yours"
-        ) from error
+    stacks.announce(stack, settings.environment)

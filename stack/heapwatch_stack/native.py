@@ -13,7 +13,7 @@ from types import FrameType
 
 from heapwatch import stacks
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own
-from heapwatch_stack import binaries, configuration, health, preflight, processes
+from heapwatch_stack import binaries, configuration, health, preflight, processes, state_folder
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, environment, services
@@ -214,7 +214,7 @@ class NativeStack:
 
     def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""
-        configuration.claim(self._settings.state)
+        state_folder.make(self._settings.state)
         make_private(self._settings.state / "run")
         return locked(self._settings.state / "run" / "lock", seconds=0)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import platform
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-from heapwatch_stack import configuration, processes
+from heapwatch_stack import configuration
 from heapwatch_stack.alertmanager import NOTIFICATIONS, Channels, hide
 from heapwatch_stack.binaries import Binaries
 from heapwatch_stack.errors import StackError
@@ -30,16 +27,19 @@ def check_system(system: str = sys.platform, machine: str = platform.machine()) 
 
 
 def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
-    """Raise StackError for the first port that another process uses, with its name if known."""
+    """Raise StackError for the first service that cannot listen at its address, with the system's reason."""
+    family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
     for endpoint in endpoints:
-        if _is_free(settings.bind, endpoint.port):
-            continue
-        owner = processes.listening(endpoint.port)
-        who = f"process {owner.pid} ({_command(owner.pid)})" if owner else "another process"
-        raise StackError(
-            f"port {endpoint.port} ({endpoint.name}) is taken by {who}: stop it, or choose another port with"
-            f" {endpoint.port_variable}=NUMBER"
-        )
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((settings.bind, endpoint.port))
+            except OSError as error:
+                raise StackError(
+                    f"{endpoint.name} cannot listen at {settings.bind}:{endpoint.port} ({error.strerror}):"
+                    f" stop what does, or choose another port with {endpoint.port_variable}=NUMBER"
+                    " or another address with HEAPWATCH_BIND"
+                ) from error
 
 
 def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
@@ -53,32 +53,6 @@ def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
     also = f" with {settings.environment[NOTIFICATIONS]}" if people else ""
     _check([amtool, "check-config", str(alertmanager)], f"alerting/alertmanager.yml{also}", people)
     return ["prometheus.yml and rules (promtool)", f"alertmanager.yml{also} (amtool)"]
-
-
-def _is_free(bind: str, port: int) -> bool:
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((bind, port))
-        except PermissionError:
-            raise StackError(f"port {port} needs root; choose one above 1023") from None
-        except socket.gaierror as error:
-            raise StackError(f"{_no_address(bind)}: {error}") from None
-        except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL:
-                raise StackError(_no_address(bind)) from None
-            return False
-    return True
-
-
-def _no_address(bind: str) -> str:
-    return f"HEAPWATCH_BIND is {bind!r}, which is not an address of this machine"
-
-
-def _command(pid: int) -> str:
-    raw = Path(f"/proc/{pid}/cmdline").read_bytes() if os.path.exists(f"/proc/{pid}/cmdline") else b""
-    return raw.replace(b"\0", b" ").decode(errors="replace").strip()[:80]
 
 
 def _check(command: list[str], what: str, secret: Channels) -> None:

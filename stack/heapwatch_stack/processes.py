@@ -74,19 +74,6 @@ def end_all(state: Path) -> list[psutil.Process]:
     return of_stack(state)
 
 
-def listening(port: int) -> psutil.Process | None:
-    """The process that listens on a TCP port; None if there is none or this user may not see it."""
-    return next((process for process in psutil.process_iter() if _listens(process, port)), None)
-
-
-def _listens(process: psutil.Process, port: int) -> bool:
-    try:
-        connections = process.net_connections(kind="tcp")
-    except (psutil.Error, OSError):
-        return False
-    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in connections)
-
-
 def _quietly(action: Callable[[], None]) -> None:
     with suppress(psutil.Error):
         action()

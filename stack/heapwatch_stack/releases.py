@@ -12,11 +12,9 @@ import platform
 import shutil
 import tarfile
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -26,7 +24,6 @@ from heapwatch_stack.state_folder import locked
 
 CONNECT_SECONDS = 5.0
 STALL_SECONDS = 15.0
-REPORT_SECONDS = 5.0
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -53,11 +50,6 @@ class Release:
     def url(self) -> str:
         """The address of this machine's archive."""
         return self.address.format(version=self.version, arch=architecture())
-
-    @property
-    def host(self) -> str:
-        """The host of that address."""
-        return urlsplit(self.url).netloc
 
     @property
     def folder(self) -> str:
@@ -142,7 +134,7 @@ def is_whole(place: Path, release: Release) -> bool:
 
 
 def _download(release: Release, archive: Path, say: Say) -> str:
-    """Write the archive, and say how far it is; returns its SHA-256."""
+    """Write the archive; returns its SHA-256."""
     digest = hashlib.sha256()
     timeout = httpx.Timeout(STALL_SECONDS, connect=CONNECT_SECONDS)
     try:
@@ -151,24 +143,15 @@ def _download(release: Release, archive: Path, say: Say) -> str:
             os.fdopen(open_own(archive, os.O_WRONLY | os.O_CREAT), "wb") as file,
         ):
             answer.raise_for_status()
-            say(f"downloading {release.name} {release.version} from {release.host}")
-            total = int(answer.headers.get("Content-Length") or 0)
-            of = f" of {total / 1e6:,.0f}" if total else ""
-            say_at = time.monotonic() + REPORT_SECONDS
+            size = int(answer.headers.get("Content-Length") or 0) / 1e6
+            say(f"downloading {release.name} {release.version}, {size:,.0f} MB, from {release.url}")
             for chunk in answer.iter_raw():
                 file.write(chunk)
                 digest.update(chunk)
-                if time.monotonic() >= say_at:
-                    say_at += REPORT_SECONDS
-                    say(f"{release.name}: {file.tell() / 1e6:,.0f}{of} MB")
-    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise DownloadError(f"{release.host} does not answer ({error or 'timeout'})") from error
     except httpx.HTTPStatusError as error:
         raise DownloadError(f"{release.url} answers {error.response.status_code}") from error
     except httpx.HTTPError as error:
-        raise DownloadError(
-            f"{release.url} ends early or stalls ({error or type(error).__name__})"
-        ) from error
+        raise DownloadError(f"{release.url} does not answer ({error or type(error).__name__})") from error
     return digest.hexdigest()
 
 

@@ -26,7 +26,7 @@ def make(folder: Path) -> None:
     """Create the state folder (mode 0700) with the mark; an existing empty folder is used.
 
     Raises:
-        FileExistsError: the folder holds other files and carries no mark.
+        StackError: the folder holds other files and carries no mark.
         OSError: it cannot be created.
 
     """
@@ -35,7 +35,9 @@ def make(folder: Path) -> None:
         return
     # The mark is always the first file: if another process is creating this folder, it is there by now.
     if any(folder.iterdir()) and not carried_by(folder):
-        raise FileExistsError(f"{folder} holds files that heapwatch did not make")
+        raise StackError(
+            f"{folder} holds files that heapwatch did not make: set HEAPWATCH_STATE to a folder of its own"
+        )
     with os.fdopen(open_own(folder / MARK, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as mark:
         mark.write(TEXT)
 

@@ -33,7 +33,6 @@ OTHERS = {
     "stack/heapwatch_stack/debian.py:_private_apt": "of apt, which reads it as another user",
     "stack/heapwatch_stack/releases.py:_unpack": "an archive whose checksum was right",
     "stack/heapwatch_stack/configuration.py:fingerprint": SHIPPED,
-    "stack/heapwatch_stack/preflight.py:_command": KERNEL,
     "alerting/heapwatch_receiver/store.py:Store": "the database's folder",
     "alerting/heapwatch_receiver/app.py:_add_pages": SHIPPED,
 }

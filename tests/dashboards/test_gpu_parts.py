@@ -116,12 +116,13 @@ def test_every_part_that_can_leak_has_a_verdict(tmp_path: Path) -> None:
     check(tmp_path, [*RANKS, *alerts], {only: samples})
 
 
-def test_the_bands_add_up_to_the_devices_memory(prometheus_url: str) -> None:
+def test_the_bands_and_what_is_free_add_up_to_the_devices_memory(prometheus_url: str) -> None:
     chosen = [t for t in targets() if t.panel["title"] == "Device memory explained"]
 
-    def latest(target: Target) -> float:
+    def latest(expression: str) -> float:
+        target = Target("heapwatch-gpu", chosen[0].panel, {**chosen[0].target, "expr": expression})
         return float(run(prometheus_url, target)[0]["values"][-1][1])
 
-    parts = [t for t in chosen if " limit" not in t.target["legendFormat"]]
-    (whole,) = {latest(t) for t in chosen if t not in parts and run(prometheus_url, t)}
-    assert abs(sum(map(latest, parts)) - whole) < 0.01 * whole
+    parts = [t.target["expr"] for t in chosen if " limit" not in t.target["legendFormat"]]
+    whole = latest(gpu.TOTAL_SUM)
+    assert abs(sum(map(latest, [*parts, gpu.FREE_SUM])) - whole) < 0.01 * whole

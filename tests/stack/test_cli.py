@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEAPWATCH_DASHBOARDS_PORT", str(port))
         assert main(["up", "--mode", "native"]) == 1
-    assert f"port {port} (dashboards) is taken by process {os.getpid()} " in capsys.readouterr().err
+    assert f"dashboards cannot listen at 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
     assert not (tmp_path / "state" / "etc").exists()
     assert processes.of_stack(tmp_path / "state") == []
 

@@ -200,8 +200,7 @@ def test_channels_and_the_files_that_they_name_are_handed_over(
             "/nowhere",
             "HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot",
         ),
-        ("HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE", "/nowhere", "belong together"),
-        ("HEAPWATCH_RECEIVER_DRY_RUN", "perhaps", "dry_run"),
+        ("HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE", "/nowhere", "a setting names cannot be read"),
     ],
 )
 def test_a_wrong_setting_is_named_before_anything_starts(

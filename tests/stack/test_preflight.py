@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import socket
 from pathlib import Path
@@ -101,13 +100,11 @@ def test_a_supported_system_passes(machine: str) -> None:
     preflight.check_system("linux", machine)
 
 
-def test_a_taken_port_is_reported_with_who_holds_it(settings: Settings) -> None:
+def test_a_taken_port_is_reported_with_the_name_that_changes_it(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         endpoint = Endpoint("receiver", port, "HEAPWATCH_RECEIVER_PORT", "/")
-        reported = (
-            rf"port {port} \(receiver\) is taken by process {os.getpid()} \(.*python.*RECEIVER_PORT=NUMBER"
-        )
+        reported = rf"receiver cannot listen at .*:{port} \(Address already in use\).*RECEIVER_PORT=NUMBER"
         with pytest.raises(StackError, match=reported):
             preflight.check_ports(settings, [endpoint])
     preflight.check_ports(settings, [endpoint])
@@ -115,6 +112,5 @@ def test_a_taken_port_is_reported_with_who_holds_it(settings: Settings) -> None:
 
 def test_an_address_of_another_machine_is_reported(settings: Settings) -> None:
     elsewhere = dataclasses.replace(settings, bind="192.0.2.1")
-    reported = r"HEAPWATCH_BIND is '192\.0\.2\.1', which is not an address of this machine"
-    with pytest.raises(StackError, match=reported):
+    with pytest.raises(StackError, match=r"192\.0\.2\.1:12345 \(Cannot assign .* HEAPWATCH_BIND"):
         preflight.check_ports(elsewhere, [Endpoint("x", 12345, "X", "/")])

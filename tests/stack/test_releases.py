@@ -37,7 +37,7 @@ def test_a_good_server_is_asked_once_for_ever(tmp_path: Path) -> None:
     assert os.access(place / "prometheus", os.X_OK)
     assert asked == [f"/{NAME}"]
     assert left(tmp_path) == {release.folder}
-    assert said == [f"downloading prometheus {release.version} from {address.removeprefix('http://')}"]
+    assert said == [f"downloading prometheus {release.version}, 0 MB, from {release.url}"]
 
 
 @pytest.mark.parametrize("hangs", [False, True])
@@ -47,7 +47,7 @@ def test_a_download_that_breaks_off_is_one_line_and_is_fetched_again(
     monkeypatch.setattr(releases, "STALL_SECONDS", 0.3)
     with (
         serving({NAME: CONTENT}, most=1000, hangs=hangs) as (address, _),
-        pytest.raises(DownloadError, match="ends early or stalls") as raised,
+        pytest.raises(DownloadError, match="does not answer") as raised,
     ):
         bring(pinned(PROMETHEUS, CONTENT, address), tmp_path, print)
     assert "\n" not in str(raised.value)
@@ -68,7 +68,7 @@ def test_a_wrong_checksum_is_thrown_away(tmp_path: Path) -> None:
 
 def test_an_absent_server_and_a_missing_file_are_distinguished(tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    with pytest.raises(DownloadError, match=rf"127\.0\.0\.1:{port} does not answer"):
+    with pytest.raises(DownloadError, match=rf"127\.0\.0\.1:{port}/.* does not answer"):
         bring(pinned(PROMETHEUS, CONTENT, f"http://127.0.0.1:{port}"), tmp_path, print)
     with serving({}) as (address, _), pytest.raises(DownloadError, match="answers 404"):
         bring(pinned(PROMETHEUS, CONTENT, address), tmp_path, print)

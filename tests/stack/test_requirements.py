@@ -18,7 +18,6 @@ LEFT_OUT = {
         "arrays",
         "gpu",
         "native",
-        "dashboards",
         "examples",
         "frameworks",
         "test",

@@ -133,20 +133,14 @@ DONE = two_a_line(
 RECEIVER = two_a_line(
     lines(
         "Actions by result",
-        Query(
-            ACTIONS,
-            "{{action}} {{result}}",
-        ),
+        Query(ACTIONS, "{{action}} {{result}}"),
         COUNT,
         "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
         bars=True,
     ),
     lines(
         "Alerts not acted on",
-        Query(
-            SUPPRESSED,
-            "{{reason}}",
-        ),
+        Query(SUPPRESSED, "{{reason}}"),
         COUNT,
         "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
         "the audit.",

@@ -164,7 +164,7 @@ OBJECTS = two_a_line(
         "Growth of named objects per cycle",
         [
             Query(growth_per_cycle("object_size"), "{{component}} {{trainer_name}}"),
-            *growth_limit("object_size", "epoch"),
+            growth_limit("object_size", "epoch"),
         ],
         BYTES,
         "Growth per epoch or generation. Good: around zero. Bad: above the dashed limit.",

@@ -59,7 +59,6 @@ WORST_VERDICT_OF_RANKS = max_by(_RUN, _of_ranks(trainers.VERDICT))
 LEAKING_RANKS = sum_by(_RUN, _of_ranks(f"{trainers.VERDICT} == bool {LEAK}"))
 MEMORY_OF_RANKS = sum_by(_RUN, _of_ranks(trainers.RESIDENT))
 LARGEST_RANK = max_by(_RUN, _of_ranks(trainers.RESIDENT))
-MEDIAN_RANK = f"quantile by ({_RUN}) (0.5, {_of_ranks(trainers.RESIDENT)})"
 SMALLEST_RANK = min_by(_RUN, _of_ranks(trainers.RESIDENT))
 
 GLANCE = [
@@ -155,18 +154,10 @@ VERDICT_LINES = states(
 OVER_TIME = two_a_line(
     lines(
         "Memory growth per minute by trainer",
-        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), *growth_limit("memory")],
+        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), growth_limit("memory")],
         BYTES,
         "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
         "Bad: above the dashed limit for long.",
-        links=TO_TRAINER,
-        marked=True,
-    ),
-    lines(
-        "Memory by trainer",
-        Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
-        BYTES,
-        "Resident memory of each trainer and its workers.",
         links=TO_TRAINER,
         marked=True,
     ),
@@ -213,18 +204,6 @@ RANKS = [
         "the run has, none leaking, the largest as large as the smallest.",
         empty=NO_RANKS,
         sort_by="Worst verdict",
-        width=14,
-    ),
-    lines(
-        "Memory of ranks",
-        [
-            Query(LARGEST_RANK, "largest of {{trainer}} {{run}}"),
-            Query(MEDIAN_RANK, "median of {{trainer}} {{run}}"),
-            Query(SMALLEST_RANK, "smallest of {{trainer}} {{run}}"),
-        ],
-        BYTES,
-        "Good: the lines of a run are close. Bad: the largest moves away from the median, so one rank leaks.",
-        empty=NO_RANKS,
     ),
 ]
 
@@ -251,9 +230,9 @@ READING = text(
 - **over a limit**: a level is over its threshold, or memory will reach its limit within hours.
 - **down or stalled**: the trainer cannot be scraped, or makes no progress.
 
-Growth limits and thresholds are dashed lines. A limit that is far above the data is only in the legend. A
-trainer can set its own. Marks over the charts: red for the start of a leak or a critical alert, green for a
-cleanup, blue for a start of the process. Trainers that have ended are in a separate row, which is collapsed.
+Growth limits and thresholds are dashed lines, drawn where the data come near them. A trainer can set its own.
+Marks over the charts: red for the start of a leak or a critical alert, green for a cleanup, blue for a start
+of the process. Trainers that have ended are in a separate row, which is collapsed.
 """,
     "The words of the verdict column and of the timeline.",
     height=10,

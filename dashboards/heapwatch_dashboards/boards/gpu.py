@@ -4,7 +4,7 @@ from .. import colors
 from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
-from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, WATTS, Query, fixed, override
+from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number
 from ..promql import (
     PROCESS,
@@ -152,19 +152,17 @@ EXPLAINED = [
             Query(part("other_pools"), "other pools"),
             Query(part("workers"), "worker processes"),
             Query(REST_SUM, "all others"),
-            Query(FREE_SUM, "free, not drawn"),
-            *limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
+            limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
         ],
         BYTES,
-        "All devices that the chosen trainers see, each once. The parts add up to the devices' memory: what "
+        "All devices that the chosen trainers see, each once. The parts add up to the memory in use: what "
         "torch and JAX use and keep, the CUDA context, other pools of these processes, their workers, "
         "and all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens "
-        "with every step. Dashed: the devices' memory.",
+        "with every step. Dashed, once it is near: the devices' memory.",
         empty=NO_GPU,
         stacked=True,
         overrides=[
             override("all others", color=fixed(colors.UNKNOWN)),
-            override("free, not drawn", custom__hideFrom={"viz": True, "legend": False, "tooltip": False}),
         ],
         height=9,
         marked=True,
@@ -234,16 +232,13 @@ GROWTH = two_a_line(
     ),
     lines(
         "GPU growth per minute",
-        [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), *growth_limit("gpu_memory")],
+        [Query(MEMORY_GROWTH, "GPU {{component}} {{trainer_name}}"), growth_limit("gpu_memory")],
         BYTES,
         "Slope of allocated memory over ten minutes. Good: around zero. Bad: above the limit for long.",
     ),
     lines(
         "Unusable share of the reserve",
-        Query(
-            UNUSABLE_SHARE,
-            "GPU {{device}} {{trainer_name}}",
-        ),
+        Query(UNUSABLE_SHARE, "GPU {{device}} {{trainer_name}}"),
         SHARE,
         "Reserved by torch between blocks in use: it can neither be returned nor used for a larger "
         "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
@@ -251,10 +246,7 @@ GROWTH = two_a_line(
     ),
     lines(
         "Allocation retries",
-        Query(
-            RETRIES,
-            "GPU {{device}} {{trainer_name}}",
-        ),
+        Query(RETRIES, "GPU {{device}} {{trainer_name}}"),
         COUNT,
         "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
         "the device is full, or fragmented.",
@@ -284,12 +276,6 @@ DEVICE = [
         CELSIUS,
         "Good: steady, below about 80 °C.",
         floor=None,
-    ),
-    lines(
-        "Power",
-        Query(max_by(_DEVICE, select("trainer_gpu_power_watts")), "GPU {{device}} {{trainer_name}}"),
-        WATTS,
-        "Good: steady. Falls to the idle draw when training stalls.",
     ),
 ]
 

@@ -130,7 +130,7 @@ GAINS = [
         "Memory growth per cycle",
         [
             Query(MEMORY_GROWTH_PER_CYCLE, "per {{per}} {{trainer_name}}"),
-            *growth_limit("memory", "episode|epoch|generation"),
+            growth_limit("memory", "episode|epoch|generation"),
         ],
         BYTES,
         "Growth from cycle to cycle. Good: falls to zero within the first cycles. Bad: constant: each cycle "
@@ -140,7 +140,7 @@ GAINS = [
         "Memory since the start",
         [
             Query(MEMORY_SINCE_START, "{{trainer_name}}"),
-            *limit(LIMITS_SINCE_START, MEMORY_SINCE_START, "{{severity}} limit"),
+            limit(LIMITS_SINCE_START, MEMORY_SINCE_START, "{{severity}} limit"),
         ],
         BYTES,
         "How far memory is above its level when training began. Good: levels off. Bad: beyond the dashed "
@@ -164,10 +164,7 @@ BY_CYCLE = series_table(
 TIME = [
     lines(
         "Phase duration",
-        Query(
-            PHASE_DURATION,
-            "{{phase}} {{trainer_name}}",
-        ),
+        Query(PHASE_DURATION, "{{phase}} {{trainer_name}}"),
         SECONDS,
         "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
         "cycle, as lists grow.",

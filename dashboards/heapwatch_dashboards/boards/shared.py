@@ -80,13 +80,13 @@ def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column
     return Column(title, expression, width=width, cell=BACKGROUND, options={"mappings": mappings})
 
 
-def growth_limit(resource: str, per: str = "minute") -> tuple[Query, Query]:
+def growth_limit(resource: str, per: str = "minute") -> Query:
     """The growth limit, drawn if the growth comes near it."""
     series = f"job:trainer_resource:growth_per_{'minute' if per == 'minute' else 'cycle'}"
     return limit(promql.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
-def memory_limit() -> tuple[Query, Query]:
+def memory_limit() -> Query:
     """The memory that each trainer can use besides other programs; drawn if its use is near."""
     return limit_of_each(
         max_by(PROCESS, select("job:trainer_memory:available_bytes")),

@@ -10,7 +10,6 @@ from .shared import alert_path
 # Targets.
 DOWN_COUNT = f"count({select('up')} == 0) or 0 * count({select('up')})"
 RESIDENT = max_by(f"{PROCESS}, service", select("process_resident_memory_bytes", 'service!=""'))
-CPU = sum_by(f"{PROCESS}, service", rate(select("process_cpu_seconds_total", 'service!=""')))
 
 # Prometheus. A rule group is called FILE;NAME there.
 _GROUP = "rule_group"
@@ -115,13 +114,7 @@ TARGETS = [
     ),
 ]
 
-RULES = [
-    lines(
-        "Rule evaluation time",
-        Query(_by_group(max_by(_GROUP, select("prometheus_rule_group_last_duration_seconds"))), "{{group}}"),
-        SECONDS,
-        "How long each group of rules takes. Good: far below its interval, half a minute.",
-    ),
+SERVICES = [
     lines(
         "Rule failures and missed evaluations",
         [
@@ -132,49 +125,20 @@ RULES = [
         "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
         bars=True,
     ),
-]
-
-SERVICES = two_a_line(
-    lines(
-        "Scrape duration",
-        Query(max_by(PROCESS, select("scrape_duration_seconds")), "{{job}} {{instance}}"),
-        SECONDS,
-        "How long a scrape took. Good: milliseconds. Bad: seconds: the trainer is busy or the exposition "
-        "too large.",
-    ),
-    lines(
-        "Samples per scrape",
-        Query(max_by(PROCESS, select("scrape_samples_scraped")), "{{job}} {{instance}}"),
-        COUNT,
-        "Series that each target exposes. Good: constant, a few hundred. Bad: rising: a label without bound.",
-    ),
     lines(
         "Memory of the services",
         Query(RESIDENT, "{{service}} {{instance}}"),
         BYTES,
         "The watcher must not be the leak. Good: flat.",
     ),
-    lines(
-        "CPU cores of the services",
-        Query(CPU, "{{service}} {{instance}}"),
-        NUMBER,
-        "Good: a small part of one core.",
-    ),
-    lines(
-        "Receiver queue over time",
-        Query(QUEUE, "{{instance}}"),
-        COUNT,
-        "Alerts and actions that wait. Good: back to zero within a minute.",
-        steps=True,
-    ),
-)
+]
 
 EXPORTERS = two_a_line(
     lines(
         "Share of training time spent on samples",
         [
             Query(SAMPLE_SHARE, "{{instance}}"),
-            *limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
+            limit(f"min({select('trainer_exporter_budget_ratio')})", SAMPLE_SHARE, "budget limit"),
         ],
         SHARE,
         "What samplers take of the trainers' own thread, against their budget. Good: below the dashed line.",
@@ -187,19 +151,13 @@ EXPORTERS = two_a_line(
     ),
     lines(
         "Sample age by collector",
-        Query(
-            SAMPLE_AGE,
-            "{{collector}} {{instance}}",
-        ),
+        Query(SAMPLE_AGE, "{{collector}} {{instance}}"),
         SECONDS,
         "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
     ),
     lines(
         "Collector errors",
-        Query(
-            COLLECT_ERRORS,
-            "errors {{collector}}",
-        ),
+        Query(COLLECT_ERRORS, "errors {{collector}}"),
         COUNT,
         "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
         bars=True,
@@ -211,8 +169,7 @@ DASHBOARD = Dashboard(
     description="Does the watcher itself work, and what does it cost the trainers?",
     rows=[
         Row("", [GLANCE, TARGETS]),
-        Row("Rules", [RULES]),
-        Row("Scrapes and services", SERVICES),
+        Row("Rules and services", [SERVICES]),
         Row("What watching costs the trainers", EXPORTERS),
     ],
     about_trainers=False,

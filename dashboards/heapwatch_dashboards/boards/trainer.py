@@ -6,7 +6,7 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_LIMIT, NOTHING_GROWS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number, states
-from ..promql import PROCESS, limits, max_by, min_by, named, of_one, of_trainers, rate, select, sum_by, total
+from ..promql import PROCESS, limits, max_by, min_by, named, of_one, rate, select, sum_by, total
 from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
 from .shared import (
@@ -121,7 +121,7 @@ EXPLAINED = lines(
         Query(explanation.PATHS, "{{path}}"),
         Query(WORKERS_SUM, "workers"),
         Query(total(f"clamp_min({explanation.TRAINER_ALONE} - {explanation.HELD}, 0)"), "unexplained"),
-        *limit(
+        limit(
             MEMORY_LIMITS,
             MEMORY_OF_ALL,
             "{{severity}} limit",
@@ -144,7 +144,7 @@ EXPLAINED = lines(
 )
 GROWTH = lines(
     "Memory growth per minute",
-    [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}"), *growth_limit("memory")],
+    [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}"), growth_limit("memory")],
     BYTES,
     "Slope over ten minutes. Good: near zero, or above only while buffers fill. "
     "Bad: above the dashed limit for long.",
@@ -174,15 +174,9 @@ PROCESS_ROWS = two_a_line(
     lines(
         "Resident memory by role",
         [
-            Query(
-                RESIDENT_BY_ROLE,
-                "{{role}} {{trainer_name}}",
-            ),
-            Query(
-                UNIQUE_BY_ROLE,
-                "{{role}} unique {{trainer_name}}",
-            ),
-            *memory_limit(),
+            Query(RESIDENT_BY_ROLE, "{{role}} {{trainer_name}}"),
+            Query(UNIQUE_BY_ROLE, "{{role}} unique {{trainer_name}}"),
+            memory_limit(),
         ],
         BYTES,
         "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
@@ -200,17 +194,8 @@ PROCESS_ROWS = two_a_line(
         "something holds it.",
     ),
     lines(
-        "Python blocks",
-        Query(max_by(PROCESS, select("trainer_python_allocated_blocks")), "{{trainer_name}}"),
-        COUNT,
-        "Small objects that Python has allocated. Good: flat. Bad: rising, because Python objects are kept.",
-    ),
-    lines(
         "CPU cores by role",
-        Query(
-            CPU,
-            "{{role}} {{trainer_name}}",
-        ),
+        Query(CPU, "{{role}} {{trainer_name}}"),
         NUMBER,
         "Cores in use. Good: steady. Bad: zero while training should run.",
     ),
@@ -220,12 +205,6 @@ PROCESS_ROWS = two_a_line(
         COUNT,
         "Live processes. Good: constant. Bad: more and more workers, or fewer.",
         steps=True,
-    ),
-    lines(
-        "Open files",
-        Query(max_by(PROCESS, of_trainers(select("process_open_fds"))), "{{trainer_name}}"),
-        COUNT,
-        "Open file descriptors. Good: constant. Bad: rising: files, sockets or pipes are leaked.",
     ),
 )
 

@@ -79,7 +79,7 @@ BODIES_BY_TYPE = lines(
     "Bodies by type",
     [
         Query(sum_by("type", _BODIES), "{{type}}"),
-        *limit(
+        limit(
             BODY_LIMITS_OF_ONE,
             ALL_BODIES,
             "{{severity}} limit",
@@ -98,11 +98,8 @@ BODIES = [
     lines(
         "Body growth per minute by type",
         [
-            Query(
-                BODIES_GROWTH,
-                "{{component}} {{trainer_name}}",
-            ),
-            *growth_limit("bodies"),
+            Query(BODIES_GROWTH, "{{component}} {{trainer_name}}"),
+            growth_limit("bodies"),
         ],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
@@ -114,7 +111,7 @@ BY_TRAINER = [
         "Bodies by trainer",
         [
             Query(sum_by(PROCESS, _BODIES), "{{trainer_name}}"),
-            *limit(min_by("severity", limits("bodies", "all")), ALL_BODIES, "{{severity}} limit"),
+            limit(min_by("severity", limits("bodies", "all")), ALL_BODIES, "{{severity}} limit"),
         ],
         COUNT,
         "The sum of all types of each trainer, against the limits.",
@@ -123,7 +120,7 @@ BY_TRAINER = [
         "Static bodies",
         [
             Query(sum_by(PROCESS, select("trainer_bodies", type="static")), "{{trainer_name}}"),
-            *limit(
+            limit(
                 min_by("severity", limits("bodies", "static")),
                 select("job:trainer_resource:level", resource="bodies", component="static"),
                 "{{severity}} limit",
@@ -133,12 +130,6 @@ BY_TRAINER = [
         "Fixed bodies: ground and obstacles. Good: constant. Bad: rising: the terrain is built again and "
         "again.",
     ),
-    lines(
-        "Bodies without an owner by trainer",
-        Query(sum_by(PROCESS, select("trainer_bodies", type="unknown")), "{{trainer_name}}"),
-        COUNT,
-        "Orphans. Good: zero, or constant. Bad: a few more with every death: limbs are forgotten.",
-    ),
 ]
 
 ENTITIES = [
@@ -146,7 +137,7 @@ ENTITIES = [
         "Entities by type",
         [
             Query(sum_by(f"{PROCESS}, type", select("trainer_entities")), "{{type}} {{trainer_name}}"),
-            *limit(
+            limit(
                 min_by("severity", limits("entities", "food_sources")),
                 select("job:trainer_resource:level", resource="entities", component="food_sources"),
                 "food {{severity}} limit",
@@ -160,7 +151,7 @@ ENTITIES = [
         "Entity growth per minute",
         [
             Query(ENTITIES_GROWTH, "{{component}} {{trainer_name}}"),
-            *growth_limit("entities"),
+            growth_limit("entities"),
         ],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",

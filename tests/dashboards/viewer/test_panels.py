@@ -43,23 +43,16 @@ def test_members_of_a_stack_have_the_same_moments():
     assert lines[1]["data"] == [[0, None], [60_000, None], [120_000, 2.0]]
 
 
-def test_overlapping_regions_darken_each_other_and_have_a_line_at_each_end_in_sight():
-    marks = [Mark(0, 120, "one", "#f00"), Mark(60, 240, "two", "#f00"), Mark(60, 60, "cleanup", "#0f0")]
+def test_marks_of_one_moment_and_colour_share_a_line_and_those_out_of_sight_have_none():
+    marks = [
+        Mark(60, "two", "#f00"),
+        Mark(60, "one", "#f00"),
+        Mark(60, "cleanup", "#0f0"),
+        Mark(900, "x", "#f00"),
+    ]
     line = rendered("timeseries", [Series({}, [(0, 1.0)], name="memory")], marks=marks).options["series"][0]
-    regions = [(area[0]["xAxis"], area[1]["xAxis"]) for area in line["markArea"]["data"]]
-    assert regions == [(0, 120_000), (60_000, 240_000)]
-    drawn = sorted((mark["xAxis"], mark["name"]) for mark in line["markLine"]["data"])
-    assert drawn == [(60_000, "cleanup"), (60_000, "two"), (120_000, "one"), (240_000, "two")]
-
-
-def test_a_limit_that_is_only_listed_is_in_the_legend():
-    far = "growth limit, off the scale"
-    hidden = override(far, custom__hideFrom={"viz": True, "legend": False, "tooltip": True})
-    series = [Series({}, [(0, 3.0)], name="memory"), Series({}, [(0, 5e9)], name=far)]
-    options = {"legend": {"calcs": ["lastNotNull"]}}
-    chart = rendered("timeseries", series, options=options, overrides=[hidden])
-    assert [line["name"] for line in chart.options["series"]] == ["memory"]
-    assert re.search("hidden-series.*off the scale.*5000000000", chart.legend)
+    drawn = [(mark["xAxis"], mark["name"]) for mark in line["markLine"]["data"]]
+    assert drawn == [(60_000, "cleanup"), (60_000, "one, two")]
 
 
 def test_the_legend_is_escaped_and_has_its_values():
@@ -106,11 +99,6 @@ def test_the_worst_row_comes_first_and_missing_values_last():
     series = [Series({"name": name}, [(0, value)]) for name, value in values.items()]
     body = rendered("table", series, options={"sortBy": [{"displayName": "Value", "desc": True}]}).body
     assert re.findall(r">([abc])</td>", body) == ["a", "b", "c"]
-
-
-def test_an_alert_is_linked_to_its_runbook():
-    body = rendered("table", [Series({"alertname": "TrainerLeak"}, [(0, 1.0)])]).body
-    assert '<a href="/docs/runbooks/TrainerLeak.md"' in body
 
 
 SERIES = [
