@@ -1,8 +1,12 @@
 """From rows of panels to the JSON document that Grafana loads."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from grafanalib import core
+from grafanalib._gen import DashboardEncoder
 
 from . import colors, navigation
 from .navigation import DATASOURCE
@@ -14,6 +18,7 @@ SCHEMA_VERSION = 39
 COLUMNS = 24
 SHARED_CROSSHAIR = 1
 REFRESH_INTERVALS = ["5s", "15s", "30s", "1m", "5m"]
+LEGACY_KEYS = ("__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", "style", "id")
 
 
 @dataclass(frozen=True)
@@ -49,29 +54,33 @@ class Dashboard:
         return navigation.TITLES[self.uid]
 
     def render(self) -> Json:
-        """The document, as Grafana reads it."""
+        """The document, with nothing but plain JSON in it."""
         marked = [panel.identity for row in self.rows for line in row.lines for panel in line if panel.marked]
-        variables = (
-            navigation.variables_of_trainers if self.about_trainers else navigation.variables_of_targets
-        )
-        return {
-            "title": f"Heapwatch / {self.title}",
-            "uid": self.uid,
-            "description": self.description,
-            "tags": [navigation.TAG],
-            "templating": {"list": variables()},
-            "annotations": {"list": _annotations(marked) if self.about_trainers else []},
-            "links": navigation.links_between_dashboards(self.uid),
-            "panels": list(_place(self.rows)),
-            "time": {"from": self.start, "to": "now"},
-            "timepicker": {"refresh_intervals": REFRESH_INTERVALS},
-            "refresh": "30s",
-            "timezone": "browser",
-            "schemaVersion": SCHEMA_VERSION,
-            "graphTooltip": SHARED_CROSSHAIR,
-            "editable": False,
-            "version": 1,
-        }
+        dashboard = core.Dashboard(
+            title=f"Heapwatch / {self.title}",
+            uid=self.uid,
+            description=self.description,
+            tags=[navigation.TAG],
+            templating=core.Templating(
+                navigation.variables_of_trainers()
+                if self.about_trainers
+                else navigation.variables_of_targets()
+            ),
+            annotations=core.Annotations(_annotations(marked) if self.about_trainers else []),
+            links=navigation.links_between_dashboards(self.uid),
+            panels=list(_place(self.rows)),
+            time=core.Time(self.start, "now"),
+            refresh="30s",
+            timezone="browser",
+            schemaVersion=SCHEMA_VERSION,
+            graphTooltip=SHARED_CROSSHAIR,
+            editable=False,
+            version=1,
+        ).to_json_data()
+        modern = {key: value for key, value in dashboard.items() if key not in LEGACY_KEYS}
+        modern["timepicker"] = {"refresh_intervals": REFRESH_INTERVALS}
+        document: Json = json.loads(json.dumps(modern, cls=DashboardEncoder))
+        return document
 
 
 def _place(rows: Sequence[Row]) -> Iterator[Json]:
@@ -95,7 +104,7 @@ def _lay(lines: Sequence[Sequence[Panel]], y: int) -> tuple[list[Json], int]:
         height = max(panel.height for panel in line)
         x = 0
         for panel, width in zip(line, _widths(line), strict=True):
-            placed.append(panel.render({"h": height, "w": width, "x": x, "y": top}))
+            placed.append(panel.render(core.GridPos(h=height, w=width, x=x, y=top)))
             x += width
         top += height
     return placed, top - y

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from grafanalib import core
+
 from .promql import NAME
 
 TAG = "heapwatch"
@@ -24,6 +26,7 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 ON_TIME_RANGE_CHANGE = 2
 ALPHABETICAL = 1
 HIDDEN = 2
+LEGACY_KEYS = ("useTags", "tagsQuery", "tagValuesQuery", "auto", "auto_min", "auto_count")
 
 
 def variables_of_targets() -> list[dict[str, Any]]:
@@ -49,18 +52,14 @@ def variables_of_trainers() -> list[dict[str, Any]]:
 def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
     """The bar of links at the top of a dashboard: every other dashboard."""
     return [
-        {
-            "type": "link",
-            "title": title,
-            "url": f"/d/{other}",
-            "icon": "dashboard",
-            "keepTime": True,
-            "includeVars": STACK not in (uid, other) and other != FLEET,
-            "asDropdown": False,
-            "tags": [],
-            "targetBlank": False,
-            "tooltip": "",
-        }
+        core.DashboardLink(
+            type="link",
+            title=title,
+            uri=f"/d/{other}",
+            icon="dashboard",
+            keepTime=True,
+            includeVars=STACK not in (uid, other) and other != FLEET,
+        ).to_json_data()
         for other, title in TITLES.items()
         if other != uid
     ]
@@ -70,43 +69,42 @@ def data_link(uid: str, source: str) -> dict[str, Any]:
     """A link to a dashboard of the trainer of a series (`__field.labels`) or a row (`__data.fields`)."""
     trainer = f"var-job=${{{source}.job}}&var-instance=${{{source}.instance}}"
     url = f"/d/{uid}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
-    return {"title": f"Open {TITLES[uid]}", "url": url, "targetBlank": False}
+    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
+    return link
 
 
 def _datasource() -> dict[str, Any]:
     """The Prometheus to ask; the provisioned one is called Prometheus and has the uid `prometheus`."""
-    return {
-        "type": "datasource",
-        "name": "datasource",
-        "label": "Data source",
-        "query": "prometheus",
-        "current": {"selected": False, "text": "Prometheus", "value": "prometheus"},
-        "includeAll": False,
-        "multi": False,
-        "options": [],
-        "hide": 0,
-        "sort": ALPHABETICAL,
-        "refresh": 1,
-    }
+    template = core.Template(
+        name="datasource",
+        label="Data source",
+        type="datasource",
+        query="prometheus",
+        refresh=1,
+        default="Prometheus",
+    )
+    return _modern(template, current={"selected": False, "text": "Prometheus", "value": "prometheus"})
 
 
 def _several(
     name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
 ) -> dict[str, Any]:
-    return {
-        "type": "query",
-        "name": name,
-        "label": label,
-        "datasource": DATASOURCE,
-        "query": {"query": query, "refId": f"{name}-values"},
-        "definition": query,
-        "regex": regex,
-        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
-        "includeAll": True,
-        "allValue": ".+",
-        "multi": True,
-        "options": [],
-        "hide": hide,
-        "sort": sort,
-        "refresh": ON_TIME_RANGE_CHANGE,
-    }
+    template = core.Template(
+        name=name,
+        label=label,
+        dataSource=DATASOURCE,
+        query={"query": query, "refId": f"{name}-values"},
+        includeAll=True,
+        allValue=".+",
+        multi=True,
+        sort=sort,
+        hide=hide,
+        refresh=ON_TIME_RANGE_CHANGE,
+    )
+    current = {"selected": True, "text": ["All"], "value": ["$__all"]}
+    return _modern(template, current=current, definition=query, regex=regex)
+
+
+def _modern(template: core.Template, **changes: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {**template.to_json_data(), **changes}
+    return {key: value for key, value in document.items() if key not in LEGACY_KEYS and value is not None}

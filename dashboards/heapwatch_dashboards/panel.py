@@ -1,4 +1,8 @@
-"""What a panel is: queries, field options, overrides, and the JSON they become."""
+"""What a panel is: queries, field options, overrides, and the JSON they become.
+
+grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`), so every type
+goes through its generic panel, and the modern part (`fieldConfig`, `options`) is written here.
+"""
 
 import re
 import zlib
@@ -6,11 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from grafanalib import core
+
 from .empty import Empty
 from .navigation import DATASOURCE
 from .promql import living, named
 
 Json = dict[str, Any]
+
+# grafanalib writes these for old Grafana versions.
+LEGACY_TARGET_KEYS = ("query", "target", "intervalFactor", "metric", "step", "hide")
+LEGACY_PANEL_KEYS = (
+    "cacheTimeout",
+    "editable",
+    "error",
+    "height",
+    "hideTimeOverride",
+    "minSpan",
+    "span",
+    "transparent",
+)
 
 # The shapes are those of this Grafana: without it, migrations would look for shapes of Grafana 6.
 PLUGIN_VERSION = "10.0.0"
@@ -68,17 +87,17 @@ class Query:
 
     def render(self, ref_id: str) -> Json:
         """The target of a panel."""
-        target = {
-            "refId": ref_id,
-            "datasource": DATASOURCE,
-            "expr": self.asked,
-            "format": self.format,
-            "instant": self.instant,
-            "range": not self.instant,
-            "editorMode": "code",
-        }
-        chosen = {"legendFormat": self.legend, "interval": self.interval}
-        return target | {name: value for name, value in chosen.items() if value}
+        target = core.Target(
+            expr=self.asked,
+            legendFormat=self.legend,
+            format=self.format,
+            instant=self.instant,
+            interval=self.interval,
+            refId=ref_id,
+            datasource=DATASOURCE,
+        ).to_json_data()
+        kept = {key: value for key, value in target.items() if key not in LEGACY_TARGET_KEYS and value != ""}
+        return {**kept, "range": not self.instant, "editorMode": "code"}
 
 
 @dataclass(frozen=True)
@@ -110,26 +129,25 @@ class Panel:
         """The panel's id, from its title: links to it keep working when other panels are added or removed."""
         return identity(self.title)
 
-    def render(self, place: Json) -> Json:
+    def render(self, place: core.GridPos) -> Json:
         """Grafana's JSON for the panel at this place of the grid."""
-        legend = {"legend": _legend(place["w"], self.legend_values)} if self.legend_values else {}
+        panel = core.Panel(
+            title=self.title,
+            description=self.empty.explained(self.description) if self.empty else self.description,
+            dataSource=DATASOURCE,
+            targets=[query.render(chr(ord("A") + index)) for index, query in enumerate(self.queries)],
+            transformations=list(self.transformations),
+            gridPos=place,
+            id=self.identity,
+            maxDataPoints=None,
+        ).panel_json({"type": self.kind, "pluginVersion": PLUGIN_VERSION, "options": self.options})
+        if self.legend_values:
+            panel["options"] = {**self.options, "legend": _legend(place.w, self.legend_values)}
+        defaults = {**self.defaults, "noValue": self.empty.says} if self.empty else self.defaults
         overrides = [_NO_TEXT_ON_AXES, *self.overrides] if self.kind == "timeseries" else list(self.overrides)
+        panel["fieldConfig"] = {"defaults": defaults, "overrides": overrides}
         return {
-            "type": self.kind,
-            "pluginVersion": PLUGIN_VERSION,
-            "id": self.identity,
-            "title": self.title,
-            "description": self.empty.explained(self.description) if self.empty else self.description,
-            "datasource": DATASOURCE,
-            "targets": [query.render(chr(ord("A") + index)) for index, query in enumerate(self.queries)],
-            "transformations": list(self.transformations),
-            "gridPos": place,
-            "links": [],
-            "options": {**self.options, **legend},
-            "fieldConfig": {
-                "defaults": {**self.defaults, "noValue": self.empty.says} if self.empty else self.defaults,
-                "overrides": overrides,
-            },
+            key: value for key, value in panel.items() if key not in LEGACY_PANEL_KEYS and value is not None
         }
 
 

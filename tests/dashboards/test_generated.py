@@ -18,22 +18,33 @@ SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
 PAGE, NUMBER, CHART, TIMELINE = -1, 0, 8, 9  # the whole of Fleet, or the place of a panel in it
 
-# Shapes that Grafana draws otherwise than it was meant, or that the built-in viewer does not draw.
+# Shapes that Grafana left behind, that Grafana draws otherwise than it was
+# meant, or that the built-in viewer does not draw, and where they are.
 WRONG: dict[str, tuple[int, Callable[[Json], object]]] = {
+    "an old schema version": (PAGE, lambda page: page.update(schemaVersion=12)),
     "a dashboard that can be edited": (PAGE, lambda page: page.update(editable=True)),
+    "a dashboard that may be edited": (PAGE, lambda page: page.pop("editable")),
+    "a variable of one value": (PAGE, lambda page: page["templating"]["list"][1].update(multi=False)),
     "a variable without all": (PAGE, lambda page: page["templating"]["list"][1].update(includeAll=False)),
+    "legacy rows": (PAGE, lambda page: page.update(rows=[])),
+    "a data source by name": (NUMBER, lambda panel: panel.update(datasource="Prometheus")),
+    "a graph panel": (NUMBER, lambda panel: panel.update(type="graph")),
     "a gauge, which without data is one huge bar": (NUMBER, lambda panel: panel.update(type="bargauge")),
+    "a panel without targets": (NUMBER, lambda panel: panel.update(targets=[])),
+    "a target without refId": (NUMBER, lambda panel: panel["targets"][0].pop("refId")),
     "a target of now and of the range": (NUMBER, lambda panel: panel["targets"][0].update(range=True)),
     "a name that Grafana makes": (CHART, lambda panel: panel["targets"][0].update(legendFormat="__auto")),
     "a rule group by its path": (
         CHART,
         lambda panel: panel["targets"][0].update(legendFormat="{{rule_group}}"),
     ),
+    "field options": (NUMBER, lambda panel: panel["options"].update(fieldOptions={})),
     "a number over a sparkline": (NUMBER, lambda panel: panel["options"].update(graphMode="area")),
     "a number without its name": (NUMBER, lambda panel: panel["options"].update(textMode="value_and_name")),
     "a table below a chart": (CHART, lambda panel: panel["options"]["legend"].update(displayMode="table")),
     "a legend beside a chart": (CHART, lambda panel: panel["options"]["legend"].update(placement="right")),
     "a chart without its legend": (CHART, lambda panel: panel["options"]["legend"].update(showLegend=False)),
+    "a mean in a legend": (CHART, lambda panel: panel["options"]["legend"].update(calcs=["mean"])),
     "a line across missing data": (CHART, lambda panel: defaults(panel)["custom"].update(spanNulls=True)),
     "an axis with a fixed end": (CHART, lambda panel: defaults(panel).update(min=0)),
     "a second unit in a chart": (
@@ -46,10 +57,22 @@ WRONG: dict[str, tuple[int, Callable[[Json], object]]] = {
         NUMBER,
         lambda panel: defaults(panel).update(links=[{"title": "Fleet", "url": "/d/heapwatch-fleet"}]),
     ),
+    "a unit that is none": (NUMBER, lambda panel: defaults(panel).update(unit="furlong")),
+    "a number without a unit": (NUMBER, lambda panel: defaults(panel).pop("unit")),
+    "a threshold at a word": (
+        NUMBER,
+        lambda panel: defaults(panel)["thresholds"]["steps"][0].update(value="null"),
+    ),
+    "a colour by name": (
+        NUMBER,
+        lambda panel: defaults(panel)["thresholds"]["steps"][0].update(color="dark-red"),
+    ),
+    "two decimals of a small number": (CHART, lambda panel: defaults(panel).update(decimals=2)),
     "a timeline by thresholds": (
         TIMELINE,
         lambda panel: defaults(panel).update(color={"mode": "thresholds"}),
     ),
+    "states without names": (TIMELINE, lambda panel: defaults(panel).update(mappings=[])),
 }
 
 

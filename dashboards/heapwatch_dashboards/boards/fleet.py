@@ -162,6 +162,14 @@ OVER_TIME = two_a_line(
         marked=True,
     ),
     lines(
+        "Memory by trainer",
+        Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
+        BYTES,
+        "Resident memory of each trainer and its workers.",
+        links=TO_TRAINER,
+        marked=True,
+    ),
+    lines(
         "Time to limit by trainer",
         Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
         SECONDS,
