@@ -12,7 +12,6 @@ from examples.common.leaks import LeakSwitches
 from examples.erl_trading import LEAKS
 from examples.erl_trading.agent import STATE, DDPGAgent
 from examples.erl_trading.market import Array, TradingEnvironment
-from heapwatch.housekeeping import close_figures
 
 
 class Leaks:
@@ -72,4 +71,6 @@ class Leaks:
         removed = {name: len(items) for name, items in kept.items()}
         for items in kept.values():
             items.clear()
-        return removed | {"figures": close_figures()}
+        removed["figures"] = len(plt.get_fignums())
+        plt.close("all")
+        return removed

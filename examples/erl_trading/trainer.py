@@ -18,7 +18,6 @@ from examples.erl_trading import LEAKS
 from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks
 from examples.erl_trading.market import TradingEnvironment, make_market
-from heapwatch.housekeeping import bounded
 from heapwatch.runtime.own_files import make_private
 
 mpl.use("agg")
@@ -166,7 +165,7 @@ class ErlTrainer:
         """Drop what has leaked, and bound the replay buffer again."""
         removed = self.leaks.clear()
         held = len(self.replay_buffer)
-        self.replay_buffer.buffer = bounded(self.replay_buffer.buffer, CAPACITY)
+        self.replay_buffer.buffer = deque(self.replay_buffer.buffer, maxlen=CAPACITY)
         removed["experiences"] = held - len(self.replay_buffer)
         return removed
 

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from examples.fire_dqn.fire import ACTIONS, CHANNELS
-from heapwatch.housekeeping import bounded
 from heapwatch.runtime.release import empty_cuda_cache
 
 CAPACITY = 1000
@@ -75,16 +74,16 @@ class DQNAgent:
 
     def cleanup_memory(self) -> None:
         """Bound the histories and the memory again, and give the device's cache back."""
-        self.losses = bounded(self.losses, KEPT_HISTORY)
-        self.rewards = bounded(self.rewards, KEPT_HISTORY)
-        self.memory.buffer = bounded(self.memory.buffer, CAPACITY)
+        self.losses = deque(self.losses, maxlen=KEPT_HISTORY)
+        self.rewards = deque(self.rewards, maxlen=KEPT_HISTORY)
+        self.memory.buffer = deque(self.memory.buffer, maxlen=CAPACITY)
         empty_cuda_cache()
 
     def reset_memory(self) -> None:
         """Forget what was experienced and how it went."""
         self.memory.clear()
-        self.losses = bounded((), KEPT_HISTORY)
-        self.rewards = bounded((), KEPT_HISTORY)
+        self.losses = deque(maxlen=KEPT_HISTORY)
+        self.rewards = deque(maxlen=KEPT_HISTORY)
         self.cleanup_memory()
 
     def act(self, state: torch.Tensor) -> int:

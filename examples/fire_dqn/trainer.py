@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import matplotlib as mpl
 import torch
+from matplotlib import pyplot as plt
 
 import heapwatch
 from examples.common.command import Rate, Served, profile
@@ -17,7 +18,6 @@ from examples.fire_dqn import LEAKS
 from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
 from examples.fire_dqn.fire import FireGrid
 from examples.fire_dqn.leaking import Leaks
-from heapwatch.housekeeping import Schedule, bounded, close_figures
 from heapwatch.runtime.release import empty_cuda_cache
 
 mpl.use("agg")
@@ -61,7 +61,6 @@ class FireTrainer:
         self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS, self._rate.clock))
         self.steps = 0
         self.episodes = 0
-        self._schedule = self._cleanup_schedule()
 
     @contextmanager
     def watched(self, served: Served) -> Iterator[heapwatch.Watch]:
@@ -97,8 +96,9 @@ class FireTrainer:
             "experience": max(len(self.collected) - (0 if action == "emergency" else KEPT_EXPERIENCE), 0),
             "losses": max(len(agent.losses) - KEPT_HISTORY, 0)
             + max(len(self.tensor_losses) - KEPT_LOSSES, 0),
-            "figures": close_figures(),
+            "figures": len(plt.get_fignums()),
         }
+        plt.close("all")
         del self.collected[: removed["experience"]]
         self.enforced = True
         self._pending = min(self._pending, len(self.collected))
@@ -106,7 +106,7 @@ class FireTrainer:
         agent.cleanup_memory()
         kept = [held for held in agent.memory.buffer if held.next_state.grad_fn is None]
         removed["attached"] = len(agent.memory.buffer) - len(kept)
-        agent.memory.buffer = bounded(kept, CAPACITY)
+        agent.memory.buffer = deque(kept, maxlen=CAPACITY)
         return removed
 
     def clear_local_buffer(self) -> None:
@@ -116,18 +116,10 @@ class FireTrainer:
         self.collected.clear()
         self._pending = 0
 
-    def _cleanup_schedule(self) -> Schedule:
-        """The document's: collector every 50 steps, device cache every 100 updates, all every 10 episodes."""
-        schedule = Schedule()
-        schedule.every(50, "step")(self._clean_collector)
-        schedule.every(100, "update")(self._clean_agent)
-        schedule.every(10, "episode")(lambda: self._clean_all(f"after episode {self.episodes}"))
-        return schedule
-
     def _clean_collector(self) -> None:
         """Step and collection times stay bounded whatever a caller has made of them."""
-        self.step_times = bounded(self.step_times, KEPT_STEP_TIMES)
-        self.collection_times = bounded(self.collection_times, KEPT_COLLECTION_TIMES)
+        self.step_times = deque(self.step_times, maxlen=KEPT_STEP_TIMES)
+        self.collection_times = deque(self.collection_times, maxlen=KEPT_COLLECTION_TIMES)
         print(f"Cleanup after step {self.steps}: experience buffer {len(self.collected)}", flush=True)
 
     def _clean_agent(self) -> None:
@@ -162,21 +154,24 @@ class FireTrainer:
                 self._hand_over()
             loss = self.agent.learn()
             if loss is not None:
-                self._schedule.tick("update")
+                if self.agent.updates % 100 == 0:
+                    self._clean_agent()
                 self.tensor_losses.append(loss.detach())
                 if len(self.tensor_losses) > KEPT_LOSSES:
                     del self.tensor_losses[0]
             self.steps += 1
             self.leaks.step(self)
             watch.step()
-            self._schedule.tick("step")
+            if self.steps % 50 == 0:
+                self._clean_collector()
             self.step_times.append(time.monotonic() - step_started)
             self._rate.wait()
         self.agent.rewards.append(total)
         self.agent.exploration = max(0.05, self.agent.exploration * 0.995)
         self.collection_times.append(time.monotonic() - started)
         self.episodes += 1
-        self._schedule.tick("episode")
+        if self.episodes % 10 == 0:
+            self._clean_all(f"after episode {self.episodes}")
 
     def _hand_over(self) -> None:
         """Move what was collected last into the memory."""

@@ -1,11 +1,11 @@
 """What the Walker trainer gives up when it is asked to clean up."""
 
+from collections import deque
 from collections.abc import Callable
 
 from examples.walker.ecosystem import EVENTS_KEPT, POOL_SIZE, Ecosystem
 from examples.walker.leaking import Leaks
 from examples.walker.learner import REPLAY_CAPACITY, Learner
-from heapwatch.housekeeping import bounded
 
 REGULAR_FOOD = 30
 EMERGENCY_FOOD = 10
@@ -57,7 +57,7 @@ class Cleaner:
     def _trim_replay(self) -> int:
         """Bound the buffer again; what it may hold stays: a healthy buffer loses nothing."""
         before = len(self._learner.replay)
-        self._learner.replay = bounded(self._learner.replay, REPLAY_CAPACITY)
+        self._learner.replay = deque(self._learner.replay, maxlen=REPLAY_CAPACITY)
         return before - len(self._learner.replay)
 
     def _trim_events(self, clear: bool) -> int:
@@ -65,5 +65,5 @@ class Cleaner:
         events = self._ecosystem.events
         before = sum(map(len, events.values()))
         for name in events:
-            events[name] = bounded(() if clear else events[name], EVENTS_KEPT)
+            events[name] = deque(() if clear else events[name], maxlen=EVENTS_KEPT)
         return before - sum(map(len, events.values()))

@@ -21,7 +21,7 @@ LAYERS = (
     ("explain",),
     ("http",),
     ("lost",),
-    ("discovery", "housekeeping", "stacks"),
+    ("discovery", "stacks"),
     ("registration",),
     ("exporter",),
     ("watch",),
