@@ -60,8 +60,9 @@ def main() -> None:
 
 
 def _cell(cell: nbformat.NotebookNode) -> str:
-    shown = [one.data.get("text/html", "") for one in cell.outputs if one.output_type == "display_data"]
-    return f"<pre>In [{cell.execution_count}]: {escape(cell.source)}</pre>{''.join(shown)}"
+    shown = [escape(one.data["text/plain"]) for one in cell.outputs if one.output_type == "display_data"]
+    texts = [f"In [{cell.execution_count}]: {escape(cell.source)}", *shown]
+    return "".join(f"<pre>{text}</pre>" for text in texts)
 
 
 if __name__ == "__main__":

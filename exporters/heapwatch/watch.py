@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferSources
+from heapwatch.explain.findings import headline
 from heapwatch.exporter import Exporter
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.labels import checked_name, is_whole
-from heapwatch.runtime.plain_text import paragraph
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
@@ -433,11 +433,11 @@ class Watch:
         """
         return self._exporter.cleanup_queue.run(action, reason, trigger="trainer")
 
-    def _repr_html_(self) -> str:
-        """Where it serves and what grows, for a notebook."""
+    def __repr__(self) -> str:
+        """Where it serves and what grows, in a line."""
         server = self.server
         where = f"{self.name} at {server.url}" if server else f"{self.name} is not served"
-        return paragraph(where) + self._exporter.explanation()._repr_html_()
+        return f"{where}: {headline(self._exporter.explanation())}"
 
     def stop(self) -> None:
         """Stop serving and sampling. `step`, `progress` and `phase` may still be called. Idempotent."""

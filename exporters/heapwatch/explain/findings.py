@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
 from heapwatch.measure.process.ended import NO_DEATHS, several_ended
-from heapwatch.runtime.plain_text import paragraph, plain, table
+from heapwatch.runtime.plain_text import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
 OUTSIDE = "held from outside Python"
@@ -135,12 +135,6 @@ class Explanation:
             "ended_workers": [asdict(ended) for ended in self.ended_workers],
         }
 
-    def _repr_html_(self) -> str:
-        """The verdict and a table of the findings, for a notebook."""
-        return paragraph(headline(self), strong=True) + table(
-            ("path", "type", "items", "bytes", "a minute", "line", "suggested"), map(_row, self.findings)
-        )
-
 
 def narrative(explanation: Explanation) -> str:
     """The message, then one line for each further finding."""
@@ -228,18 +222,6 @@ def described(finding: Finding) -> str:
     if finding.remedy:
         text += f" Suggested: {finding.remedy}."
     return text
-
-
-def _row(finding: Finding) -> tuple[str | None, ...]:
-    return (
-        finding.path,
-        finding.type,
-        None if finding.items is None else f"{finding.items:,}",
-        None if finding.bytes is None else size_text(finding.bytes),
-        f"+{size_text(finding.bytes_per_minute)}" if finding.bytes_per_minute else None,
-        None if finding.site is None else place_of(finding.site),
-        finding.remedy,
-    )
 
 
 def place_of(site: Site) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -21,7 +20,7 @@ from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
-from heapwatch.runtime.plain_text import paragraph, plain, table
+from heapwatch.runtime.plain_text import plain
 
 _MAGIC = "%%heapwatch"
 _MOST_SHOWN = 8
@@ -94,7 +93,7 @@ class Extension:
         ]
         kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
         self._show(
-            Shown(
+            text_of(
                 f"{about}, {change / 1e6:+,.1f} MB since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
@@ -115,7 +114,7 @@ class Extension:
         if before is not None:
             self._tried(lambda: self._show(self._left_behind(before, result)))
 
-    def _left_behind(self, before: Snapshot, result: Any) -> Shown:
+    def _left_behind(self, before: Snapshot, result: Any) -> str:
         now = self._notebook.snapshot()
         grown = self._notebook.grown(before, now)
         source = self._shell.transform_cell(result.info.raw_cell)
@@ -130,7 +129,7 @@ class Extension:
                 "memory that the allocator keeps."
             )
         what = "leaves behind:" if grown else f"leaves no path that holds {size_text(LEAST_BYTES)} more."
-        return Shown(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
+        return text_of(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
 
     def _function_line(self, one: Growing) -> str | None:
         """The line of a function as a person finds it: of a cell by its number, of a file by its name."""
@@ -146,9 +145,9 @@ class Extension:
         line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, one.name)
         return None if line is None else f"{cell}:{line}"
 
-    def _show(self, found: Shown) -> None:
+    def _show(self, found: str) -> None:
         # published, not returned: a result would be kept in `Out`
-        self._shell.display_pub.publish({"text/plain": str(found), "text/html": found.as_html()})
+        self._shell.display_pub.publish({"text/plain": found})
 
     def _tried(self, work: Any) -> Any:
         """The result of `work`; if it fails, the cell continues."""
@@ -170,45 +169,21 @@ def _unmeasured(snapshot: Snapshot) -> Sequence[str]:
     return [f"Not measured: {', '.join(snapshot.unmeasured)}."] if snapshot.unmeasured else []
 
 
-@dataclass(frozen=True)
-class Shown:
+def text_of(
+    headline: str,
+    grown: Sequence[tuple[Growing, str | None]],
+    most: Sequence[Holder] = (),
+    kept: Sequence[Holder] = (),
+    notes: Sequence[str] = (),
+) -> str:
     """What a magic has found: what has grown, with its line in words, what holds most, what IPython keeps."""
-
-    headline: str
-    grown: Sequence[tuple[Growing, str | None]]
-    most: Sequence[Holder] = ()
-    kept: Sequence[Holder] = ()
-    notes: Sequence[str] = ()
-
-    def __str__(self) -> str:
-        lines = [self.headline]
-        lines += [f"  {one.text(line=line)}" for one, line in self.grown]
-        if self.most:
-            lines.append("holds most:")
-            lines += [f"   {size_text(one.bytes):<8} {one.name} ({one.type})" for one in self.most]
-        lines += [_kept_line(one) for one in self.kept]
-        return "\n".join(map(plain, [*lines, *self.notes]))
-
-    def as_html(self) -> str:
-        """The same as HTML."""
-        grown = [
-            (
-                one.name,
-                one.about,
-                f"+{size_text(one.bytes or 0.0)}",
-                None if one.items is None else f"{one.items:+,.0f}",
-                line,
-                one.remedy,
-            )
-            for one, line in self.grown
-        ]
-        held = [(one.name, one.type, size_text(one.bytes)) for one in self.most]
-        return (
-            paragraph(self.headline, strong=True)
-            + table(("path", "type", "bytes", "items", "line", "suggested"), grown)
-            + table(("holds most", "type", "bytes"), held)
-            + "".join(map(paragraph, [*map(_kept_line, self.kept), *self.notes]))
-        )
+    lines = [headline]
+    lines += [f"  {one.text(line=line)}" for one, line in grown]
+    if most:
+        lines.append("holds most:")
+        lines += [f"   {size_text(one.bytes):<8} {one.name} ({one.type})" for one in most]
+    lines += [_kept_line(one) for one in kept]
+    return "\n".join(map(plain, [*lines, *notes]))
 
 
 def _kept_line(one: Holder) -> str:

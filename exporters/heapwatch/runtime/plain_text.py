@@ -8,11 +8,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import sys
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from html import escape
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -93,29 +90,6 @@ def literal(text: object, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(plain(text), style)
-
-
-def paragraph(text: object, *, strong: bool = False) -> str:
-    """A line of text."""
-    shown = _shown(text)
-    return f"<p>{f'<strong>{shown}</strong>' if strong else shown}</p>"
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with text to the left; None is an empty cell. Without rows it is empty."""
-    body = ["".join(map(_cell, row)) for row in rows]
-    if not body:
-        return ""
-    head = "".join(f'<th style="text-align:left">{escape(plain(column))}</th>' for column in columns)
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
-
-
-def _cell(value: object) -> str:
-    return f'<td style="text-align:left">{"" if value is None else _shown(value)}</td>'
-
-
-def _shown(value: object) -> str:
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(plain(value)))
 
 
 def in_actions() -> bool:
