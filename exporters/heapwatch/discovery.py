@@ -116,23 +116,16 @@ class TargetFile:
         self._renewed = time.monotonic()
         return True
 
-    def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
+    def remove(self, failure: str = "") -> None:
         """Remove the target, unless another trainer has taken the address over.
 
-        Args:
-            failure: why the trainer failed; it is then kept as lost.
-            at_exit: whether the program ends now; the trainer is lost if its exit status is not 0.
-
+        With a `failure`, which says why the trainer failed, it is kept as lost.
         """
         left = _read(self.path)
         if left is None or left.owner != self._owner:
             return
         if failure:
             _keep(left, failure)
-        elif at_exit:
-            with suppress(OSError):
-                ends = Lost(self.address, self._trainer, "", time.time())
-                lost.end(self.path.parent / lost.FOLDER, ends)
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 

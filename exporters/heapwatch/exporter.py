@@ -271,13 +271,11 @@ class Exporter:
         except Exception as error:
             self.failures.record("registration", "stack", error)
 
-    def stop(self, *, log_findings: bool = True, failure: str = "", at_exit: bool = False) -> None:
+    def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.
 
-        What is to be kept comes first, as there may be no time for the rest.
-
-        The stack alerts the end of a program that failed: with a reason in `failure`, or `at_exit`, where the
-        program ends now, with an exit status that is not 0.
+        What is to be kept comes first, as there may be no time for the rest. The stack alerts the end of a
+        trainer with a `failure`, which says why it failed.
         """
         was_running, self.is_running = self.is_running, False
         self.explainer.conclude()
@@ -287,7 +285,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.stop()
         if registration is not None:
-            registration.remove(failure, at_exit=at_exit)
+            registration.remove(failure)
         if self.server is not None:
             self.server.stop()
             self.server = None

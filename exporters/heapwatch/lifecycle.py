@@ -14,6 +14,7 @@ from typing import Any
 from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken
+from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
@@ -209,9 +210,18 @@ def _end_all() -> None:
         watch._exporter.stop(failure=TERMINATED)
 
 
+def failure_at_exit() -> str:
+    """Why the program that ends now has failed: an exception that nobody caught; empty without one."""
+    error = getattr(sys, "last_value", None)
+    is_interactive = hasattr(sys, "ps1")  # then it is that of any line
+    if error is None or is_interactive or isinstance(error, KeyboardInterrupt):
+        return ""
+    return f"ended by {type_of(error)}"
+
+
 def _stop_all() -> None:
     for watch in running():
-        watch._exporter.stop(at_exit=True)
+        watch._exporter.stop(failure=failure_at_exit())
     _running.clear()
 
 

@@ -143,17 +143,11 @@ class Registration:
         cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
         return f"the stack in {stack.state} scrapes it and {cleanups}; dashboards: {stack.dashboards}"
 
-    def remove(self, failure: str = "", *, at_exit: bool = False) -> None:
-        """Remove the target. A second call does nothing.
-
-        Args:
-            failure: why the trainer failed; it is then kept as lost, and alerted.
-            at_exit: whether the program ends now: it has failed if its exit status is not 0.
-
-        """
+    def remove(self, failure: str = "") -> None:
+        """Remove the target; with a `failure`, the trainer is kept as lost, and alerted. Idempotent."""
         target, self._target = self._target, None
         if target is not None:
-            target.remove(failure, at_exit=at_exit)
+            target.remove(failure)
 
     def _leave_target(self, folder: Path) -> None:
         if self.folder != folder:

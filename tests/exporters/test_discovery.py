@@ -69,12 +69,12 @@ def test_a_trainer_whose_address_another_takes_over_is_kept_as_lost(tmp_path):
 
 def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_path, target):
     target.remove()
-    target.remove("exit status 1")
+    target.remove("ended by ValueError")
     assert causes(tmp_path) == []
     target.write()
-    target.remove("exit status 1")
+    target.remove("ended by ValueError")
     assert not target.path.exists()
-    assert causes(tmp_path) == ["exit status 1"]
+    assert causes(tmp_path) == ["ended by ValueError"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
-from heapwatch.lifecycle import TERMINATED, start, termination
+from heapwatch.lifecycle import TERMINATED, failure_at_exit, start, termination
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import json_text, say, show_notices
@@ -87,7 +87,7 @@ class Run:
         if os.getpid() != self._process:
             return  # a child that the program forked: the explanation is the parent's
         self._ended.set()
-        self._finish(NOW_SECONDS, at_exit=not self._time_is_up)
+        self._finish(NOW_SECONDS, failure_at_exit())
         if self._time_is_up:
             _leave(self._code)
         if self._code:
@@ -110,14 +110,14 @@ class Run:
                 self._code = USAGE_ERROR
                 say(f"heapwatch: {error}", stream=self._stream)
 
-    def _finish(self, seconds: float, failure: str = "", *, at_exit: bool = False) -> None:
+    def _finish(self, seconds: float, failure: str = "") -> None:
         """Print the explanation, unless it is printed already, and close what is open."""
         explanation = self._exporter.explainer.conclude(seconds)
         # No lock to wait for: SIGTERM may have come to the thread that was about to print.
         if self._printing.acquire(blocking=False):
             self._print(explanation)
             self._conclude(explanation)
-        self._exporter.stop(log_findings=False, failure=failure, at_exit=at_exit)
+        self._exporter.stop(log_findings=False, failure=failure)
 
     def _print(self, explanation: Explanation) -> None:
         if self._asked["json"]:
