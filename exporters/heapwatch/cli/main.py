@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -22,34 +22,13 @@ _MODULES = {
     ),
     **dict.fromkeys(("rules", "dashboards", "receiver", "viewer"), "heapwatch.cli.parts"),
 }
-GROUPS = {
-    "find a leak": "run explain top report",
-    "watch for days": "attach detach monitor cleanup",
-    "the stack": "up down status logs restart demo clean tools",
-    "parts of the stack": "rules dashboards receiver viewer",
-}
 
 
 class _Parser(argparse.ArgumentParser):
-    groups: Mapping[str, Sequence[argparse.Action]] = {}
-
     def __init__(self, **options: Any) -> None:
         if options.get("epilog"):  # lines that are aligned
             options["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(**options)
-
-    def format_help(self) -> str:
-        """The commands in groups."""
-        if not self.groups:
-            return super().format_help()
-        formatter = self._get_formatter()
-        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
-        formatter.add_text(self.description)
-        for title, actions in {**self.groups, "options": self._get_optional_actions()}.items():
-            formatter.start_section(title)
-            formatter.add_arguments(actions)
-            formatter.end_section()
-        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -65,8 +44,6 @@ def _parser(verb: str = "") -> _Parser:
         import_module(module).add_parser(subcommands)
     if verb not in _MODULES:
         whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
-        actions = {action.dest: action for action in subcommands._choices_actions}
-        whole.groups = {title: [actions[verb] for verb in verbs.split()] for title, verbs in GROUPS.items()}
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
     return whole

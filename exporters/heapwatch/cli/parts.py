@@ -70,10 +70,6 @@ def _add_dashboards(commands: Any) -> None:
         description="Write the dashboards into a folder.",
     )
     dashboards.add_argument("folder", type=Path, metavar="FOLDER")
-    dashboards.add_argument("--job", metavar="NAME", help="job that is selected at first (all)")
-    dashboards.add_argument(
-        "--datasource", metavar="UID", help="uid of your Prometheus data source (prometheus)"
-    )
     dashboards.set_defaults(run=write_dashboards)
 
 
@@ -90,21 +86,9 @@ def write_rules(arguments: argparse.Namespace) -> int:
 
 
 def write_dashboards(arguments: argparse.Namespace) -> int:
-    """Write the dashboards, with the user's own job and data source."""
+    """Write the dashboards."""
     boards = data.path("dashboards", "generated").glob("*.json")
-    texts = {file.name: _dashboard(file, arguments.job, arguments.datasource) for file in boards}
-    return _write(arguments.folder, texts)
-
-
-def _dashboard(file: Path, job: str | None, datasource: str | None) -> str:
-    """The dashboard's JSON, its variables set to the user's own job and data source."""
-    board = json.loads(file.read_text(encoding="utf-8"))
-    for variable in board["templating"]["list"]:
-        if job and variable["name"] == "job":
-            variable["current"] = {"selected": True, "text": [job], "value": [job]}
-        if datasource and variable["type"] == "datasource":
-            variable["current"] = {"selected": True, "text": datasource, "value": datasource}
-    return json.dumps(board, indent=2, sort_keys=True) + "\n"
+    return _write(arguments.folder, {file.name: file.read_text(encoding="utf-8") for file in boards})
 
 
 def _url(text: str) -> str:

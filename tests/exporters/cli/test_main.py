@@ -9,19 +9,15 @@ import sys
 import pytest
 
 import heapwatch
-from heapwatch.cli.main import _MODULES, GROUPS
+from heapwatch.cli.main import _MODULES
 from heapwatch.discovery import TargetFile
 
 
-def test_help_has_every_verb_in_one_group_and_there_is_a_version(run):
+def test_help_has_every_verb_and_there_is_a_version(run):
     assert run("--version") == (0, f"heapwatch {heapwatch.__version__}\n", "")
     code, printed, _ = run("--help")
     assert code == 0
-    assert sorted(" ".join(GROUPS.values()).split()) == sorted(_MODULES)
-    for title, verbs in GROUPS.items():
-        listed = re.search(rf"^{title}:\n(.*?)\n\n", printed, re.MULTILINE | re.DOTALL)
-        assert listed, title
-        assert re.findall(r"^  (\w+)", listed[1], re.MULTILINE) == verbs.split()
+    assert set(re.findall(r"^ +(\w+)", printed, re.MULTILINE)) >= set(_MODULES)
 
 
 def test_a_command_loads_no_other_and_run_no_watch():
