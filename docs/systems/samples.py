@@ -18,10 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.generated import write_or_check
 from examples.check.alerts import said
-from heapwatch.analysis.readings import Readings
-from heapwatch.cli.reporter import Reporter, Thresholds
-from heapwatch.cli.sources import Sample
+from heapwatch.cli.reporter import Reporter, Sample
 from heapwatch.http.client import get_text
+from heapwatch.http.status import Status
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
@@ -52,14 +51,14 @@ def monitored(_name: str) -> str:
     """What the monitor prints of what it read, in UTC."""
     os.environ["TZ"] = "UTC"
     time.tzset()
-    reporter = Reporter(Thresholds(None, {}), interval=INTERVAL)
-    return "".join(
-        f"{message.clock}: {message.text}\n" if message.heading else f"   {message.text}\n"
-        for moment, text in json.loads(gzip.decompress(MONITORED.read_bytes()))
-        for message in reporter.report(
-            Sample("127.0.0.1:7777", moment, Readings(text_string_to_metric_families(text)))
-        )
-    )
+    read = json.loads(gzip.decompress(MONITORED.read_bytes()))
+    now, lines = [0.0], []
+    reporter, status = Reporter(), Status(clock=lambda: now[0])
+    for now[0], text in read:
+        document = status.document(text_string_to_metric_families(text))
+        for message in reporter.report(Sample("127.0.0.1:7777", now[0], document)):
+            lines.append(f"{message.clock}: {message.text}" if message.heading else f"   {message.text}")
+    return "\n".join([*lines, ""])
 
 
 def alerts(recording: str) -> dict[str, Callable[[str], str]]:

@@ -13,9 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from examples.fire_dqn.agent import Transition
 from examples.fire_dqn.trainer import FireTrainer
-from heapwatch.analysis.readings import Readings
-from heapwatch.cli.reporter import Reporter, Thresholds
-from heapwatch.cli.sources import Sample
+from heapwatch.cli.reporter import Reporter, Sample
+from heapwatch.http.status import Status
 from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
@@ -205,15 +204,13 @@ def graphs_console(example: Example) -> None:
     exposed = [with_graphs(example), without_graphs(example)]
     reported = []
     for text in exposed:
-        reporter, now = Reporter(Thresholds(), interval=20.0), time.time()
-        readings = Readings(text_string_to_metric_families(text))
-        reported.append(
-            [
-                message.text
-                for second in range(0, 900, 20)
-                for message in reporter.report(Sample(ADDRESS, now + second, readings))
-            ]
-        )
+        now = [time.time()]
+        reporter, status = Reporter(), Status(clock=lambda now=now: now[0])  # type: ignore[misc]
+        families, said = list(text_string_to_metric_families(text)), []
+        for _ in range(0, 900, 20):
+            now[0] += 20
+            said += reporter.report(Sample(ADDRESS, now[0], status.document(families)))
+        reported.append([message.text for message in said])
     line = (
         r"WARNING: buffer memory: \d+ tensors keep their autograd graphs; store tensor.detach\(\).cpu\(\).*"
     )

@@ -18,9 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 import heapwatch
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario
+from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.cli.main import main
-from heapwatch.cli.sources import read_metrics
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
@@ -184,7 +184,7 @@ def test_the_log(trainer: Trainer) -> None:
 
 
 def test_the_series(trainer: Trainer) -> None:
-    readings = read_metrics(f"http://{trainer.address}")
+    readings = Readings(read_families(trainer.address))
     assert readings.by("trainer_memory_verdict", "verdict") == {
         word: float(word == trainer.case.word) for word in WORDS
     }
@@ -229,7 +229,7 @@ def test_the_alerts(tmp_path: Path) -> None:
 
 def test_the_pages_have_the_word_and_a_row_for_what_grows(trainer: Trainer) -> None:
     """The queries read these series; tests/dashboards runs them."""
-    readings = read_metrics(f"http://{trainer.address}")
+    readings = Readings(read_families(trainer.address))
     assert trainer.case.word in CODES
     assert (CODES[trainer.case.word] >= CODES["will not fit"]) == bool(code(trainer))
     shown = dict(readings.labels("trainer_growing_path_leak"))

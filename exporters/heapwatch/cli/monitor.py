@@ -8,22 +8,25 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from heapwatch.analysis.limits import BODIES
+from heapwatch.analysis.limits import BODIES, Limits, profile_named
 from heapwatch.analysis.readings import MEMORY
 from heapwatch.cli import above_zero
 from heapwatch.cli.cleanup import Cleaner, find_token_of_user
-from heapwatch.cli.reporter import Message, Reporter, Thresholds
-from heapwatch.cli.sources import Sample, TrainerSource, none_registered, registered_trainers
-from heapwatch.errors import UsageError
-from heapwatch.http.client import base_url
+from heapwatch.cli.reporter import Message, Reporter, Sample
+from heapwatch.cli.sources import none_registered, read_all, registered_trainers
+from heapwatch.errors import Unreachable, UsageError
+from heapwatch.http.client import base_url, get_json, understood
 from heapwatch.runtime.plain_text import say
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
 _WORST = ("ok", "warning", "unknown", "critical", "emergency")
 _LONGEST_LINE = 2000
+_MOST_BYTES = 4 * 2**20
 
 _EPILOG = """
 exit codes, of the last sample, worst trainer first:
@@ -33,10 +36,10 @@ exit codes, of the last sample, worst trainer first:
   3   a trainer does not respond
   64  the command line is wrong
 
-Limits are those of the command line, else those that the trainer declares, else those of its profile.
-Every trainer has limits of memory with workers: 85 % (warning), 93 % (critical) and 97 % (emergency) of what
-is available. MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, else the content of
-HEAPWATCH_TOKEN_FILE, else that of the running stack.
+Limits are those that the trainer declares, else those of its profile; options replace those of memory and
+of bodies. Every trainer has limits of memory with workers: 85 % (warning), 93 % (critical) and 97 %
+(emergency) of what is available. MB are 1e6 bytes. The token of --auto-cleanup is HEAPWATCH_TOKEN, else the
+content of HEAPWATCH_TOKEN_FILE, else that of the running stack.
 
 examples:
   heapwatch monitor
@@ -81,16 +84,16 @@ def add_parser(commands: Any) -> None:
     limits.add_argument(
         "--aggressive-thresholds",
         action="store_true",
-        help="use the profile walker-aggressive: memory 600 and 900 MB, bodies 300 and 500",
+        help="limits of the profile walker-aggressive: memory 600 and 900 MB, bodies 300 and 500",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch until interrupted, and return the exit code of the last sample."""
-    source, thresholds = _source(arguments), _thresholds(arguments)
+    urls, limits = _urls(arguments), _limits(arguments)
     token = find_token_of_user() if arguments.auto_cleanup else None
-    monitor = Monitor(source, thresholds, interval=arguments.interval, token=token)
+    monitor = Monitor(urls, limits, token=token)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         for sampled in itertools.count(1):
@@ -106,14 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Monitor:
-    """The reporters and cleaners of every trainer of a source; with a `token` it requests cleanups."""
+    """The reporters and cleaners of all these trainers; with a `token` it requests cleanups."""
 
-    def __init__(
-        self, source: TrainerSource, thresholds: Thresholds, *, interval: float, token: str | None = None
-    ) -> None:
-        self._source = source
-        self._cleaners = {} if token is None else {instance: Cleaner(token) for instance in source.urls}
-        self.reporters = {instance: Reporter(thresholds, interval=interval) for instance in source.urls}
+    def __init__(self, urls: Sequence[str], limits: Limits, *, token: str | None = None) -> None:
+        self._urls = {url.partition("://")[2]: url for url in urls}
+        self._cleaners = {} if token is None else {instance: Cleaner(token) for instance in self._urls}
+        self.reporters = {instance: Reporter(limits) for instance in self._urls}
 
     @property
     def severity(self) -> str:
@@ -122,40 +123,54 @@ class Monitor:
 
     def sample(self) -> list[Message]:
         """Take a sample of every trainer, request cleanups if enabled, and return the messages."""
-        return [message for sample in self._source.samples() for message in self._messages(sample)]
+        samples = read_all([*self._urls], self._read)
+        return [message for sample in samples for message in self._messages(sample)]
+
+    def _read(self, instance: str) -> Sample:
+        try:
+            status = get_json(f"{self._urls[instance]}/performance_status", _MOST_BYTES)
+        except Unreachable as error:
+            return Sample(instance, time.time(), problem=str(error))
+        return Sample(instance, time.time(), status)
 
     def _messages(self, sample: Sample) -> list[Message]:
-        reporter = self.reporters[sample.instance]
-        messages = reporter.report(sample)
+        reporter, url = self.reporters[sample.instance], self._urls[sample.instance]
+        try:
+            with understood(url):
+                messages = reporter.report(sample)
+        except Unreachable as error:
+            return reporter.report(replace(sample, status=None, problem=str(error)))
         cleaner = self._cleaners.get(sample.instance)
-        if cleaner is not None and sample.readings is not None:
-            lines = cleaner.clean(reporter.alerts, self._source.urls[sample.instance])
+        if cleaner is not None and sample.status is not None:
+            lines = cleaner.clean(reporter.alerts, url)
             messages += [Message(sample.time, sample.instance, line) for line in lines]
         return messages
 
 
-def _source(arguments: argparse.Namespace) -> TrainerSource:
+def _urls(arguments: argparse.Namespace) -> list[str]:
     if arguments.all:
         if arguments.trainers:
             raise UsageError("give either trainers or --all")
         if not (found := registered_trainers()):
             raise UsageError(none_registered())
-        return TrainerSource(found)
+        return found
     port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
-    return TrainerSource([base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]])
+    return [base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]]
 
 
-def _thresholds(arguments: argparse.Namespace) -> Thresholds:
+def _limits(arguments: argparse.Namespace) -> Limits:
     memory = {"warning": arguments.memory_warning, "critical": arguments.memory_critical}
     bodies = {"warning": arguments.bodies_warning, "critical": arguments.bodies_critical}
-    given = {
-        MEMORY: {severity: limit * 1e6 for severity, limit in memory.items() if limit is not None},
-        BODIES: {severity: limit for severity, limit in bodies.items() if limit is not None},
-    }
-    for name, limits in (("memory", memory), ("bodies", bodies)):
+    levels = profile_named("walker-aggressive").levels if arguments.aggressive_thresholds else {}
+    found = {component: limits for component, limits in levels.items() if component in (MEMORY, BODIES)}
+    for component, limits, unit in ((MEMORY, memory, 1e6), (BODIES, bodies, 1.0)):
         if None not in limits.values() and limits["warning"] >= limits["critical"]:
+            name = component.resource
             raise UsageError(f"--{name}-warning must be below --{name}-critical")
-    return Thresholds("walker-aggressive" if arguments.aggressive_thresholds else None, given)
+        given = {severity: limit * unit for severity, limit in limits.items() if limit is not None}
+        if given:
+            found[component] = {**found.get(component, {}), **given}
+    return found
 
 
 def _count(text: str) -> int:

@@ -1,71 +1,26 @@
-"""The trainers of this machine: where they are registered, and their readings."""
+"""The trainers of this machine: where they are registered, and what is read of them."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from heapwatch.analysis.readings import Readings
 from heapwatch.discovery import addresses
 from heapwatch.errors import Unreachable, UsageError, reason
-from heapwatch.http.client import base_url, get_text
+from heapwatch.http.client import base_url
 from heapwatch.registration import folders
 
-AT_ONCE = 16
-# Thousands of series; more would keep the parser busy for longer than the time between two samples.
-MAX_METRICS_BYTES = 4 * 2**20
+_AT_ONCE = 16
+Read = TypeVar("Read")
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The readings of one trainer at one time; `problem` says why there are none."""
-
-    instance: str
-    time: float
-    readings: Readings | None = None
-    problem: str = ""
-
-
-class TrainerSource:
-    """Reads `/metrics` of all trainers in parallel, so one that does not answer does not delay the others.
-
-    Attributes:
-        urls: by instance, such as `127.0.0.1:7777`.
-
-    """
-
-    def __init__(self, urls: Sequence[str]) -> None:
-        self.urls = {url.partition("://")[2]: url for url in urls}
-
-    def samples(self) -> list[Sample]:
-        """Read every trainer now."""
-        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-            return list(pool.map(self._sample, self.urls))
-
-    def _sample(self, instance: str) -> Sample:
-        try:
-            readings = read_metrics(self.urls[instance])
-        except Unreachable as error:
-            return Sample(instance, time.time(), problem=str(error))
-        return Sample(instance, time.time(), readings)
-
-
-def read_metrics(trainer: str) -> Readings:
-    """Return the readings of a trainer's `/metrics`; Unreachable if it does not answer with metrics."""
-    text = get_text(f"{trainer}/metrics", MAX_METRICS_BYTES)
-    try:
-        return Readings(text_string_to_metric_families(text))
-    except (ValueError, LookupError):  # the parser raises both, depending on what is wrong
-        raise Unreachable(
-            f"{trainer}/metrics does not respond with metrics: is it a trainer's port?"
-        ) from None
+def read_all(urls: Sequence[str], read: Callable[[str], Read]) -> list[Read]:
+    """What `read` returns for each, in parallel: one that does not answer does not delay the others."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(read, urls))
 
 
 def searched_folders() -> list[Path]:

@@ -6,7 +6,6 @@ import math
 import pathlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ import psutil
 
 from heapwatch.cli.explain import begin_explaining
 from heapwatch.cli.followed import Ended, Followed
-from heapwatch.cli.sources import AT_ONCE
+from heapwatch.cli.sources import read_all
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable
@@ -90,8 +89,7 @@ class Served:
 
     def read(self) -> list[Snapshot]:
         """Read all of them in parallel; one that does not answer has a `problem`."""
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(snapshot_of, self._urls))
+        return read_all(self._urls, snapshot_of)
 
 
 class Entered:

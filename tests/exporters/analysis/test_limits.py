@@ -6,7 +6,6 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from docs import limits as rendered
 from heapwatch.analysis.limits import ALL_MEMORY, PROFILES, growth_limits_of, limits_of, profile_named
 from heapwatch.analysis.readings import MEMORY, SEVERITIES, Component, Readings
-from heapwatch.cli.reporter import Thresholds
 from tests.prometheus.test_rules import ROOT
 
 
@@ -60,9 +59,3 @@ def test_rules_and_docs_are_made_of_the_table():
     assert (ROOT / rendered.RULES).read_text() == rendered.rules()
     page = (ROOT / rendered.PAGE).read_text()
     assert page == rendered.page(page)
-
-
-def test_the_console_holds_a_trainer_to_the_same_limits():
-    walker = readings('trainer_limit_profile{profile="walker"} 1\ntrainer_memory_limit_bytes 1e11\n')
-    assert Thresholds().limits(walker) == limits_of(walker)
-    assert Thresholds(given={MEMORY: {"warning": 5e8}}).limits(walker)[MEMORY]["warning"] == 5e8

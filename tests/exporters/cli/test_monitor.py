@@ -22,7 +22,7 @@ def test_one_sample_of_a_healthy_trainer_by_its_address_its_target_or_among_othe
     code, printed, _ = run("monitor", "--count", 1, trainer.address, "127.0.0.1:1")
     assert code == 3
     assert f"[{trainer.address}] Memory=" in printed
-    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/metrics does not answer" in printed
+    assert "[127.0.0.1:1] UNKNOWN: http://127.0.0.1:1/performance_status does not answer" in printed
 
 
 def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
@@ -33,7 +33,7 @@ def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
     command.until("Emergency cleanup completed in .* freed")
     command.until(r"Bodies: 1247 -> 186 \(-1061\)")
     command.until(r"Food: 67 -> 6 \(-61\)")
-    command.until("ENDED: world_bodies is back at 186")
+    command.until("ENDED: world_bodies is below its limit")
     assert command.end() == 0
     assert command.text.count("CRITICAL: world_bodies") == 1
     assert "correct-horse" not in command.text
@@ -41,7 +41,7 @@ def test_leak_alerts_and_auto_cleanup_ends_it(trainer, heapwatch):
 
 def test_exit_code_is_the_state_of_the_last_sample(trainer, heapwatch):
     trainer.leak()
-    for options, code in (((), 2), (("--bodies-critical", "2000"), 1)):
+    for options, code in (((), 2), (("--bodies-warning", "500", "--bodies-critical", "2000"), 1)):
         command = heapwatch("monitor", *SOON, *options, trainer.address)
         command.until("Bodies=1247")
         command.until("Bodies=1247")

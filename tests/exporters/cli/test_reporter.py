@@ -1,34 +1,40 @@
 import re
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.limits import BODIES
-from heapwatch.analysis.readings import MEMORY, Readings
+from heapwatch.analysis.readings import MEMORY
 from heapwatch.analysis.verdict import WORDS
-from heapwatch.cli.reporter import Reporter, Thresholds
-from heapwatch.cli.sources import Sample
+from heapwatch.cli.reporter import Reporter, Sample
 
 ROUTINE = re.compile(f"Memory=|Body types:|({'|'.join(WORDS)})(:|$)")
 
 
-def sample(time, *, dynamic=155, memory=738.3e6, food=6, started=1, extra=""):
-    text = f"""
-{extra}
-trainer_limit_profile{{profile="walker"}} 1
-process_start_time_seconds {started}
-trainer_process_resident_memory_bytes{{role="trainer"}} {memory}
-trainer_bodies{{type="static"}} 1
-trainer_bodies{{type="dynamic"}} {dynamic}
-trainer_bodies{{type="agent"}} 30
-trainer_entities{{type="food_sources"}} {food}
-trainer_progress_total{{unit="step"}} 5558
-"""
-    return Sample("127.0.0.1:7777", time, Readings(parse(text)))
+def alert(severity, resource, component, value, limit, kind="threshold"):
+    return {
+        "severity": severity, "kind": kind, "resource": resource, "component": component,
+        "value": value, "limit": limit,
+    }  # fmt: skip
 
 
-def reporter(interval=15.0, **thresholds):
-    return Reporter(Thresholds(**thresholds), interval=interval)
+def memory_high(value=1.2e9, severity="warning"):
+    return alert(severity, "memory", "trainer", value, 1e9 if severity == "warning" else 1.5e9)
+
+
+def sample(time, *alerts, **about):
+    status = {
+        "training": "progressing",
+        "performance": {"memory_mb": 738.3, "step_count": 5558, "seconds_since_progress": 1.0},
+        "entities": {
+            "world_bodies": 186, "static_bodies": 1, "dynamic_bodies": 155, "total_agents": 30,
+            "food_sources": 6,
+        },
+        "memory": {"resident_bytes": {"trainer": 738.3e6}},
+        "body_types": {"dynamic": 155, "static": 1, "agent": 30},
+        "leaks": {"verdict": "healthy"},
+        "alerts": list(alerts),
+    }  # fmt: skip
+    return Sample("127.0.0.1:7777", time, status | about)
 
 
 def news(messages):
@@ -42,78 +48,72 @@ def said(watching, samples):
 
 
 def test_line_and_body_types_are_those_of_the_document_once_a_sample():
-    watching = reporter()
-    line, types, _ = watching.report(sample(1.0))
+    line, types, verdict = Reporter().report(sample(1.0))
     assert line.text == "Memory=738.3MB, Bodies=186, Food=6, Step=5558"
     assert types.text == "Body types: Static=1, Dynamic=155, Agent=30"
+    assert verdict.text == "healthy"
 
 
 def test_what_is_not_known_is_left_out():
-    (message,) = reporter().report(
-        Sample("a", 1.0, Readings(parse('trainer_entities{type="food_sources"} 6\n')))
-    )
+    known = {"training": "unknown", "entities": {"food_sources": 6}, "alerts": []}
+    (message,) = Reporter().report(Sample("a", 1.0, known))
     assert message.text == "Food=6"
 
 
-def test_alert_is_said_once_although_its_value_changes():
-    watching = reporter()
-    first, *others = said(watching, (sample(15.0 * i, memory=1.2e9 + 1e6 * (i % 3)) for i in range(30)))
-    assert first == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
-    assert not any(others)
+def test_alert_is_said_once_although_its_value_changes_and_repeated_after_a_while():
+    watching = Reporter()
+    lines = said(watching, (sample(60.0 * i, memory_high(1.2e9 + 1e6 * i)) for i in range(25)))
+    assert lines[0] == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
+    assert [i for i, told in enumerate(lines) if told] == [0, 10, 20]
     assert watching.severity == "warning"
 
 
 def test_alert_is_said_again_when_its_level_changes_and_when_it_is_over():
-    watching = reporter()
-    assert news(watching.report(sample(0, dynamic=600))) == ["WARNING: world_bodies = 631 (>= 500)"]
-    assert news(watching.report(sample(15, dynamic=1216, food=67))) == [
-        "CRITICAL: world_bodies = 1247 (>= 1000)",
+    watching = Reporter()
+    assert news(watching.report(sample(0, memory_high()))) == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
+    food = alert("warning", "entities", "food_sources", 67, 50)
+    assert news(watching.report(sample(15, food, memory_high(1.6e9, "critical")))) == [
+        "CRITICAL: memory = 1600.0MB (>= 1500.0MB)",
         "WARNING: food_sources = 67 (>= 50)",
     ]
     assert watching.severity == "critical"
-    assert news(watching.report(sample(30, dynamic=600, food=67))) == ["WARNING: world_bodies = 631 (>= 500)"]
-    assert news(watching.report(sample(45))) == [
-        "ENDED: world_bodies is back at 186",
-        "ENDED: food_sources is back at 6",
+    milder = [sample(at, memory_high()) for at in (30, 45)]
+    assert said(watching, milder) == [
+        [],
+        ["WARNING: memory = 1200.0MB (>= 1000.0MB)", "ENDED: food_sources is below its limit"],
     ]
+    assert said(watching, [sample(60), sample(75)]) == [[], ["ENDED: memory is below its limit"]]
     assert watching.severity == "ok"
 
 
-def test_alert_that_stands_is_repeated_after_a_while():
-    lines = said(reporter(), (sample(60.0 * i, memory=1.2e9) for i in range(25)))
-    assert [i for i, told in enumerate(lines) if told] == [0, 10, 20]
-
-
 def test_level_at_its_limit_does_not_chatter():
-    around = (sample(15.0 * i, memory=1e9 + (2e6 if i % 2 else -2e6)) for i in range(20))
-    assert sum(map(len, said(reporter(), around))) == 1
+    around = (sample(15.0 * i, *[memory_high()] * (i % 2)) for i in range(20))
+    assert sum(map(len, said(Reporter(), around))) == 1
 
 
-@pytest.mark.parametrize("interval", [1.0, 20.0, 60.0])
-def test_growth_is_per_minute_at_any_interval(interval):
-    times = [i * interval for i in range(1 + int(1200 / interval))]
-    lines = said(reporter(interval), (sample(at, dynamic=155 + 0.25 * at) for at in times))
-    alerts = [line for told in lines for line in told if "GROWTH ALERT: dynamic" in line]
-    assert re.fullmatch(r"BODY GROWTH ALERT: dynamic_bodies \+\d+ \(15/min, limit 10/min\)", alerts[0])
-    assert len(alerts) <= 2
-
-
-def test_two_samples_of_noise_are_no_growth():
-    # 1650 MB a minute, says a difference of two.
-    assert not any(said(reporter(), (sample(0, memory=700e6), sample(6, memory=865e6))))
-
-
-def test_growth_is_measured_again_after_a_restart():
-    watching = reporter()
-    said(watching, (sample(20.0 * i, memory=3e8) for i in range(20)))
-    messages = watching.report(sample(420, memory=6e8, started=400))
-    assert "restarted" in messages[0].text
-    after = (sample(440 + 20.0 * i, memory=6e8, started=400) for i in range(20))
-    assert not any(said(watching, after))
+def test_growth_leaks_and_graphs_have_words_of_their_own():
+    alerts = [
+        alert("warning", "bodies", "dynamic", 15.0, 10.0, "growth"),
+        alert("critical", "memory", "trainer", 5.2e6, 0.0, "leak"),
+        alert("warning", "buffer", "memory", 176.6, 0.0, "graphs"),
+        alert("warning", "memory", "since start", 35.5e9, 35e9),
+    ]
+    watching = Reporter()
+    assert news(watching.report(sample(1.0, *alerts))) == [
+        "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down",
+        "BODY GROWTH ALERT: dynamic_bodies grows by 15/min (limit 10/min)",
+        "WARNING: buffer memory: 177 tensors keep their autograd graphs; "
+        "store tensor.detach().cpu(), or .item() for a number",
+        "WARNING: memory since the start = 35500.0MB (>= 35000.0MB)",
+    ]
+    assert (
+        "ENDED: buffer memory lets go of autograd graphs again" in said(watching, [sample(2), sample(3)])[1]
+    )
 
 
 def test_silence_of_a_trainer_is_said_once_and_its_return_too():
-    watching = reporter()
+    watching = Reporter()
+    assert watching.severity == "unknown"
     watching.report(sample(1.0))
     down = Sample("127.0.0.1:7777", 2.0, problem="it does not answer")
     assert "UNKNOWN: it does not answer" in watching.report(down)[0].text
@@ -123,72 +123,28 @@ def test_silence_of_a_trainer_is_said_once_and_its_return_too():
     assert watching.severity == "ok"
 
 
-OWN_LIMIT = 'trainer_limit{resource="memory",component="",severity="warning"} 5e8'
-
-
 @pytest.mark.parametrize(
-    ("options", "extra", "warns"),
+    ("limits", "told"),
     [
-        ({}, "", False),
-        ({}, OWN_LIMIT, True),
-        ({"given": {MEMORY: {"warning": 2e9}}}, OWN_LIMIT, False),
-        ({"profile": "walker-aggressive"}, "", True),
-        ({"profile": "walker-aggressive", "given": {MEMORY: {"warning": 2e9, "critical": 3e9}}}, "", False),
-        ({}, 'trainer_limit_profile{profile="aggressive"} 1', True),
-        ({"given": {BODIES: {"warning": 100}}}, "", True),
+        ({MEMORY: {"warning": 2e9}}, []),
+        ({MEMORY: {"warning": 5e8, "critical": 9e8}}, ["WARNING: memory = 738.3MB (>= 500.0MB)"]),
+        ({MEMORY: {"critical": 7e8}}, ["CRITICAL: memory = 738.3MB (>= 700.0MB)"]),
+        ({BODIES: {"warning": 100}, MEMORY: {"warning": 2e9}}, ["WARNING: world_bodies = 186 (>= 100)"]),
     ],
 )
-def test_limits_are_the_command_lines_then_the_trainers_then_the_defaults(options, extra, warns):
-    assert bool(news(reporter(**options).report(sample(1, extra=extra)))) is warns
+def test_limits_of_the_command_line_replace_those_of_the_trainer(limits, told):
+    assert news(Reporter(limits).report(sample(1, memory_high()))) == told
 
 
-def test_a_frozen_trainer_is_reported_once_and_makes_the_exit_code_and_long_cycles_do_not():
-    watching = reporter()
-    frozen = "trainer_last_progress_timestamp_seconds 100\n"
-    watching.report(sample(110, extra=frozen))
-    assert watching.severity == "ok"
-    told = [m.text for at in (500, 515) for m in watching.report(sample(at, extra=frozen))]
-    (stalled,) = [text for text in told if "STALLED" in text]
-    assert stalled == "STALLED: training has made no progress for 400 s"
-    assert watching.severity == "critical"
-    watching.report(sample(530, extra="trainer_last_progress_timestamp_seconds 530\n"))
-    assert watching.severity == "ok"
-    long = "trainer_last_progress_timestamp_seconds 100\ntrainer_longest_pause_seconds 6000\n"
-    watching.report(sample(7000, extra=long))
-    assert watching.severity == "ok"
-
-
-def test_a_leak_is_reported_by_the_definition_of_the_rules_and_before_its_time_it_is_too_early():
-    watching = reporter()
-    texts = [
-        [message.text for message in watching.report(one)]
-        for one in (sample(20.0 * i + 1, memory=5e8 + 2.4e6 * max(0, i - 90)) for i in range(160))
+def test_a_stalled_trainer_is_reported_once_and_is_critical_and_so_is_a_leak():
+    watching = Reporter()
+    frozen = {"training": "stalled", "performance": {"seconds_since_progress": 400.0}}
+    told = said(watching, [sample(at, **frozen) for at in (500, 515)])
+    assert [line for lines in told for line in lines if "STALLED" in line] == [
+        "STALLED: training has made no progress for 400 s"
     ]
-    assert "too early: watched for 0 of 24 minutes" in texts[0]
-    assert "too early: watched for 12 of 24 minutes" in texts[37]
-    assert "healthy" in texts[88]
-    reported = [i for i, lines in enumerate(texts) if any("does not slow down" in line for line in lines)]
-    assert 105 <= reported[0] <= 118
-    assert "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down" in texts[reported[0]]
-    assert "leak: memory trainer" in texts[reported[0]]
     assert watching.severity == "critical"
-
-
-def test_a_buffer_that_keeps_graphs_is_reported_with_its_remedy_and_when_it_releases_them():
-    held = 'trainer_buffer_items{{buffer="memory"}} 177\ntrainer_buffer_graph_tensors{{buffer="memory"}} {}'
-    samples = (sample(30.0 * i + 1, extra=held.format(176.6 if i < 40 else 0)) for i in range(60))
-    told = said(reporter(), samples)
-    assert [line for lines in told for line in lines] == [
-        "WARNING: buffer memory: 177 tensors keep their autograd graphs; "
-        "store tensor.detach().cpu(), or .item() for a number",
-        "ENDED: buffer memory lets go of autograd graphs again",
-    ]
-
-
-def test_memory_since_the_start_is_reported_by_name():
-    text = (
-        'trainer_limit_profile{profile="erl-trading"} 1\ntrainer_memory_baseline_bytes 4e9\n'
-        'trainer_process_resident_memory_bytes{role="trainer"} 39.5e9\n'
-    )
-    (told,) = said(reporter(), [Sample("127.0.0.1:7777", 1.0, Readings(parse(text)))])
-    assert "WARNING: memory since the start = 35500.0MB (>= 35000.0MB)" in told
+    watching.report(sample(530))
+    assert watching.severity == "ok"
+    watching.report(sample(545, leaks={"verdict": "leak", "message": "bodies dynamic"}))
+    assert watching.severity == "critical"

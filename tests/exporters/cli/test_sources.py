@@ -1,18 +1,8 @@
 import pytest
 
-from heapwatch.cli.sources import read_metrics
 from heapwatch.errors import Unreachable
 from heapwatch.http import client
 from tests.exporters.cli.wrong_answers import answering
-
-
-@pytest.mark.parametrize("body", [b"<html>", b"\xff\x00", b'a{b="c" 1', b'a{="c"} 1', b"{"])
-def test_something_else_than_metrics_is_said_to_be_that(body):
-    with (
-        answering({"/metrics": body}) as server,
-        pytest.raises(Unreachable, match="respond with metrics"),
-    ):
-        read_metrics(server.url)
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])

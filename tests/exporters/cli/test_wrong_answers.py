@@ -5,26 +5,30 @@ import json
 import pytest
 
 from heapwatch.cli.monitor import Monitor
-from heapwatch.cli.reporter import Thresholds
-from heapwatch.cli.sources import TrainerSource
 from tests.exporters.cli.wrong_answers import answering
 
-HEALTHY = b'trainer_process_resident_memory_bytes{role="trainer"} 1e6\n'
-CRITICAL = b"""trainer_process_resident_memory_bytes{role="trainer"} 9e9
-trainer_limit{resource="memory",component="trainer",severity="critical"} 1e9
-"""
+HEALTHY = {"training": "unknown", "performance": {"memory_mb": 1.0}, "alerts": []}
+CRITICAL = {
+    "severity": "critical", "kind": "threshold", "resource": "memory", "component": "trainer",
+    "value": 9e9, "limit": 1e9,
+}  # fmt: skip
+
+
+def status(**changes):
+    return json.dumps(HEALTHY | changes).encode()
+
+
 WRONG = [
-    b'trainer_bodies{type="a"} 1.7e308\ntrainer_bodies{type="b"} 1.7e308\n',
-    b'trainer_limit{resource="memory",severity="doom"} 1\ntrainer_limit 5\ntrainer_growth_limit -1e300\n',
-    b'trainer_bodies{type="\x1b]0;owned\x07\xc2\x9b2J"} 99999\n',
     b"\xff\xfe\x00",
-    b"".join(
-        b'trainer_entities{type="t%d"} 1e9\ntrainer_limit{resource="entities",severity="critical"} 1\n' % n
-        for n in range(1000)
-    ),
     b"x" * 5_000_000,
-    b'trainer_processes{role="worker"} NaN\ntrainer_process_resident_memory_bytes{role="trainer"} +Inf\n',
-    CRITICAL,
+    b"[]",
+    status(alerts=[{"severity": "doom"}]),
+    status(alerts=[CRITICAL | {"severity": "doom"}]),
+    status(body_types={"\x1b]0;owned\x07\u009b2J": 99999}, entities={"a": "many"}),
+    status(performance={"memory_mb": 10**400}),
+    status(leaks={"verdict": ["leak"]}),
+    status(alerts=[CRITICAL | {"component": f"t{n}"} for n in range(1000)]),
+    status(alerts=[CRITICAL]),
 ]
 ANSWERS = [
     b"[]",
@@ -36,21 +40,21 @@ ANSWERS = [
 
 
 def monitor_of(*urls):
-    return Monitor(TrainerSource(urls), Thresholds(), interval=1, token="correct-horse")
+    return Monitor(urls, {}, token="correct-horse")
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))
 def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number):
     answer = ANSWERS[number % len(ANSWERS)]
     with (
-        answering({"/metrics": WRONG[number], "/force_cleanup": answer}) as server,
-        answering({"/metrics": HEALTHY}) as healthy,
+        answering({"/performance_status": WRONG[number], "/force_cleanup": answer}) as server,
+        answering({"/performance_status": status()}) as healthy,
     ):
         monitor = monitor_of(server.url, healthy.url)
         for _ in range(2):
             messages = monitor.sample()
             reported = [message.text for message in messages if message.instance in healthy.url]
-            assert reported == ["Memory=1.0MB", "too early: watched for 0 of 24 minutes"]
+            assert reported == ["Memory=1.0MB"]
         assert not any("correct-horse" in str(request) for request in server.seen)
 
 
@@ -91,8 +95,8 @@ STATUSES = {
 
 @pytest.mark.parametrize("name", STATUSES)
 def test_no_status_ends_top_or_controls_its_terminal(name, run):
-    status = json.dumps(STATUSES[name]).encode()
-    with answering({"/performance_status": status, "/explain": b"no"}) as server:
+    document = json.dumps(STATUSES[name]).encode()
+    with answering({"/performance_status": document, "/explain": b"no"}) as server:
         code, printed, _ = run("top", "--once", server.url)
     lines = printed.splitlines()
     assert code in (0, 3)
