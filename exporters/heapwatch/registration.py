@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 from heapwatch import discovery, stacks
 from heapwatch.http.guards import checked_token, find_token
+from heapwatch.runtime.environment import say_once
 from heapwatch.runtime.own_files import read_text
 from heapwatch.stacks import Stack
-
-log = logging.getLogger("heapwatch")
 
 
 class Choice(NamedTuple):
@@ -23,36 +21,27 @@ class Choice(NamedTuple):
 
 
 def choose() -> Choice:
-    """Choose among the running stacks of this user.
+    """Find the stack to join, and the folder that it reads.
 
-    HEAPWATCH_TARGETS_DIR names the folder, HEAPWATCH_STATE the stack. Without them it is the default stack of
+    HEAPWATCH_STATE names the stack, HEAPWATCH_TARGETS_DIR the folder. Without them it is the default stack of
     this user, see `stacks.default_state`: no other that happens to run. A folder of the user where none runs.
 
     Raises:
         OSError: the user has no home folder.
 
     """
-    running = stacks.running()
     folder, state = _named("HEAPWATCH_TARGETS_DIR"), _named("HEAPWATCH_STATE")
-    if folder:
-        found = [stack for stack in running if stacks.same_folder(stack.targets, folder)]
-    else:
-        wanted = state or stacks.default_state()
-        found = [stack for stack in running if stacks.same_folder(stack.state, wanted)]
-    stack = next(iter(found), None)
-    if folder:
-        path = folder
-    elif stack is not None and stack.targets:
-        path = Path(stack.targets)
-    elif state:
-        path = state.absolute() / "targets"
-    else:
-        path = stacks.user_folder() / "targets"
-    return Choice(path, stack)
+    stack = stacks.running_in(state or stacks.default_state())
+    if folder is not None:
+        is_read = stack is not None and stacks.same_folder(stack.targets, folder)
+        return Choice(folder, stack if is_read else None)
+    if stack is not None and stack.targets:
+        return Choice(Path(stack.targets), stack)
+    return Choice(state.absolute() / "targets" if state else stacks.user_folder() / "targets", stack)
 
 
 def folders() -> list[Path]:
-    """Every folder in which a trainer of this user may have written its target.
+    """The folders in which a trainer of this user may have written its target: with the stack or before it.
 
     Raises:
         OSError: the user has no home folder.
@@ -61,8 +50,7 @@ def folders() -> list[Path]:
     chosen = choose().folder
     if os.environ.get("HEAPWATCH_TARGETS_DIR") or os.environ.get("HEAPWATCH_STATE"):
         return [chosen]
-    joined = [Path(stack.targets) for stack in stacks.running() if stack.targets]
-    return list(dict.fromkeys([chosen, *joined, stacks.user_folder() / "targets"]))
+    return list(dict.fromkeys([chosen, stacks.user_folder() / "targets"]))
 
 
 def token_of(stack: Stack) -> str:
@@ -100,7 +88,6 @@ class Registration:
         self._port = port
         self._trainer = trainer
         self._target: discovery.TargetFile | None = None
-        self._said: set[str] = set()
         self._own_token = find_token(token) if token is not None else self._token_of_environment()
         self.token = self._own_token
 
@@ -119,7 +106,7 @@ class Registration:
             stays = choice.stack is None and self._target is not None and self._target.path.exists()
             self._leave_target(self._target.path.parent if stays and self._target else choice.folder)
         except Exception as error:  # psutil has errors of its own
-            self._say(f"no stack will find this trainer: {error}")
+            say_once(f"no stack will find this trainer: {error}")
         if self.stack is not None:
             self._take_token(self.stack)
         return (self.stack and self.stack.state) != (before and before.state)
@@ -165,21 +152,16 @@ class Registration:
         try:
             token = token_of(stack)
         except (OSError, ValueError) as error:
-            self._say(f"the token of the stack in {stack.state} cannot be used: {error}")
+            say_once(f"the token of the stack in {stack.state} cannot be used: {error}")
             return
         if self._own_token is None:
             self.token = token
         elif self._own_token != token:
-            self._say(f"the stack in {stack.state} has another token: its cleanups are refused")
+            say_once(f"the stack in {stack.state} has another token: its cleanups are refused")
 
     def _token_of_environment(self) -> str | None:
         try:
             return find_token()
         except (OSError, ValueError) as error:
-            self._say(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}")
+            say_once(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}")
             return None
-
-    def _say(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            log.warning("%s", message)

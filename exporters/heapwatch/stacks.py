@@ -1,8 +1,7 @@
-"""The running stacks of this user: a small file of each names its targets folder and its token file."""
+"""How a running stack is found: a file in its state folder names its targets folder and its token file."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import socket
@@ -12,10 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from heapwatch.runtime.own_files import make_private, read_json, replace
+from heapwatch.runtime.own_files import read_json, replace
 
-# Its name is that of a file in every state folder.
+# Names of files in a state folder: in every one, and in that of a running stack.
 MARK = ".made-by-heapwatch"
+ANNOUNCED = "stack.json"
 _CONNECT_SECONDS = 0.2
 
 
@@ -29,7 +29,6 @@ class Stack:
         token_file: the bearer token its receiver sends.
         dashboards: the address to look at.
         answers_at: where its first process listens: `unix:PATH` or `tcp:HOST:PORT`.
-        started: when it was last brought up, in Unix seconds.
 
     """
 
@@ -38,7 +37,6 @@ class Stack:
     token_file: str
     dashboards: str
     answers_at: str
-    started: float
 
     def answers(self) -> bool:
         """Whether it runs; its file may be left over from a crash."""
@@ -96,47 +94,34 @@ def expanded(path: str) -> Path:
         raise OSError(f"{path}: {error}") from None
 
 
-def announce(stack: Stack, environ: Mapping[str, str] = os.environ) -> None:
-    """Write the stack's file, mode 0600 in a folder of mode 0700.
+def announce(stack: Stack) -> None:
+    """Write the stack's file, mode 0600.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the state folder cannot be written.
 
     """
-    file = _file_of(stack.state, environ)
-    make_private(file.parent)
-    replace(file, json.dumps(asdict(stack), indent=2))
+    replace(Path(stack.state, ANNOUNCED), json.dumps(asdict(stack), indent=2))
 
 
-def withdraw(state: Path, environ: Mapping[str, str] = os.environ) -> None:
+def withdraw(state: Path) -> None:
     """Remove the file of the stack in `state`; harmless when there is none."""
     with suppress(OSError):
-        _file_of(str(state), environ).unlink(missing_ok=True)
+        (state / ANNOUNCED).unlink()
 
 
-def running(environ: Mapping[str, str] = os.environ) -> list[Stack]:
-    """The stacks of this user that answer: those that see this machine's trainers first, newest first.
+def running_in(state: Path) -> Stack | None:
+    """The stack of this state folder, if it answers.
 
-    Files that belong to another user, or that another user could have written, are skipped.
+    A file that belongs to another user, or that another user could have written, is none.
     """
     try:
-        files = sorted((user_folder(environ) / "stacks").glob("*.json"))
-    except OSError:
-        return []
-    found = []
-    for file in files:
-        with suppress(OSError, ValueError, TypeError):
-            stack = Stack(**read_json(file, private=True))
-            if stack.answers():
-                found.append(stack)
-    return sorted(found, key=lambda stack: (bool(stack.targets), stack.started), reverse=True)
+        stack = Stack(**read_json(state / ANNOUNCED, private=True))
+    except (OSError, ValueError, TypeError):
+        return None
+    return stack if stack.answers() else None
 
 
 def same_folder(one: str | Path, other: str | Path) -> bool:
     """Whether two paths lead to one folder."""
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _file_of(state: str, environ: Mapping[str, str]) -> Path:
-    name = hashlib.sha256(os.fsencode(os.path.realpath(state))).hexdigest()[:16]
-    return user_folder(environ) / "stacks" / f"{name}.json"

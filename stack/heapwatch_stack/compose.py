@@ -84,7 +84,7 @@ class ComposeStack:
 
     def down(self) -> None:
         """Stop and remove the containers; volumes stay."""
-        stacks.withdraw(self._settings.state, self._settings.environment)
+        stacks.withdraw(self._settings.state)
         self._run("down", "--remove-orphans")
 
     def remove_data(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -152,7 +151,7 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
     """Write the file by which this user's trainers find the running stack.
 
     `answers_at`: see `heapwatch.stacks.Stack`. `targets`: the folder for its Prometheus; None if that cannot
-    reach this machine's trainers. Raises OSError if the user's state folder cannot be written.
+    reach this machine's trainers. Raises OSError if the state folder cannot be written.
     """
     stack = stacks.Stack(
         state=str(settings.state),
@@ -160,6 +159,5 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
         token_file=str(settings.token_file),
         dashboards=f"{settings.dashboards_url}/",
         answers_at=answers_at,
-        started=time.time(),
     )
-    stacks.announce(stack, settings.environment)
+    stacks.announce(stack)

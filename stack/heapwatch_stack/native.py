@@ -205,7 +205,7 @@ class NativeStack:
 
     def _stop(self) -> None:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
-            stacks.withdraw(self._settings.state, self._settings.environment)
+            stacks.withdraw(self._settings.state)
             self._supervisor.shut_down()
             if survivors := processes.end_all(self._settings.state):
                 raise StackError(

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from heapwatch import lost
+from heapwatch.stacks import ANNOUNCED
 from heapwatch_stack import processes
 from tests.e2e.installed import Installed
 from tests.e2e.running import MINUTES, finished, wait_for
@@ -42,7 +43,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     assert down.returncode == 0, down.stderr
     assert processes.of_stack(one.state) == []
     assert [p for p in psutil.process_iter() if str(one.bin) in " ".join(_command(p))] == []
-    assert not list((one.home / ".local/state/heapwatch/stacks").glob("*"))
+    assert not (one.state / ANNOUNCED).exists()
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -11,7 +11,7 @@ from heapwatch.stacks import Stack
 
 
 class StandingStack:
-    def __init__(self, folder: Path, started: float = 1.0, token: str = "the-stacks-token") -> None:
+    def __init__(self, folder: Path, token: str = "the-stacks-token") -> None:
         (folder / "secrets").mkdir(parents=True)
         self.token_file = folder / "secrets" / "token"
         self.token_file.write_text(f"{token}\n")
@@ -24,7 +24,6 @@ class StandingStack:
             token_file=str(self.token_file),
             dashboards="http://127.0.0.1:3009/",
             answers_at=f"tcp:127.0.0.1:{self._listener.getsockname()[1]}",
-            started=started,
         )
         stacks.announce(self.stack)
 

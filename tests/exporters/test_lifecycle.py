@@ -326,12 +326,8 @@ def test_no_file_holds_or_ends_a_start(kind, tmp_path, monkeypatch, caplog):
     if kind == OF_ANOTHER_USER and os.geteuid() != 0:
         pytest.skip("only root makes files of others")
     token, record = tmp_path / "token", tmp_path / "record.jsonl"
-    for path in (
-        tmp_path / "targets" / "x.json",
-        tmp_path / "user" / "heapwatch" / "stacks" / "x.json",
-        token,
-        record,
-    ):
+    announced = tmp_path / "user" / "heapwatch" / "stack" / stacks.ANNOUNCED
+    for path in (tmp_path / "targets" / "x.json", announced, token, record):
         path.parent.mkdir(parents=True, exist_ok=True)
         if kind == OF_ANOTHER_USER:
             others_file(path, [{"targets": ["127.0.0.1:1"], "labels": {}}])

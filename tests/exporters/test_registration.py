@@ -22,8 +22,8 @@ def stand():
     """Makes a running stack: the default one, unless it is given another name."""
     standing = []
 
-    def make(name="stack", **about):
-        standing.append(StandingStack(stacks.user_folder() / name, **about))
+    def make(name="stack"):
+        standing.append(StandingStack(stacks.user_folder() / name))
         return standing[-1]
 
     yield make
@@ -72,9 +72,9 @@ def test_a_stack_of_another_state_folder_is_not_joined_unasked(stand, monkeypatc
     assert asked.refresh()
     assert asked.token == "the-stacks-token"
     asked.remove()
-    monkeypatch.delenv("HEAPWATCH_STATE")
-    monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(other.targets))
-    assert choose().stack == other.stack
+    for folder, stack in ((other.targets, other.stack), (other.targets / "else", None)):
+        monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", str(folder))
+        assert choose() == (folder, stack)
 
 
 def test_the_virtual_environment_of_a_clone_has_the_clones_stack(stand, monkeypatch, tmp_path):
@@ -158,8 +158,8 @@ def test_a_token_given_wrongly_is_the_callers_error():
 
 
 def test_every_folder_that_may_hold_a_trainer(stand, monkeypatch):
-    one, other = stand("one"), stand("other", started=2.0)
-    assert folders() == [stacks.user_folder() / "targets", other.targets, one.targets]
+    stack = stand()
+    assert folders() == [stack.targets, stacks.user_folder() / "targets"]
     monkeypatch.setenv("HEAPWATCH_TARGETS_DIR", "/y")
     assert [str(folder) for folder in folders()] == ["/y"]
 

@@ -15,20 +15,19 @@ def stack(tmp_path):
 
 
 @pytest.fixture
-def file(stack):
-    (file,) = (stacks.user_folder() / "stacks").iterdir()
-    return file
+def file(stack, tmp_path):
+    return tmp_path / "stack" / stacks.ANNOUNCED
 
 
-def test_a_running_stack_is_found_by_a_file_of_the_user(stack, file):
-    assert stacks.running() == [stack.stack]
+def test_a_running_stack_is_found_by_a_file_in_its_folder(stack, file, tmp_path):
+    assert stacks.running_in(tmp_path / "stack") == stack.stack
+    assert stacks.running_in(tmp_path / "other") is None
     assert file.stat().st_mode & 0o777 == 0o600
-    assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_stack_that_was_killed_or_taken_down_is_not_found(stack, file):
     stack.die()
-    assert stacks.running() == []
+    assert stacks.running_in(file.parent) is None
     stack.down()
     assert not file.exists()
     stack.down()
@@ -43,25 +42,14 @@ def test_a_socket_in_the_file_system_answers_too(tmp_path, stack):
     assert not replace(stack.stack, answers_at=f"unix:{path}").answers()
 
 
-def test_the_newest_comes_first_and_one_in_containers_last(tmp_path, stack):
-    newer = StandingStack(tmp_path / "newer", started=2.0)
-    contained = StandingStack(tmp_path / "contained", started=3.0)
-    contained.in_containers()
-    try:
-        assert stacks.running() == [newer.stack, stack.stack, contained.stack]
-    finally:
-        newer.die()
-        contained.die()
-
-
 @pytest.mark.parametrize("content", ["", "[]", "{}"])
-def test_a_damaged_file_is_skipped(stack, file, content):
-    damaged = file.with_name("damaged.json")
-    damaged.write_bytes(content.encode("latin-1"))
-    damaged.chmod(0o600)
-    assert stacks.running() == [stack.stack]
+@pytest.mark.usefixtures("stack")
+def test_a_damaged_file_is_none(file, content):
+    file.write_text(content)
+    assert stacks.running_in(file.parent) is None
 
 
-def test_a_file_that_others_could_have_written_is_skipped(file):
+@pytest.mark.usefixtures("stack")
+def test_a_file_that_others_could_have_written_is_none(file):
     file.chmod(0o666)
-    assert stacks.running() == []
+    assert stacks.running_in(file.parent) is None
