@@ -68,36 +68,29 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Start an exporter in the process."""
-    try:
-        process = process_of(arguments.pid)
-        with EnteredProcess(arguments.pid) as entered, Followed(process, arguments.name or "") as followed:
-            name = followed.name
-            answer = answer_of(
-                entered, followed, "serve", name=name, host=arguments.host, port=arguments.port
-            )
-    except Ended as ended:
-        say(f"heapwatch: {ended}", error=True)
-        return ended.exit_code
-    except CannotEnter as error:
-        say(f"heapwatch: {error}", error=True)
-        return 1
-    begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
-    url = answer.get("url")
-    say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")
-    return 0
+    details = {"host": arguments.host, "port": arguments.port}
+    code, name, answer = _ask(arguments.pid, "serve", arguments.name or "", **details)
+    if answer is not None:
+        begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
+        url = answer.get("url")
+        say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")
+    return code
 
 
 def leave(arguments: argparse.Namespace) -> int:
     """End what was attached to the process."""
+    code, _, answer = _ask(arguments.pid, "leave")
+    if answer is not None:
+        say(f"Heapwatch has left process {arguments.pid}")
+    return code
+
+
+def _ask(pid: int, action: str, name: str = "", **details: Any) -> tuple[int, str, dict[str, Any] | None]:
+    """The exit code, the name of the process, and its answer; None, and it is said why, without one."""
     try:
-        process = process_of(arguments.pid)
-        with EnteredProcess(arguments.pid) as entered, Followed(process) as followed:
-            answer_of(entered, followed, "leave")
-    except Ended as ended:
-        say(f"heapwatch: {ended}", error=True)
-        return ended.exit_code
-    except CannotEnter as error:
+        process = process_of(pid)
+        with EnteredProcess(pid) as entered, Followed(process, name) as followed:
+            return 0, followed.name, answer_of(entered, followed, action, name=followed.name, **details)
+    except (Ended, CannotEnter) as error:
         say(f"heapwatch: {error}", error=True)
-        return 1
-    say(f"Heapwatch has left process {arguments.pid}")
-    return 0
+        return error.exit_code if isinstance(error, Ended) else 1, name, None

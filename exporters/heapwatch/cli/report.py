@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import deque
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from heapwatch.analysis.verdict import exit_code
 from heapwatch.cli import above_zero
 from heapwatch.errors import UsageError
 from heapwatch.recording.file import NoRecording, read_recording
-from heapwatch.report.document import as_text, headline
-from heapwatch.report.findings import Report, analyse
-from heapwatch.runtime.plain_text import json_text, say
+from heapwatch.report.document import as_text
+from heapwatch.report.findings import analyse
+from heapwatch.runtime.plain_text import say
 
 _LOG_LINES = 50
 _EPILOG = """
@@ -25,27 +24,6 @@ exit codes:
   3   no report: the record cannot be read, or has fewer than two samples
   64  the command line is wrong
 """
-
-
-def as_json(report: Report, _most_rows: int) -> str:
-    """The report with all its numbers, in bytes."""
-    explanation = report.explanation
-    document = {
-        "verdict": report.verdict,
-        "headline": headline(report),
-        **asdict(report),
-        "explanation": explanation and explanation.as_json(),
-    }
-    for kind in ("objects", "sizes"):
-        for name, judged in getattr(report, kind).items():
-            document[kind][name]["change"] = judged.change
-    return json_text(document)
-
-
-_FORMATS: dict[str, Callable[[Report, int], str]] = {
-    "text": as_text,
-    "json": as_json,
-}
 
 
 def add_parser(commands: Any) -> None:
@@ -59,7 +37,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "recording", type=Path, help="file that the trainer wrote (heapwatch.start(record=FILE))"
     )
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="output format (%(default)s)")
     parser.add_argument(
         "--large",
         type=above_zero("a number of megabytes", 1e12),
@@ -93,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = analyse(found, large_bytes=arguments.large * 1e6)
     if arguments.log:
         report = replace(report, log=_last_lines(arguments.log))
-    say(*_FORMATS[arguments.format](report, arguments.rows).split("\n"))
+    say(*as_text(report, arguments.rows).split("\n"))
     return exit_code(report.verdict)
 
 

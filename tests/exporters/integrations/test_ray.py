@@ -9,7 +9,6 @@ import re
 import threading
 import urllib.request
 
-import numpy as np
 import pytest
 
 from heapwatch.integrations import ray as actors
@@ -61,29 +60,14 @@ def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):
 
     @ray.remote(num_cpus=0.1)
     class Collector:
-        def __init__(self):
-            self.kept = []
-
-        def keep(self):
-            self.kept.append(ray.put(np.ones(1_000_000)))
+        pass
 
     collector = Collector.remote()
-    ray.get([collector.keep.remote() for _ in range(3)])
     job = ray.get_runtime_context().get_job_id()
     labels = rf'framework="ray",rank="",run="{job}",started="[^"]+",trainer="Collector",world_size=""'
     name = rf"trainer_info{{{labels}}} 1.0"
     wait_for(lambda: [text for text in series_of_actors(local_ray) if re.search(name, text)])
 
-    def kept_in_the_store():
-        sizes = [
-            float(line.rpartition(" ")[2])
-            for text in series_of_actors(local_ray)
-            for line in text.splitlines()
-            if line.startswith('trainer_object_size_bytes{object="ray object store"}')
-        ]
-        return [size for size in sizes if size >= 24e6]
-
-    assert len(wait_for(kept_in_the_store)) == 1  # one actor of a machine measures it
     ray.kill(collector)
 
 
@@ -94,7 +78,7 @@ def test_an_actor_continues_where_the_watch_cannot_start(monkeypatch, caplog):
     monkeypatch.setattr(actors, "_actor_class", fail)
     before = threading.active_count()
     actors.watch_actors()
-    wait_for(lambda: "not fully watched: ImportError: another Ray, raised at test_ray.py" in caplog.text)
+    wait_for(lambda: "not watched: ImportError: another Ray, raised at test_ray.py" in caplog.text)
     wait_for(lambda: threading.active_count() <= before)
 
 
