@@ -189,11 +189,6 @@ def test_a_target_of_another_container_expires_when_it_is_not_renewed(tmp_path):
     assert sweep(tmp_path / "missing") == []
 
 
-def test_a_process_that_can_be_seen_is_never_taken_for_gone_by_age(tmp_path, target):
-    aged(target, 10 * LIFETIME_SECONDS)
-    assert sweep(tmp_path) == []
-
-
 def test_a_target_is_renewed_when_that_is_due(tmp_path, monkeypatch):
     target = foreign(tmp_path, "alive")
     aged(target, LIFETIME_SECONDS + 60)

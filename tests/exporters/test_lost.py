@@ -22,13 +22,6 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     assert sorted(lost.read(tmp_path / "lost"), key=lambda each: each.address) == kept
 
 
-def test_the_last_life_at_an_address_counts(tmp_path: Path) -> None:
-    lost.write(tmp_path, one())
-    later = replace(one(), trainer="dqn")
-    lost.write(tmp_path, later)
-    assert lost.read(tmp_path) == [later]
-
-
 def test_it_is_removed_after_a_day(tmp_path: Path) -> None:
     lost.write(tmp_path, replace(one(), at=time.time() - KEPT_SECONDS - 1))
     assert lost.read(tmp_path) == []

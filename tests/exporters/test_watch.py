@@ -92,25 +92,6 @@ def test_everything_declared_is_exposed_after_steps(watch, trainer):
     assert values(families, "trainer_info", "trainer") == {"walker": 1}
 
 
-def test_the_walker_names_repeat_what_the_document_shows_where_they_are_asked_for(watch, trainer):
-    declare(watch, trainer)
-    step_until_sampled(watch)
-    families = exposed(watch)
-    assert values(families, "walker_body_types_total", "type") == values(families, "trainer_bodies", "type")
-    assert values(families, "walker_entities_total", "type") == {"world_bodies": 7, "food_sources": 67}
-    assert not [family for family in exposed(heapwatch.Watch()) if family.name.startswith("walker_")]
-    resident = value(families, "trainer_process_resident_memory_bytes", role="trainer")
-    assert value(families, "walker_system_memory_mb") == pytest.approx(resident / 1e6, rel=0.1)
-    assert 0 <= value(families, "walker_system_cpu_percent") <= 100
-
-
-def test_before_the_first_step_only_the_world_is_left_alone(watch, trainer):
-    declare(watch, trainer)
-    families = exposed(watch)
-    assert values(families, "trainer_entities", "type") == {"food_sources": 67}
-    assert values(families, "trainer_bodies", "type") == {}
-
-
 def test_attribute_paths_start_at_the_root(watch, trainer):
     watch.root = trainer
     watch.entities("food_sources", "food")
@@ -190,12 +171,6 @@ def test_after_a_cleanup_a_count_that_rose_is_no_finding(watch):
     assert leaking.beside(Explanation("healthy", 60.0, 0.0, 0.0)).verdict == "healthy"
 
 
-def test_a_cleanup_may_be_called_by_the_trainer_itself(watch, trainer):
-    declare(watch, trainer)
-    assert watch.cleanup().removed == {"food": 57}
-    assert value(exposed(watch), "trainer_cleanups_total", action="regular", trigger="trainer") == 1
-
-
 def test_a_cleanup_that_steps_does_not_start_another(watch):
     watch.on_cleanup(lambda action: watch.step())
     watch.step()
@@ -203,14 +178,6 @@ def test_a_cleanup_that_steps_does_not_start_another(watch):
     second = watch._exporter.cleanup_queue.submit()
     watch.step()
     assert ticket.wait(0).errors == second.wait(0).errors == []
-
-
-def test_progress_by_several_steps_is_a_safe_point(watch):
-    watch.step()
-    ticket = watch._exporter.cleanup_queue.submit()
-    watch.progress("step", 8)
-    assert ticket.wait(0) is not None
-    assert value(exposed(watch), "trainer_progress_total", unit="step") == 9
 
 
 @pytest.mark.parametrize(
@@ -322,13 +289,6 @@ def test_a_notebook_may_start_twice_stop_and_start_again():
     assert "heapwatch-server" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
 
 
-def test_two_trainers_of_one_process_need_two_ports():
-    with heapwatch.start("one", port=0) as one, heapwatch.start("two", port=one.port) as two:
-        assert two.port != one.port
-        assert 'trainer="two"' in get(two)
-        assert 'trainer="one"' in get(one)
-
-
 def test_the_environment_sets_port_host_and_profile(monkeypatch):
     monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", "0")
     monkeypatch.setenv("HEAPWATCH_BIND", "127.0.0.2")
@@ -336,20 +296,6 @@ def test_the_environment_sets_port_host_and_profile(monkeypatch):
     with heapwatch.start() as watch:
         assert watch.server.url.startswith("http://127.0.0.2:")
         assert 'trainer_limit_profile{profile="aggressive"} 1.0' in get(watch)
-
-
-def test_a_trainer_that_stopped_stepping_is_scraped_and_looks_stopped(trainer):
-    with heapwatch.start(port=0, interval=0.01) as watch:
-        declare(watch, trainer)
-        step_until_sampled(watch)
-        first = exposed(watch)
-        moved = value(first, "trainer_last_progress_timestamp_seconds")
-        age = value(first, "trainer_exporter_sample_age_seconds", collector="bodies")
-        gc.collect()
-        second = exposed(watch)
-        assert value(second, "trainer_last_progress_timestamp_seconds") == moved
-        assert value(second, "trainer_exporter_sample_age_seconds", collector="bodies") > age
-        assert values(second, "trainer_bodies", "type") == values(first, "trainer_bodies", "type")
 
 
 def test_checkpoints_are_noted_and_growth_is_reported_by_label(watch, caplog):

@@ -88,13 +88,6 @@ def cleaning(monkeypatch, clock):
     return begin
 
 
-def test_only_a_critical_threshold_is_cleaned_up(cleaning):
-    requests, clean = cleaning()
-    growth = ExceededLimit("critical", "growth", "bodies", "all", 20, 10)
-    gpu = ExceededLimit("critical", "threshold", "gpu_memory", "0", 2, 1)
-    assert clean(WARNING, growth, gpu) == requests == []
-
-
 def test_cleanup_names_its_reason_and_is_not_repeated_within_the_cooldown(cleaning, clock):
     requests, clean = cleaning(DONE)
     assert clean(CRITICAL)[0].startswith("EMERGENCY")

@@ -1,6 +1,5 @@
 """The command line as a whole: what it has, what it says without an extra, what scripts read."""
 
-import errno
 import os
 import re
 import subprocess
@@ -59,22 +58,6 @@ def test_without_an_extra_one_line_says_how_to_get_it(arguments, lacking, extra,
     )
     assert done.returncode == 1
     assert done.stderr == f"error: this command needs {lacking}: pip install 'heapwatch[{extra}]'\n"
-
-
-def test_a_full_disk_is_one_line(tmp_path, monkeypatch, run):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "state" / "etc" / "x"))
-
-    monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr("heapwatch_stack.native.NativeStack.up", full)
-    code, _, errors = run("up", "--mode", "native")
-    assert (code, errors) == (1, f"error: {tmp_path}/state/etc/x: No space left on device\n")
-
-
-def test_an_unknown_verb_is_refused_with_those_there_are(run):
-    code, _, errors = run("explan")
-    assert code == 64
-    assert all(f"'{verb}'" in errors for verb in _MODULES)
 
 
 @pytest.mark.parametrize(

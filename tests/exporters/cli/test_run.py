@@ -100,17 +100,6 @@ def test_a_program_that_fails_is_kept_as_lost(tmp_path: Path, text: str, causes:
     assert list((tmp_path / "targets").glob("*.json")) == []
 
 
-def test_a_forked_child_leaves_the_explanation_to_its_parent(tmp_path: Path) -> None:
-    text = """
-import os, sys
-if os.fork() == 0:
-    print("child", flush=True)
-    sys.exit(0)
-os.wait()
-"""
-    assert verdict(heapwatch("run", "--json", script(tmp_path, text), cwd=tmp_path), "child\n")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_program_that_a_signal_ends_is_explained(tmp_path: Path, number: int) -> None:
     text = """
@@ -193,12 +182,6 @@ def test_a_record_that_cannot_be_written_is_one_line_and_nothing_runs(tmp_path: 
 def test_a_program_that_does_not_end_when_its_time_is_up(tmp_path: Path, text: str) -> None:
     done = heapwatch("run", "--json", "--seconds", "2", script(tmp_path, text), cwd=tmp_path)
     assert verdict(done) == "too early"
-
-
-def test_the_explanation_is_printed_where_the_output_began(tmp_path: Path) -> None:
-    text = "import io, sys\nprint('first')\nsys.stdout = sys.stderr = io.StringIO()"
-    done = heapwatch("run", "--json", script(tmp_path, text), cwd=tmp_path)
-    assert verdict(done, "first\n") == "too early"
 
 
 @pytest.mark.parametrize(

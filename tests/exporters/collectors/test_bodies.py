@@ -95,27 +95,10 @@ def test_owners_distinguish_agents_parts_and_orphans(collector, physics):
     assert counts(bodies) == {"static": 1, "agent": 2, "dynamic": 10, "unknown": 5}
 
 
-def test_all_five_types_are_always_reported(collector, physics):
-    bodies = collector(physics.world)
-    bodies.sample()
-    found = values(bodies.collect(), "trainer_bodies", "type")
-    assert found.keys() == {"static", "dynamic", "terrain", "agent", "unknown"}
-    assert found["terrain"] == 0
-
-
 @pytest.mark.parametrize("wrong", [{"static": -1}, {3: 1}, None])
 def test_counts_that_are_no_counts_are_an_error(collector, wrong):
     with pytest.raises((TypeError, ValueError)):
         collector(lambda: wrong).sample()
-
-
-def test_a_classify_function_with_endless_types_is_bounded(collector, failures):
-    physics = Physics(robots=20)
-    bodies = collector(physics.world, classify=lambda body: f"body {hash(body)}")
-    found = counts(bodies)
-    assert len(found) <= 17
-    assert sum(found.values()) == physics.world.bodyCount
-    assert failures.left_out["bodies"] > 0
 
 
 def test_an_unchanged_count_is_not_walked_again_at_once(collector, clock, physics):

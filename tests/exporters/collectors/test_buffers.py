@@ -85,14 +85,6 @@ def test_one_that_fails_or_dies_costs_its_own_series(buffers, failures):
     assert set(read(buffers).by("trainer_buffer_items", "buffer")) == {"good"}
 
 
-def test_items_are_counted_without_measuring_bytes(buffers):
-    asked = []
-    buffers.measure("replay", BufferSources(items=held(3), nbytes=Source.of(lambda: asked.append(1) or 1000)))
-    buffers.sample()
-    assert Readings(buffers.collect()).value("trainer_buffer_items", buffer="replay") == 3
-    assert not asked
-
-
 def with_graph():
     return torch.ones(3, requires_grad=True).exp()
 

@@ -11,7 +11,7 @@ import pytest
 
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
-from heapwatch.measure.gpu import NvmlSession, visible_devices
+from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
 
 GB = 1e9
@@ -239,20 +239,6 @@ def test_a_mig_instance_is_found_by_its_uuid(read, failures):
     assert not failures.counts
 
 
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
-        (None, [0, 1, 2, 3]),
-        ("", []),
-        (" 1 , 2", [1, 2]),
-        ("0,-1,1", [0]),
-        ("GPU-ab,MIG-cd", ["GPU-ab", "MIG-cd"]),
-    ],
-)
-def test_what_cuda_visible_devices_leaves(setting, expected):
-    assert visible_devices(setting, 4) == expected
-
-
 class Cuda:
     """torch.cuda of a process with two GPUs, numbered the other way round than NVML does."""
 
@@ -310,15 +296,6 @@ def test_the_allocator_of_an_initialised_cuda(read, cuda):
     found = collect()
     assert found.by("trainer_gpu_memory_unusable_bytes", "device") == {}
     assert found.by("trainer_gpu_memory_reserved_bytes", "device") == {"0": 4000, "1": 8000}
-
-
-def test_an_allocator_that_fails_costs_its_series_alone(read, failures, cuda):
-    cuda.memory_stats = lambda index: exec('raise RuntimeError("CUDA error: device-side assert triggered")')
-    found = read(Nvml(Gpu(0), Gpu(1)))()
-
-    assert found.by("trainer_gpu_memory_allocated_bytes", "device") == {}
-    assert found.by("trainer_gpu_memory_used_bytes", "device") == {"0": 2 * GB, "1": GB}
-    assert failures.counts["gpu"] == 1
 
 
 @pytest.mark.usefixtures("cuda")
@@ -396,10 +373,3 @@ def test_each_new_shape_is_a_program_more():
     for array in arrays:
         step(array)
     assert programs() == made + 10
-
-
-@pytest.mark.parametrize("backends", [None, {}])
-def test_without_a_backend_there_is_no_series(monkeypatch, backends):
-    bridge = None if backends is None else types.SimpleNamespace(_backends=backends)
-    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
-    assert programs() is None

@@ -5,12 +5,10 @@ import sys
 import time
 from datetime import datetime
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import psutil
 import pytest
 
-from heapwatch.collectors import process
 from heapwatch.collectors.process import (
     AllocatorCollector,
     BaselineCollector,
@@ -21,7 +19,7 @@ from heapwatch.collectors.process import (
     array_task,
     current_rank,
 )
-from heapwatch.measure.process import memory, process_tree
+from heapwatch.measure.process import process_tree
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
 from heapwatch.runtime.labels import machine
 from tests.exporters.exposed import value, values
@@ -109,20 +107,6 @@ def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time()
     assert used[-1] > 0.5
 
 
-def test_a_zombie_is_no_worker_and_has_no_series():
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    try:
-        while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.001)
-        assert by_role(ProcessCollector(ProcessTree()).collect(), "es") == {"trainer": 1, "worker": 0}
-        with pytest.raises(psutil.NoSuchProcess):
-            list(ProcessCollector(ProcessTree(child)).collect())
-    finally:
-        os.waitpid(child, 0)
-
-
 @pytest.fixture
 def reads(monkeypatch, clock):
     """The times of the reads of unique memory, each of which takes so many seconds."""
@@ -186,11 +170,6 @@ def test_a_worker_that_is_not_counted_yet_is_left_out(monkeypatch, clock, reads,
     assert unique(collector).keys() == {"trainer", "worker"}
 
 
-def test_memory_that_may_not_be_read_is_absent(monkeypatch, clock):
-    monkeypatch.setattr(psutil.Process, "memory_full_info", Mock(side_effect=psutil.AccessDenied))
-    assert unique(UniqueMemoryCollector(ProcessTree(), clock)) == {}
-
-
 def test_the_baseline_is_the_memory_of_the_first_safe_point_and_stays():
     levels = iter([4_000_000_000, 9_000_000_000])
     baseline = BaselineCollector(lambda: next(levels))
@@ -226,29 +205,6 @@ def test_what_is_allocated_is_used_and_what_is_freed_is_retained():
     small = [object() for _ in range(50_000)]
     assert allocated()[2] > blocks + 49_000
     assert (len(pins), len(small)) == (1000, 50_000)
-
-
-def test_without_glibc_only_python_has_values(monkeypatch):
-    monkeypatch.setattr(memory, "_mallinfo2", lambda: None)
-    used, retained, blocks = allocated()
-    assert (used, retained) == (None, None)
-    assert blocks > 0
-
-
-def test_a_costly_read_is_made_seldom(monkeypatch, clock):
-    reads = []
-
-    def read():
-        reads.append(clock.now)
-        clock.now += 0.02
-        return 1, 2
-
-    monkeypatch.setattr(process, "malloc_bytes", read)
-    collector = AllocatorCollector(clock)
-    for _ in range(100):
-        assert value(collector.collect(), "trainer_allocator_used_bytes") == 1
-        clock.now += 1
-    assert len(reads) <= 11
 
 
 def test_names_start_and_machine_are_labels_of_constant_ones():

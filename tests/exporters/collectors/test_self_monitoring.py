@@ -31,15 +31,6 @@ def test_errors_of_samplers_start_at_zero_so_that_the_first_is_an_increase(
     assert values(exporter.collect(), name, "collector") == {"exporter": 0, "bodies": 0, "gpu": 1}
 
 
-def test_only_collectors_that_take_long_have_a_series(failures, safe_point, clock):
-    seconds = {"process": 0.001, "info": 0.0005, "gpu": 0.02}
-    exporter = ExporterCollector(failures, safe_point, lambda: seconds, clock)
-    name = "trainer_exporter_collect_seconds"
-    assert values(exporter.collect(), name, "collector") == {"gpu": 0.02, "other": 0.0015}
-    seconds["gpu"] = 0.001
-    assert values(exporter.collect(), name, "collector") == {"gpu": 0.001, "other": 0.0015}
-
-
 def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     safe_point.schedule(Sampler(clock), anywhere=False)
     assert values(exporter.collect(), "trainer_exporter_sample_age_seconds", "collector") == {}
@@ -52,12 +43,6 @@ def test_the_cost_and_age_of_samples(exporter, safe_point, clock):
     assert value(families, "trainer_exporter_budget_ratio") == 0.01
     assert value(families, "trainer_exporter_safe_point_age_seconds") == pytest.approx(30.05)
     assert value(families, "trainer_exporter_collect_seconds", collector="other") == 0.002
-
-
-def test_folded_names_are_reported(exporter, failures):
-    failures.record_left_out("events", 0)
-    failures.record_left_out("entities", 36)
-    assert values(exporter.collect(), "trainer_exporter_folded_names", "collector") == {"entities": 36}
 
 
 def test_cleanups_are_counted_from_zero():

@@ -10,7 +10,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
@@ -23,7 +22,6 @@ import psutil
 import pytest
 
 from heapwatch import lifecycle
-from heapwatch.entering import entered_process
 from heapwatch.entering.agent import answer_to
 from heapwatch.entering.elf import exported
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
@@ -130,16 +128,6 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
         process.stdin.write("compare\n")
         process.stdin.flush()
         assert process.stdout.readline() == "{}\n"
-
-
-def test_a_process_that_ends_at_that_moment_is_said_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ended(process: psutil.Process) -> str:
-        raise psutil.NoSuchProcess(process.pid)
-
-    monkeypatch.setattr(entered_process, "process_of", psutil.Process)
-    monkeypatch.setattr(psutil.Process, "status", ended)
-    with pytest.raises(CannotEnter, match="has ended"):
-        EnteredProcess(os.getpid())
 
 
 def test_what_is_written_at_the_end_of_a_visit_does_not_prolong_it(tmp_path: Path) -> None:
@@ -391,14 +379,6 @@ def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pyte
     assert not log.disabled
 
 
-def test_without_a_folder_for_the_answer_nothing_is_entered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(CannotEnter, match="there is no folder for the answer: "):
-        EnteredProcess(os.getppid())
-
-
 @pytest.mark.parametrize(
     "kind", [kind for kind in UNREADABLE if kind not in ("a link to nothing", "other JSON")]
 )
@@ -472,12 +452,3 @@ def test_what_the_interpreter_refuses_is_reported(tmp_path: Path) -> None:
 def test_a_process_that_is_none_is_not_entered(pid: int, why: str) -> None:
     with pytest.raises(CannotEnter, match=why):
         EnteredProcess(pid)
-
-
-def test_a_process_that_this_user_may_not_inspect_is_not_entered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(process: psutil.Process) -> None:
-        raise psutil.AccessDenied(process.pid)
-
-    monkeypatch.setattr(psutil.Process, "memory_info", denied)
-    with pytest.raises(CannotEnter, match="may not inspect process"):
-        EnteredProcess(os.getppid())

@@ -28,15 +28,6 @@ def test_the_bodies_of_a_box2d_world_that_is_remade_at_every_reset(exposed):
     assert env.watch is None
 
 
-def test_an_environment_without_a_world_is_watched_too(exposed):
-    env = HeapwatchWrapper(gymnasium.make("CartPole-v1"), port=0)
-    env.reset(seed=0)
-    env.step(0)
-    env.close()
-    assert exposed[-1].value("trainer_progress_total", unit="step") == 1
-    assert exposed[-1].by("trainer_bodies", "type") == {}
-
-
 def test_a_world_that_cannot_be_read_before_the_first_reset_does_not_stop_training(exposed):
     class Simulation(gymnasium.Env):
         observation_space = action_space = gymnasium.spaces.Discrete(1)
@@ -73,15 +64,6 @@ def test_environments_of_one_process_share_a_watch(exposed):
     assert exposed[-1].by("trainer_bodies", "type")["dynamic"] == 5
     assert exposed[-1].value("trainer_progress_total", unit="step") == 3
     assert all(env.watch is None for env in envs)
-
-
-def test_make_vec_with_wrapped_environments(exposed):
-    envs = gymnasium.make_vec("CartPole-v1", 3, vectorization_mode="sync", wrappers=[WRAPPED])
-    envs.reset(seed=0)
-    envs.step(envs.action_space.sample())
-    assert len({env.watch.port for env in envs.unwrapped.envs}) == 1
-    envs.close()
-    assert exposed[-1].value("trainer_progress_total", unit="step") == 3
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", "vector_entry_point"])

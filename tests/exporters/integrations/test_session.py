@@ -1,4 +1,3 @@
-import gc
 import logging
 import socket
 from collections import deque
@@ -7,7 +6,7 @@ import pytest
 
 import heapwatch
 from heapwatch.analysis.readings import Readings
-from heapwatch.integrations.session import Session, accessor, buffers_of
+from heapwatch.integrations.session import Session, buffers_of
 
 
 class Agent:
@@ -26,15 +25,6 @@ def test_what_torch_keeps_in_every_module_is_no_buffer():
     module = torch.nn.BatchNorm1d(4)
     module.rollout_buffer = deque(maxlen=3)
     assert buffers_of(module) == ["rollout_buffer"]
-
-
-def test_an_accessor_reads_again_and_lets_its_owner_die():
-    agent = Agent()
-    read = accessor(agent, "replay_memory")
-    agent.replay_memory = [1]
-    assert read() == [1]
-    del agent
-    assert read() is None
 
 
 def test_a_session_counts_from_where_the_run_started(exposed):
@@ -127,17 +117,6 @@ def test_a_name_asks_for_a_watch_of_its_own():
     finally:
         for session in (plain, named, beside):
             session.end()
-
-
-def test_a_session_that_was_forgotten_does_not_hold_the_watch():
-    kept, forgotten = (Session("t", "test", None, port=0) for _ in range(2))
-    kept.begin()
-    forgotten.begin()
-    watch = kept.watch
-    del forgotten
-    gc.collect()
-    kept.end()
-    assert watch.port is None
 
 
 def test_buffers_of_one_name_are_distinguished_and_follow_the_latest_training():

@@ -50,11 +50,6 @@ def test_a_line_reports_the_change_since_the_point_before_the_same_point_and_the
     )
 
 
-def test_a_line_has_the_gpu_memory_of_a_trainer_that_uses_one(logged):
-    Trainer(2_340_000_000, 3_000_000_000).run()
-    assert ", GPU 2.340 GB, 3.000 GB reserved, " in logged.messages[0]
-
-
 def test_growth_since_a_label_is_data_and_words():
     checkpoints = Trainer().run(("Debug checkpoint 1", 8e9, 2), ("Debug checkpoint 2", 9e9, 18))
     growth = checkpoints.growth_since("Debug checkpoint 1")
@@ -62,13 +57,6 @@ def test_growth_since_a_label_is_data_and_words():
     assert growth.objects == {"TradingEnvironment": 16, "DDPGAgent": 0}
     assert "TradingEnvironment   2 -> 18 (+16)" in str(growth)
     assert "(+4.770 GB, +112.8%)" in str(checkpoints.growth_since())
-
-
-def test_an_unknown_label_names_those_that_are_there():
-    with pytest.raises(ValueError, match="none yet"):
-        Trainer().checkpoints.growth_since("baseline")
-    with pytest.raises(ValueError, match="there are: 'baseline'"):
-        Trainer().run().growth_since("after_training")
 
 
 def test_a_long_run_keeps_the_first_and_the_newest():

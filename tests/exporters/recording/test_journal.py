@@ -3,7 +3,6 @@ import threading
 import time
 from collections import deque
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 
@@ -95,15 +94,6 @@ def test_only_the_largest_unit_makes_cycles(journal, kept):
     ]
 
 
-def test_a_flood_of_phases_is_one_point_a_batch(journal, kept):
-    journal.add_sink(kept)
-    for number in range(100_000):
-        journal.phase_ended("short", number, 1)
-    journal.stop()
-    assert 1 <= len(kept.points) - 1 < 30
-    assert kept.points[-1].resident_bytes == 99_999
-
-
 def test_no_cycle_is_missing_where_the_journal_is_delayed(journal, kept, monkeypatch):
     journal.add_sink(kept)
     now = iter(range(1000))
@@ -147,23 +137,6 @@ def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(
     assert failures.counts["journal"] > 0
     assert other.points[-1].resident_bytes == 9999
     assert (kept.closed, other.closed) == (1, 1)
-
-
-def test_nothing_is_noted_after_the_end(journal, kept):
-    journal.add_sink(kept)
-    journal.stop()
-    journal.stop()
-    journal.phase_ended("late", 1, 1)
-    journal.add_sink(kept)
-    assert (len(kept.points), kept.closed) == (1, 1)
-
-
-def test_levels_that_cannot_be_read_are_counted(begin, failures, kept):
-    journal = begin(Mock(side_effect=RuntimeError("no")))
-    journal.add_sink(kept)
-    journal.stop()
-    assert kept.points == []
-    assert failures.counts["journal"] == 1
 
 
 def sample_all(watch):
@@ -216,12 +189,6 @@ def test_a_start_records_when_set_by_argument_or_environment(tmp_path, monkeypat
         pass
     assert read_recording(tmp_path / "told").trainer == "a"
     assert read_recording(tmp_path / "environment").trainer == "b"
-
-
-def test_a_record_that_cannot_be_written_is_reported_at_once_and_leaves_no_server(tmp_path):
-    with pytest.raises(OSError, match="No such file"):
-        heapwatch.start("a", port=0, record=tmp_path / "no" / "folder")
-    assert not [thread for thread in threading.enumerate() if thread.name == "heapwatch-journal"]
 
 
 def test_a_forked_child_writes_nothing_into_its_parents_record(tmp_path):

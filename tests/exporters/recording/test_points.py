@@ -1,33 +1,7 @@
-import json
-
-from hypothesis import given
-from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.recording.points import Point, from_json, point_of, to_json
-
-names = st.text(min_size=1, max_size=20)
-sizes = st.floats(0, 1e15)
-
-
-@given(
-    st.builds(
-        Point,
-        time=sizes,
-        event=st.sampled_from(["start", "phase", "cycle", "sample"]),
-        resident_bytes=sizes,
-        phase=st.text(max_size=20),
-        delta_bytes=st.none() | st.floats(-1e15, 1e15),
-        worker_bytes=st.none() | sizes,
-        objects=st.dictionaries(names, sizes, max_size=3),
-        items=st.dictionaries(names, sizes, max_size=3),
-        bounds=st.dictionaries(names, sizes, max_size=3),
-        sizes=st.dictionaries(names, sizes, max_size=3),
-    )
-)
-def test_any_point_survives_json(point):
-    assert from_json(json.loads(json.dumps(to_json(point)))) == point
+from heapwatch.recording.points import point_of
 
 
 def test_pages_that_workers_share_count_once():

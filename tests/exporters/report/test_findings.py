@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch.recording.points import Point, Run
-from heapwatch.report.document import elided, finding_lines, headline
+from heapwatch.report.document import finding_lines, headline
 from heapwatch.report.findings import analyse
 from tests.exporters.report.runs import GB, filled, generations
 
@@ -131,13 +131,6 @@ def test_the_trend_has_a_line_a_generation_and_phase():
     assert trend[-1].label == "Gen 2: After evolve_population"
 
 
-def test_a_long_trend_shows_its_first_and_last_lines():
-    rows = elided(list(range(100)), 10)
-    assert rows == [0, 1, 2, 3, 4, None, 95, 96, 97, 98, 99]
-    assert elided(list(range(100)), 0) == list(range(100))
-    assert elided([1, 2], 3) == [1, 2]
-
-
 def test_the_limit_of_sizes_is_declared_or_5_mb():
     def point(epoch, limits):
         sizes = {"stats": 1e6 + 3e6 * epoch, "policy": 45e6}
@@ -171,19 +164,6 @@ def test_a_trainer_that_counts_nothing_is_judged_by_the_minute():
     assert report.unit == "minute"
     assert report.memory.verdict == "leak"
     assert report.memory.per_cycle == pytest.approx(20e6)
-
-
-def test_half_a_minute_that_grows_is_not_called_healthy():
-    report = analyse(Run("short", tuple(Point(15.0 * n, "sample", 1e8 + 1e8 * n) for n in range(3))))
-    assert (report.memory.verdict, report.memory.baseline) == ("too early", 1e8)
-    assert [row.label for row in report.trend][1:] == ["Minute 0.2", "Minute 0.5"]
-
-
-@pytest.mark.parametrize("event", ["start", "sample", "phase", "cycle"])
-def test_a_single_point_is_a_report(event):
-    report = analyse(Run("short", (Point(1.0, event, 1e9, objects={"A": 3}, sizes={"b": 4.0}),)))
-    assert report.finding is None
-    assert len(report.trend) == 1
 
 
 def test_large_objects_are_those_from_the_given_size_on():

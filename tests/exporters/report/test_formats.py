@@ -46,23 +46,6 @@ def test_the_text_has_the_documents_tables():
     assert all(line.isascii() for line in lines)
 
 
-def test_the_text_lists_the_largest_objects_that_were_found_last():
-    found = tuple(
-        Point(1e6 + n, "sample", 1e9, large=((name, 2e7),)) for n, name in enumerate(("Old", "ndarray"))
-    )
-    report = analyse(Run("erl", (*generations(3).points, *found)))
-    text = as_text(report, 30)
-    assert re.search(r"LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM\n=+\n.*\n.*\nndarray +20\.00", text)
-    assert "Old" not in text
-
-
-def test_a_long_trend_is_shortened():
-    assert as_text(REPORT, 0).count("After evaluate_population") > 5
-    short = as_text(REPORT, 4)
-    assert "\n...\n" in short
-    assert short.count("population ") < as_text(REPORT, 0).count("population ")
-
-
 def test_names_control_no_terminal():
     text = as_text(report_named(CONTROLLING), 30)
     assert all(line.isprintable() for line in text.split("\n"))

@@ -83,10 +83,3 @@ def test_reports_come_at_the_interval_and_keep_a_bounded_history(logged):
     ]
     assert 250 < len(report._points) <= 1000
     assert report._points[0].event == "start"
-
-
-def test_epochs_that_come_several_at_once_are_not_missed(logged):
-    report = MemoryReport("metta", 10, "epoch")
-    for epoch in (7, 14, 19, 33):
-        epochs(report, 1, first=epoch)
-    assert [text.splitlines()[2][-2:] for text in logged()] == ["14", "33"]

@@ -123,14 +123,6 @@ def test_an_answer_that_is_no_count_is_an_error(trainer, answer, expected, caplo
     assert expected in caplog.text
 
 
-def test_levels_that_cannot_be_read_are_absent(trainer):
-    trainer.levels = None
-    queue = CleanupQueue(lambda: {}["x"], trainer.wake, lambda: None)
-    result = queue.run("regular", "", "trainer")
-    assert (result.before, result.after, result.freed) == ({}, {}, {})
-    assert len(result.errors) == 2
-
-
 @pytest.mark.parametrize("function", [None, 3, "trim", lambda a, b: None])
 def test_what_cannot_be_called_with_the_action_is_refused(trainer, function):
     with pytest.raises(ValueError, match=r"callable|more than one argument"):
@@ -157,17 +149,6 @@ def test_the_queue_and_its_memory_are_bounded(trainer):
     with pytest.raises(QueueFull, match="16 cleanups are already waiting"):
         trainer.queue.submit(request_id="one more")
     assert trainer.queue.pending() == 16
-
-
-@pytest.mark.usefixtures("without_release")
-def test_counts_are_bounded_and_never_negative(trainer):
-    trainer.queue.register(lambda action: {f"resource {trainer.woken}": 1})
-    for _ in range(200):
-        trainer.wake()
-        trainer.queue.run("regular", "", "trainer")
-    assert len(trainer.queue.removed) <= 65
-    assert sum(trainer.queue.cleanups.values()) == sum(trainer.queue.removed.values()) == 200
-    assert trainer.queue.freed_bytes["regular"] >= 0
 
 
 def test_a_cleanup_that_was_interrupted_stays_queued(trainer):

@@ -1,8 +1,6 @@
-import logging
-
 import pytest
 
-from heapwatch.runtime.environment import choice, is_on, say_once, share, trainer_port, unread
+from heapwatch.runtime.environment import is_on, share, trainer_port, unread
 
 
 def warned(caplog):
@@ -45,17 +43,6 @@ def test_a_wrong_share_is_said_and_the_usual_one_is_used(text, caplog):
     assert len(line) < 200
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a", "a"), ("b", "b"), ("", "a"), ("c", "a")])
-def test_a_choice(text, expected):
-    assert choice("HEAPWATCH_PROFILE", ("a", "b"), "a", {"HEAPWATCH_PROFILE": text}) == expected
-
-
-@pytest.mark.parametrize(("text", "port"), [("", None), ("0", 0), ("65535", 65535)])
-def test_a_port(text, port, monkeypatch):
-    monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", text)
-    assert trainer_port() == port
-
-
 @pytest.mark.parametrize("text", ["65536", "-1", "http"])
 def test_what_is_no_port_is_an_error(text, monkeypatch):
     monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", text)
@@ -69,11 +56,3 @@ def test_a_name_that_nothing_reads_is_reported_with_the_nearest():
     )
     assert unread({"HEAPWATCH_TRACE": "1", "PATH": "/bin", "HEAPWATCH_RECEIVER_X": "1"}) is None
     assert "RECEIVER_XY" in unread({"HEAPWATCH_RECEIVER_X": "1"}, {"HEAPWATCH_RECEIVER_XY"})
-
-
-def test_a_message_is_said_once(caplog):
-    with caplog.at_level(logging.WARNING):
-        say_once("a")
-        say_once("b")
-        say_once("a")
-    assert warned(caplog) == ["a", "b"]

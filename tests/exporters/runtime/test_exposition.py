@@ -3,7 +3,6 @@ import threading
 import time
 
 import pytest
-from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.runtime.exposition import CollectionStuck, Exposition, Snapshots
@@ -65,52 +64,10 @@ def test_a_hanging_collector_is_left_out_until_it_returns(exposition, failures):
     assert names(exposition) == ["hanging", "other"]
 
 
-def test_a_slow_collector_that_keeps_within_patience_is_not_blamed_for_the_others(exposition, failures):
-    class Slow(Reading):
-        def collect(self):
-            time.sleep(0.5)
-            return super().collect()
-
-    exposition._patience = 1.8
-    for number in range(4):
-        exposition.register(Slow(f"slow{number}"))
-    assert len(names(exposition)) == 4
-    assert not failures.counts
-
-
 @pytest.mark.parametrize("number", [math.nan, math.inf, None])
 def test_what_is_not_known_is_absent(exposition, number):
     exposition.register(Reading("reading", number))
     assert names(exposition) == []
-
-
-def test_a_value_that_is_no_number_breaks_no_other_series(exposition, failures):
-    exposition.register(Reading("textual", "seven"))
-    exposition.register(Reading("numeric"))
-    assert names(exposition) == ["numeric"]
-    assert failures.counts["textual"] == 1
-    assert b"numeric 1.0" in generate_latest(exposition)
-
-
-def test_the_series_of_a_sampler_that_failed_drop(exposition, safe_point):
-    class Sampler(Reading):
-        interval = 1.0
-        sampled = 0
-
-        def sample(self):
-            self.sampled += 1
-            if self.sampled == 2:
-                raise RuntimeError("world destroyed")
-
-    sampler = Sampler("sampler")
-    exposition.register(sampler)
-    safe_point.schedule(sampler, anywhere=False)
-    safe_point.visit(stepping=True)
-    assert names(exposition) == ["sampler"]
-    safe_point.sample_now(sampler)
-    assert names(exposition) == []
-    safe_point.sample_now(sampler)
-    assert names(exposition) == ["sampler"]
 
 
 def test_all_are_read_where_no_thread_can_be_started(exposition, monkeypatch):

@@ -37,15 +37,6 @@ def test_an_error_that_cannot_be_read_is_named():
     assert "\n" not in describe(ValueError("two\nlines"))
 
 
-def test_folded_names_are_said_once_and_can_become_none(caplog):
-    failures = Failures()
-    failures.record_left_out("entities", 3)
-    failures.record_left_out("entities", 4)
-    failures.record_left_out("entities", 0)
-    assert failures.left_out == {"entities": 0}
-    assert len(caplog.records) == 1
-
-
 def caught(function):
     try:
         function()

@@ -167,18 +167,3 @@ def test_a_forked_child_answers_nothing_that_the_parent_asked() -> None:
         os._exit(0)
     main._question.request = None
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_one_question_waits_for_the_other() -> None:
-    main = MainThread()
-    results: list[int] = []
-    threads = [
-        threading.Thread(target=lambda at=at: results.append(main.ask(lambda: at, 30)), daemon=True)
-        for at in range(5)
-    ]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + 30
-    while any(thread.is_alive() for thread in threads) and time.monotonic() < end:
-        pass
-    assert sorted(results) == [0, 1, 2, 3, 4]

@@ -5,10 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from rich.panel import Panel
-from rich.table import Table
 
-from heapwatch.runtime.plain_text import Block, console, literal, plain, say, say_json
+from heapwatch.runtime.plain_text import Block, plain, say, say_json
 
 
 @pytest.mark.parametrize(
@@ -115,24 +113,3 @@ def test_lines_appear_once_and_only_where_nobody_decided_otherwise(setup, seen):
     )
     assert done.stderr.splitlines() == seen
     assert done.stdout == ""
-
-
-MARKUP = "[bold]loud[/] [link=http://evil.example]here[/link] :bomb: \x1b[2J\n\u202e"
-SHOWN = "[bold]loud[/] [link=http://evil.example]here[/link] :bomb: \\x1b[2J\\n\\u202e"
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"), [(literal(MARKUP), SHOWN), ("[bold]loud[/] :bomb:", "[bold]loud[/] :bomb:")]
-)
-def test_rich_shows_markup_links_and_controls_as_they_are(text, shown):
-    table = Table()
-    table.add_column("name")
-    table.add_row(text)
-    for thing in (text, table, Panel(text)):
-        terminal = console()
-        terminal.file, terminal.width, terminal._force_terminal = io.StringIO(), 200, True
-        terminal.print(thing)
-        drawn = terminal.file.getvalue()
-        assert shown in drawn
-        assert "\x1b[2J" not in drawn
-        assert "]8;" not in drawn  # a hyperlink

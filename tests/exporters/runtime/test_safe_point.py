@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import gc
 import threading
-import weakref
 
 import pytest
 
-from heapwatch.runtime.safe_point import HANGING_SECONDS, Request, SafePoint, fair_share
+from heapwatch.runtime.safe_point import HANGING_SECONDS, Request, SafePoint
 
 
 class Sampler:
@@ -68,12 +66,6 @@ def visits(safe_point, clock, seconds, step=0.1):
         if safe_point.due:
             safe_point.visit(stepping=True)
         clock.now += step
-
-
-def test_a_sampler_runs_at_its_interval(safe_point, clock):
-    sampler = scheduled(safe_point, clock, interval=2.0)
-    visits(safe_point, clock, 20)
-    assert 9 <= sampler.samples <= 11
 
 
 def test_nothing_is_due_between_samples(safe_point, clock):
@@ -212,14 +204,6 @@ def test_the_thread_that_steps_takes_over_from_one_that_only_ends_phases(safe_po
     assert sampler.thread is stepping
 
 
-def test_the_owning_thread_is_not_kept(safe_point):
-    thread = in_thread(lambda: safe_point.visit(stepping=True))
-    reference = weakref.ref(thread)
-    del thread
-    gc.collect()
-    assert reference() is None
-
-
 def test_before_the_first_step_a_scrape_samples_what_may_be_sampled_anywhere(safe_point, clock):
     anywhere, careful = Sampler(clock, "anywhere"), Sampler(clock, "careful")
     safe_point.schedule(anywhere, anywhere=True)
@@ -272,15 +256,6 @@ def test_a_hanging_sample_is_said_once_and_shown_while_it_hangs(safe_point, cloc
     assert len([record for record in caplog.records if "cannot be interrupted" in record.message]) == 1
 
 
-def test_our_own_errors_stay_ours(safe_point, failures):
-    def broken():
-        raise ZeroDivisionError
-
-    safe_point.on_visit.append(broken)
-    safe_point.visit(stepping=True)
-    assert failures.counts["safe_point"] == 1
-
-
 def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
     raised = threading.Event()
     safe_point = SafePoint(failures, budget=0.01, tick_seconds=0.005)
@@ -302,41 +277,6 @@ def test_the_daemon_thread_raises_the_flag_survives_errors_and_ends(failures):
             thread.join(10)
             assert not thread.is_alive()
     assert failures.counts["safe_point"] == 1
-
-
-def test_stopped_it_does_nothing_any_more(safe_point, clock):
-    sampler = scheduled(safe_point, clock)
-    safe_point.stop()
-    assert not safe_point.due
-    safe_point.visit(stepping=True)
-    assert sampler.samples == 0
-
-
-@pytest.mark.parametrize(
-    ("wanted", "share"),
-    [
-        ([0.2, 0.3], 1.0),
-        ([0.9, 0.9], 0.5),
-        ([0.9, 0.1, 0.2], 0.7),
-    ],
-)
-def test_those_that_need_less_leave_the_rest_to_the_others(wanted, share):
-    assert fair_share(1.0, wanted) == pytest.approx(share)
-
-
-def test_the_result_comes_from_the_thread_that_makes_it() -> None:
-    request = Request(threading.get_ident, iter([1.0, 1.5]).__next__)
-    thread = threading.Thread(target=request.make)
-    thread.start()
-    assert request.wait(10) == thread.ident
-    assert request.seconds == 0.5
-
-
-def test_what_nobody_makes_or_what_fails_has_no_result() -> None:
-    assert Request(int).wait(0.01) is None
-    failing = Request(lambda: 1 / 0)
-    failing.make()
-    assert failing.wait(10) is None
 
 
 def test_an_error_of_the_program_continues_in_its_thread() -> None:

@@ -49,11 +49,3 @@ def test_only_the_ends_of_cycles_are_logged_and_after_one_no_growth_is_known(log
         logger.take(Point(0.0, event, 1e9))
     logger.take(epoch(1))
     assert logged == [(1, {"memory/rss_mb": 1002.0})]
-
-
-def test_growth_is_that_of_late_and_not_disturbed_by_one_spike(logger, logged):
-    for number in range(1, 100):
-        level = 1e6 * max(0, number - 50) + (80e6 if number == 90 else 0)
-        logger.take(epoch(number, sizes={"stats": level}))
-    assert logged[48][1]["memory/stats/growth_mb_per_epoch"] == 0
-    assert logged[-1][1]["memory/stats/growth_mb_per_epoch"] == 1.0
