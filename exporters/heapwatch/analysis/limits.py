@@ -100,36 +100,28 @@ def profile_named(name: str) -> Profile:
         raise ValueError(f"profile {name!r} is not known; allowed: {', '.join(PROFILE_NAMES)}") from None
 
 
-def limits_of(readings: Readings, profile: str | None = None) -> dict[Component, dict[str, float]]:
+def limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
     """Return the limits of a trainer's levels by severity: declared ones, else those of its profile.
 
-    Args:
-        readings: the samples of the trainer.
-        profile: replaces the profile that the trainer chose and the limits that it declares.
-
-    Raises:
-        ValueError: `profile` is unknown. An unknown profile that the trainer names is ignored.
-
+    An unknown profile is ignored.
     """
-    merged = {component: dict(limits) for component, limits in _chosen(readings, profile).levels.items()}
+    merged = {component: dict(limits) for component, limits in _chosen(readings).levels.items()}
     names = ("trainer_memory_available_bytes", "trainer_memory_limit_bytes")
     available = next(filter(None, map(readings.value, names)), None)
     if available:
         merged[ALL_MEMORY] = {severity: share * available for severity, share in MEMORY_SHARES.items()}
-    for component, limits in ({} if profile else readings.limits()).items():
+    for component, limits in readings.limits().items():
         merged[component] = merged.get(component, {}) | limits
     return merged
 
 
-def growth_limits_of(readings: Readings, profile: str | None = None) -> dict[Component, float]:
-    """Return the limits of a trainer's growth per minute. Arguments and errors: as for `limits_of`."""
-    growth = _chosen(readings, profile).growth
+def growth_limits_of(readings: Readings) -> dict[Component, float]:
+    """Return the limits of a trainer's growth per minute; see `limits_of`."""
+    growth = _chosen(readings).growth
     merged = {component: limits["minute"] for component, limits in growth.items() if "minute" in limits}
-    return merged | ({} if profile else readings.growth_limits())
+    return merged | readings.growth_limits()
 
 
-def _chosen(readings: Readings, profile: str | None) -> Profile:
-    if profile:
-        return profile_named(profile)
+def _chosen(readings: Readings) -> Profile:
     names = readings.by("trainer_limit_profile", "profile")
     return next((profile_named(name) for name in names if name in PROFILE_NAMES), PROFILES["default"])

@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -89,7 +88,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     except ValueError as error:
         raise UsageError(str(error)) from None
     kind = [arguments.kind] if arguments.kind else []
-    command = [sys.executable, *_inherited(), *arguments.options, *kind, *arguments.program]
+    command = [sys.executable, *arguments.options, *kind, *arguments.program]
     sys.stdout.flush()
     os.execve(command[0], command, _environment(arguments, port or 0))
 
@@ -103,12 +102,6 @@ def _problem(arguments: argparse.Namespace) -> str:
         return f"cannot open {script!r}: No such file or directory"
     shut = [option for option in arguments.options if option in _WITHOUT_US]
     return f"{shut[0]} keeps Heapwatch out of the program: call heapwatch.start() in it" if shut else ""
-
-
-def _inherited() -> list[str]:
-    """The options of this interpreter, as in `python -O -m heapwatch run`."""
-    found: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    return [flag for flag in found if flag not in _WITHOUT_US]
 
 
 def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:

@@ -117,9 +117,8 @@ class Explainer:
         self._clock = clock
         self._spent = spent
         self._began = clock()
-        allowed = environment.share(environment.EXPLAIN, SHARE)
-        self.enabled = allowed > 0
-        self._budget = Budget(clock, allowed)
+        self.enabled = environment.is_on(environment.EXPLAIN)
+        self._budget = Budget(clock, SHARE if self.enabled else 0.0)
         self._log_limit = LogLimit()
         self._due = dict.fromkeys(_AMONG_ALL, self._began)
         self._schedule = HURRIED

@@ -62,7 +62,7 @@ _HEADERS = 32
 class Tracer:
     """Traces allocations for short periods, within a share of the time.
 
-    HEAPWATCH_TRACE=off switches it off, and a percentage such as 0.1% is its share.
+    HEAPWATCH_TRACE=off switches it off.
 
     Attributes:
         seconds: total time for which allocations were traced.
@@ -72,7 +72,7 @@ class Tracer:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = 0.0
         self._clock = clock
-        self._share = environment.share(environment.TRACE, SHARE)
+        self._share = SHARE if environment.is_on(environment.TRACE) else 0.0
         self._next = clock()
         self._tries: Counter[str] = Counter()
         self._deep: set[str] = set()

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from heapwatch.recording.pace import Pace
-from heapwatch.recording.points import Point, Run, from_json, to_json
+from heapwatch.recording.points import Pace, Point, Run, from_json, to_json
 from heapwatch.runtime.own_files import check_replaceable
 
 FORMAT = 1

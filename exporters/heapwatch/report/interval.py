@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heapwatch.recording.pace import Pace
-from heapwatch.recording.points import CYCLES, Point, Run
+from heapwatch.recording.points import CYCLES, Pace, Point, Run
 from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.labels import is_whole

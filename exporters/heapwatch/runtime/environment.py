@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Collection, Mapping
 
 from heapwatch.runtime.plain_text import plain
@@ -29,7 +28,6 @@ _NAMES = """
 """
 KNOWN = frozenset(PREFIX + name for name in _NAMES.split())
 _OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")
-_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
 
 _said: set[str] = set()
 
@@ -41,22 +39,6 @@ def is_on(name: str, environ: Mapping[str, str] = os.environ, *, usual: bool = T
         _say_wrong(name, environ[name], "on or off", f"it stays {'on' if usual else 'off'}")
         return usual
     return text not in _OFF if text else usual
-
-
-def share(name: str, usual: float, environ: Mapping[str, str] = os.environ) -> float:
-    """The largest share of the time that a part may take: 0 when it is off, `usual` without a value.
-
-    The value is `off`, `on` or a percentage such as `0.1%`, of at most 100%.
-    """
-    text = environ.get(name, "").strip().lower()
-    if text in _OFF:
-        return 0.0
-    given = _PERCENT.fullmatch(text)
-    if given and float(given[1]) <= 100:
-        return float(given[1]) / 100
-    if text not in _ON:
-        _say_wrong(name, environ[name], "off, on or a percentage such as 0.1%", f"{usual:.1%} is used")
-    return usual
 
 
 def trainer_port() -> int | None:

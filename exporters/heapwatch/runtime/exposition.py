@@ -139,12 +139,10 @@ class CollectionStuck(Exception):
 
 
 class Snapshot:
-    """The families of one collection; each encoding is made once."""
+    """The families of one collection."""
 
     def __init__(self, families: list[Metric]) -> None:
         self.families = families
-        self._encodings: dict[str, bytes] = {}
-        self._encoding = threading.Lock()
 
     def collect(self) -> list[Metric]:
         """Return the families: encoders use a snapshot as a registry."""
@@ -153,10 +151,7 @@ class Snapshot:
     def encode(self, accept: str) -> tuple[bytes, str]:
         """Return the body and content type that an Accept header asks for."""
         encoder, content_type = choose_encoder(accept)
-        with self._encoding:
-            if content_type not in self._encodings:
-                self._encodings[content_type] = encoder(self)
-            return self._encodings[content_type], content_type
+        return encoder(self), content_type
 
 
 class Snapshots:

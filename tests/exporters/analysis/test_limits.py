@@ -39,7 +39,6 @@ def test_its_own_limit_holds_and_the_rest_stays():
     )
     assert limits_of(own)[MEMORY] == {"warning": 9e9, "critical": 1.5e9, "emergency": 2e9}
     assert limits_of(own)[Component("bodies", "all")]["critical"] == 4000
-    assert limits_of(own, "walker")[MEMORY]["warning"] == 1e9
 
 
 def test_an_unknown_profile_is_one_clear_line():

@@ -1,7 +1,8 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.analysis.readings import Readings
-from heapwatch.recording.points import point_of
+from heapwatch.recording.points import Pace, Point, point_of
+from tests.exporters.report.runs import generations
 
 
 def test_pages_that_workers_share_count_once():
@@ -12,3 +13,25 @@ trainer_process_unique_memory_bytes{role="worker"} 2e7
 """
     point = point_of(Readings(text_string_to_metric_families(text)), time=0.0, event="sample")
     assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
+
+
+def test_a_long_run_keeps_fewer_and_fewer_whole_cycles_and_the_start():
+    points = generations(20_000, evaluation=1e6).points
+    pace = Pace(0.01)
+    kept = [point for point in points if pace.keeps(point)]
+    assert kept[0] == points[0]
+    cycles = [point.cycle("generation") for point in kept[1:]]
+    assert cycles[:200] == [cycle for cycle in range(1, 51) for _ in range(4)]
+    assert {cycles.count(cycle) for cycle in cycles} == {4}
+    assert 400 < len(set(cycles)) < 800
+    assert cycles[-1] > 0.98 * 20_000
+
+
+def test_points_without_cycles_are_kept_at_intervals_and_those_of_large_objects_always():
+    pace = Pace(0.01)
+    kept = [n for n in range(10_000) if pace.keeps(Point(15.0 * n, "sample", 1e9, progress={"step": n}))]
+    assert kept[:100] == list(range(100))
+    assert len(kept) < 700
+    late = Point(15.0 * kept[-1] + 1, "sample", 1e9)
+    assert not pace.keeps(late)
+    assert pace.keeps(Point(late.time, "sample", 1e9, large=(("ndarray", 2e7),)))

@@ -8,8 +8,7 @@ import pytest
 from heapwatch.analysis.judge import judge
 from heapwatch.analysis.observed import Series, observed
 from heapwatch.analysis.readings import MEMORY
-from heapwatch.recording.pace import Pace
-from heapwatch.recording.points import Point, Run
+from heapwatch.recording.points import Pace, Point, Run
 from heapwatch.report.findings import analyse
 from heapwatch.report.judgement import Terms, judged, verdicts_of
 

@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.runtime.environment import is_on, share, trainer_port, unread
+from heapwatch.runtime.environment import is_on, trainer_port, unread
 
 
 def warned(caplog):
@@ -18,29 +18,6 @@ def test_a_wrong_switch_stays_on_and_is_said_once(caplog):
     for _ in range(3):
         assert is_on("HEAPWATCH_SERVE", {"HEAPWATCH_SERVE": "mayb\n"})
     assert warned(caplog) == ["HEAPWATCH_SERVE is 'mayb\\n', allowed is on or off; it stays on"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", 0.002),
-        ("on", 0.002),
-        ("off", 0.0),
-        ("0.1%", 0.001),
-        ("100%", 1),
-    ],
-)
-def test_a_share(text, expected, caplog):
-    assert share("HEAPWATCH_EXPLAIN", 0.002, {"HEAPWATCH_EXPLAIN": text}) == pytest.approx(expected)
-    assert warned(caplog) == []
-
-
-@pytest.mark.parametrize("text", ["101%", "0.1", "nan%"])
-def test_a_wrong_share_is_said_and_the_usual_one_is_used(text, caplog):
-    assert share("HEAPWATCH_EXPLAIN", 0.002, {"HEAPWATCH_EXPLAIN": text}) == 0.002
-    (line,) = warned(caplog)
-    assert "allowed is off, on or a percentage such as 0.1%; 0.2% is used" in line
-    assert len(line) < 200
 
 
 @pytest.mark.parametrize("text", ["65536", "-1", "http"])
