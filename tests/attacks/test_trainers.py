@@ -97,12 +97,18 @@ def test_nothing_that_a_trainer_sends_controls_a_terminal(tmp_path):
         "verdict": "leak", "detail": TEXT, "seconds": 1, "growth_bytes_per_minute": 1, "explained_share": 1,
         "findings": [finding, finding],
     }  # fmt: skip
-    label = TEXT.replace("\n", "\\n")
-    metrics = (
-        f'trainer_process_resident_memory_bytes{{role="trainer"}} 1e6\ntrainer_info{{trainer="{label}"}} 1\n'
-        f'trainer_entities{{type="{label}"}} 9\ntrainer_growing_path_bytes{{path="{label}"}} 9\n'
-    )
-    answers = {"/explain": json.dumps(explanation).encode(), "/metrics": metrics.encode()}
+    status = {
+        "training": "unknown",
+        "performance": {"memory_mb": 1.0},
+        "entities": {TEXT: 9},
+        "body_types": {TEXT: 9},
+        "leaks": {"verdict": "leak", "message": TEXT},
+        "alerts": [],
+    }
+    answers = {
+        "/explain": json.dumps(explanation).encode(),
+        "/performance_status": json.dumps(status).encode(),
+    }
     with answering(answers) as server:
         for command in (
             ("explain", server.url),

@@ -99,7 +99,6 @@ class Cleaner:
         self._asked_at = float("-inf")
         self._asked_for: frozenset[Component] = frozenset()
         self._unhelped: frozenset[Component] = frozenset()
-        self._pending: str | None = None
 
     def clean(self, alerts: Iterable[ExceededLimit], url: str) -> list[str]:
         """Request an emergency cleanup if these alerts need one, and return the lines about it."""
@@ -109,9 +108,9 @@ class Cleaner:
             if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in _CLEANED
         }
         self._unhelped &= critical.keys()
-        if self._pending is None and self._clock() - self._asked_at < COOLDOWN_SECONDS:
+        if self._clock() - self._asked_at < COOLDOWN_SECONDS:
             return []
-        lines = self._without_effect(critical) if self._pending is None else []
+        lines = self._without_effect(critical)
         wanted = critical.keys() - self._unhelped
         if not wanted:
             return lines
@@ -128,13 +127,12 @@ class Cleaner:
         ]
 
     def _ask(self, wanted: frozenset[Component], reasons: str, url: str) -> list[str]:
-        request_id = self._pending or uuid.uuid4().hex
-        first = [] if self._pending else ["EMERGENCY: triggering an emergency cleanup"]
+        first = ["EMERGENCY: triggering an emergency cleanup"]
         self._asked_at = self._clock()
         document = {
             "action": "emergency",
             "reason": f"heapwatch monitor: {reasons}"[:1000],
-            "request_id": request_id,
+            "request_id": uuid.uuid4().hex,
             "timeout_seconds": _MONITOR_WAIT_SECONDS,
         }
         if len(wanted) == 1:
@@ -144,8 +142,7 @@ class Cleaner:
             status, lines = _request(url, document, self._token, _MONITOR_WAIT_SECONDS)
         except Unreachable as error:
             return [*first, f"CLEANUP FAILED: {error}"]
-        self._pending = request_id if status == 202 else None
-        self._asked_for = wanted
+        self._asked_for = wanted if status == 200 else frozenset()
         return first + lines
 
 

@@ -169,8 +169,7 @@ class Endpoints(BaseHTTPRequestHandler):
         if len(body) < length:
             raise Refusal(HTTPStatus.BAD_REQUEST, "the body is shorter than Content-Length")
         guards.check_browser(self.headers)
-        address, port, *_ = self.connection.getsockname()
-        guards.check_addressee(self.headers, (address.partition("%")[0], port), self.server.forwarded)
+        guards.check_addressee(self.headers, self.connection.getsockname()[1], self.server.forwarded)
         guards.check_authority(self.headers, trainer.token, method=self.command, path=self.path, body=body)
         request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import json
 import os
 import re
@@ -13,7 +12,7 @@ from email.message import Message
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from heapwatch.http.addresses import LOOPBACK, REFUSAL, is_known, without_port
+from heapwatch.http.addresses import REFUSAL, is_known
 from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
@@ -86,23 +85,17 @@ def check_host(headers: Message, names: frozenset[str]) -> None:
         raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
 
 
-def check_addressee(
-    headers: Message | Mapping[str, str], local: tuple[str, int], forwarded: Container[str]
-) -> None:
+def check_addressee(headers: Message | Mapping[str, str], port: int, forwarded: Container[str]) -> None:
     """Reject a signed request that was made for another trainer, and relayed.
 
     Args:
         headers: of the request, after `check_host`.
-        local: address and port at which this connection arrived.
+        port: at which this connection arrived.
         forwarded: each `host:port` that a proxy forwards to this trainer.
 
     """
-    if not is_signed(headers):
-        return
     authority = (headers.get("Host") or "").strip().lower()
-    address, port = local
-    for_this_machine = without_port(authority) not in LOOPBACK or ipaddress.ip_address(address).is_loopback
-    if authority in forwarded or (authority.endswith(f":{port}") and for_this_machine):
+    if not is_signed(headers) or authority in forwarded or authority.endswith(f":{port}"):
         return
     raise Refusal(
         HTTPStatus.MISDIRECTED_REQUEST,

@@ -115,12 +115,13 @@ def test_a_cleanup_that_did_not_help_is_not_repeated_until_the_level_was_healthy
     assert len(requests) == 2
 
 
-def test_pending_cleanup_is_asked_for_again_with_the_same_id(cleaning):
+def test_a_cleanup_that_waits_is_asked_for_again_after_the_cooldown(cleaning, clock):
     requests, clean = cleaning(PENDING, DONE)
     assert "pending" in clean(CRITICAL)[1]
-    assert "completed" in clean(CRITICAL)[0]
-    first, second = (document["request_id"] for _, document, _ in requests)
-    assert first == second
+    assert clean(CRITICAL) == []
+    clock.now += COOLDOWN_SECONDS + 1
+    assert "completed" in clean(CRITICAL)[1]
+    assert len(requests) == 2
 
 
 @pytest.mark.parametrize("failure", [Unreachable("http://trainer answers 401: wrong token"), (200, [])])

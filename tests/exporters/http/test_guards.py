@@ -51,36 +51,17 @@ def authority(given, token):
 SIGNED = f"{SCHEME} timestamp=1, signature={'0' * 64}"
 
 
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        ("127.0.0.1:7777", ("127.0.0.1", 7777)),
-        ("localhost:7777", ("::1", 7777)),
-        ("10.0.0.1:7777", ("10.0.0.1", 7777)),
-        ("trainer:7777", ("10.0.0.1", 7777)),
-        ("127.0.0.1:17777", ("172.17.0.2", 7777)),
-        ("proxy", ("172.17.0.2", 7777)),
-    ],
-)
-def test_a_request_signed_for_this_trainer_passes(host, local):
-    guards.check_addressee(headers(Host=host, Authorization=SIGNED), local, {"127.0.0.1:17777", "proxy"})
+@pytest.mark.parametrize("host", ["127.0.0.1:7777", "trainer:7777", "127.0.0.1:17777", "proxy"])
+def test_a_request_signed_for_this_trainer_passes(host):
+    guards.check_addressee(headers(Host=host, Authorization=SIGNED), 7777, {"127.0.0.1:17777", "proxy"})
 
 
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        ("127.0.0.1:7777", ("127.0.0.1", 7778)),  # another trainer of this machine
-        ("127.0.0.1:7777", ("10.0.0.2", 7777)),  # passed on from a process on the signer's machine
-        ("127.0.0.1", ("127.0.0.1", 7777)),
-        ("proxy:7778", ("172.17.0.2", 7777)),
-        ("localhost:port", ("127.0.0.1", 7777)),
-    ],
-)
-def test_a_request_signed_for_another_is_refused(host, local):
+@pytest.mark.parametrize("host", ["127.0.0.1:7778", "127.0.0.1", "proxy:7778", "localhost:port"])
+def test_a_request_signed_for_another_is_refused(host):
     given = headers(Host=host, Authorization=SIGNED)
-    refusal = refused(HTTPStatus.MISDIRECTED_REQUEST, guards.check_addressee, given, local, {"proxy"})
+    refusal = refused(HTTPStatus.MISDIRECTED_REQUEST, guards.check_addressee, given, 7777, {"proxy"})
     assert "HEAPWATCH_ALLOWED_HOSTS" in refusal.detail
-    guards.check_addressee(headers(Host=host, Authorization="Bearer s3cret"), local, set())
+    guards.check_addressee(headers(Host=host, Authorization="Bearer s3cret"), 7777, set())
 
 
 @pytest.mark.parametrize(
