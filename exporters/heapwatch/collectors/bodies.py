@@ -5,7 +5,6 @@ Box2D worlds are read without importing Box2D.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -24,8 +23,6 @@ TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 
 # Types beyond the five, from a trainer's own classify function.
 _MAX_TYPES = 16
-# While the number of bodies does not change, their types are determined again only after this many seconds.
-_WALK_SECONDS = 5.0
 _STATIC = 0  # Box2D's b2_staticBody
 _MEGABYTE = 1e6
 
@@ -34,8 +31,7 @@ class BodyCollector:
     """Counts each body of one or several worlds under exactly one type.
 
     No reference to a body is kept: a proxy that outlives its body reads freed memory. Either each body of the
-    world is classified, or the source returns `{type: count}`. While the number of bodies does not change, a
-    sample only reads `bodyCount`.
+    world is classified, or the source returns `{type: count}`.
 
     With `owners`, a static body is `static`, the first body of each owned group is `agent`, and the others of
     the group are `dynamic`. A moving body without an owner, such as a limb that was not destroyed, is
@@ -53,32 +49,23 @@ class BodyCollector:
         owners: Source | None,
         failures: Failures,
         interval: float,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.interval = interval
         self._source = source
         self._classify = classify
         self._owners = owners
         self._failures = failures
-        self._clock = clock
-        self._walked: tuple[float, int] = (float("-inf"), -1)
         self._latest: dict[str, float] = {}
 
     def sample(self) -> None:
-        """Count the bodies by type, if their number changed or the last classification is old."""
+        """Count the bodies by type."""
         found = self._source.read()
         if isinstance(found, Mapping):
             counts: Mapping[str, float] = {
                 checked_name("body type", kind): count_of(count) for kind, count in found.items()
             }
         else:
-            worlds = _worlds(found)
-            total, now = sum(int(world.bodyCount) for world in worlds), self._clock()
-            walked_at, counted = self._walked
-            if total == counted and now - walked_at < _WALK_SECONDS:
-                return
-            counts = self._walk(worlds)
-            self._walked = now, total
+            counts = self._walk(_worlds(found))
         self._latest, left_out = keep_largest(counts, _MAX_TYPES)
         self._failures.record_left_out(self.name, left_out)
 

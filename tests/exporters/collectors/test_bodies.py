@@ -29,12 +29,12 @@ def physics():
 
 
 @pytest.fixture
-def collector(failures, clock):
+def collector(failures):
     """A collector of the bodies of a world, or of what a function returns."""
 
     def make(source, classify=None, owners=None):
         owned = None if owners is None else Source.of(owners)
-        return BodyCollector(Source.of(source), classify, owned, failures, 1.0, clock)
+        return BodyCollector(Source.of(source), classify, owned, failures, 1.0)
 
     return make
 
@@ -99,23 +99,6 @@ def test_owners_distinguish_agents_parts_and_orphans(collector, physics):
 def test_counts_that_are_no_counts_are_an_error(collector, wrong):
     with pytest.raises((TypeError, ValueError)):
         collector(lambda: wrong).sample()
-
-
-def test_an_unchanged_count_is_not_walked_again_at_once(collector, clock, physics):
-    walks = []
-    bodies = collector(physics.world, classify=lambda body: walks.append(body.type))
-    bodies.sample()
-    walked = len(walks)
-    clock.now += 1
-    bodies.sample()
-    assert len(walks) == walked
-    physics.world.CreateDynamicBody()
-    bodies.sample()
-    assert len(walks) > walked
-    walked = len(walks)
-    clock.now += 6
-    bodies.sample()
-    assert len(walks) > walked
 
 
 def test_no_body_is_kept(collector, physics):
