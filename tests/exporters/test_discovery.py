@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch import discovery, lost
-from heapwatch.discovery import LIFETIME_SECONDS, RENEWAL_SECONDS, Owner, TargetFile, sweep
+from heapwatch.discovery import LIFETIME_SECONDS, Owner, TargetFile, sweep
 from heapwatch.measure.process.process_tree import KernelKills
 
 
@@ -187,14 +187,3 @@ def test_a_target_of_another_container_expires_when_it_is_not_renewed(tmp_path):
     assert alive.path.exists()
     assert causes(tmp_path) == [lost.SILENT]
     assert sweep(tmp_path / "missing") == []
-
-
-def test_a_target_is_renewed_when_that_is_due(tmp_path, monkeypatch):
-    target = foreign(tmp_path, "alive")
-    aged(target, LIFETIME_SECONDS + 60)
-    assert not target.renew()
-    now = time.monotonic()
-    monkeypatch.setattr("heapwatch.discovery.time.monotonic", lambda: now + RENEWAL_SECONDS + 1)
-    assert target.renew()
-    assert not target.renew()
-    assert sweep(tmp_path) == []

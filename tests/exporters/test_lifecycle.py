@@ -247,14 +247,6 @@ def taken():
         yield listener.getsockname()[1]
 
 
-def test_a_default_port_that_is_taken_is_skipped_in_silence(said, monkeypatch, taken):
-    monkeypatch.setattr("heapwatch.lifecycle.DEFAULT_PORT", taken)
-    lines = said(lambda: heapwatch.start("second").stop())
-    assert [level for level, _ in lines] == ["INFO", "INFO"]
-    assert lines[1][1].startswith("second has ended: ")
-    assert f"({taken} is taken): " in lines[0][1]
-
-
 @pytest.mark.parametrize("by", ["argument", "environment"])
 def test_a_port_that_was_asked_for_is_skipped_with_a_warning(by, said, monkeypatch, taken):
     monkeypatch.setenv("HEAPWATCH_TRAINER_PORT", str(taken) if by == "environment" else "")

@@ -46,11 +46,3 @@ def test_the_end_is_noticed_at_once(
         assert str(end) == f"process {process.pid} (train) was killed by SIGKILL then (signal 9)"
         assert end.exit_code == 4
     assert of_processes() == 0
-
-
-def test_a_process_that_ends_by_itself_has_not_died(process: subprocess.Popen[bytes]) -> None:
-    with Followed(psutil.Process(process.pid)) as followed:
-        process.communicate(b"\n", timeout=30)
-        end = followed.end("then")
-        assert end is not None
-        assert end.exit_code == 0

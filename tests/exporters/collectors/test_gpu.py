@@ -339,13 +339,6 @@ def test_where_processes_are_not_known_the_parts_still_add_up_and_without_memory
     assert not failures.counts
 
 
-@pytest.mark.usefixtures("no_torch")
-def test_a_listed_process_without_a_figure_is_no_zero(read):
-    found = read(Nvml(Gpu(0, processes={os.getpid(): None, 999_999: 1000})))()
-    assert found.value("trainer_gpu_process_memory_bytes") is None
-    assert set(found.parts()) == {"free", "driver", "unattributed"}
-
-
 @pytest.mark.parametrize("torch", ["not initialised", "not imported"])
 def test_cuda_is_never_initialised(read, monkeypatch, torch):
     module = types.SimpleNamespace(cuda=Cuda(initialised=False)) if torch == "not initialised" else None

@@ -29,7 +29,6 @@ from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, Tracee
 from heapwatch.runtime.own_files import replace
 from tests.exporters.entering.programs import LEAKING, program
-from tests.support.unreadable_files import UNREADABLE
 
 pytestmark = [
     pytest.mark.slow,
@@ -379,17 +378,6 @@ def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pyte
     assert not log.disabled
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in UNREADABLE if kind not in ("a link to nothing", "other JSON")]
-)
-def test_an_answer_that_is_none_is_one_line(kind: str) -> None:
-    entered = EnteredProcess(os.getppid())
-    with entered:
-        UNREADABLE[kind](entered.folder / "answer.json")
-        with pytest.raises(CannotEnter, match="does not answer as Heapwatch does"):
-            entered.latest("answer.json")
-
-
 @pytest.fixture
 def without_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heapwatch.entering.ptrace.IS_SUPPORTED", False)
@@ -427,17 +415,6 @@ def test_a_script_that_was_not_run_in_time_is_replaced_by_an_empty_one(tmp_path:
         with entered, pytest.raises(CannotEnter, match="has not run Python code"):
             entered.ask("leave", wait_seconds=0.2)
     assert asked == [str(entered.folder / "first.py"), os.devnull]
-
-
-@pytest.mark.usefixtures("without_ptrace")
-def test_what_the_interpreter_refuses_is_reported(tmp_path: Path) -> None:
-    def refuses(pid: int, script: str) -> None:
-        raise RuntimeError("remote debugging is disabled")
-
-    with program(LEAKING, tmp_path) as process, EnteredProcess(process.pid, refuses) as entered:
-        entered._same_version = lambda: True
-        with pytest.raises(CannotEnter, match="does not run code from outside: remote debugging is disabled"):
-            entered.ask("leave")
 
 
 @pytest.mark.parametrize(

@@ -84,12 +84,6 @@ def test_growth_over_many_samples_is_reported_and_alerts():
     ]
 
 
-@pytest.mark.parametrize(("now", "training"), [(1000, "progressing"), (2000, "stalled")])
-def test_health_is_progress(now, training):
-    health = Status(clock=lambda: now).health(families())
-    assert health == {"status": "ok", "training": training, "seconds_since_progress": now - 990}
-
-
 def test_steps_a_second_are_reported_once_a_few_samples_know_them():
     now = [0.0]
     status = Status(clock=lambda: now[0])
@@ -150,9 +144,3 @@ def test_names_from_user_data_are_escaped():
     assert "<script>" not in page
     assert "<img>" not in page
     assert "Verdict: leak: &lt;img&gt;" in page
-
-
-def test_page_says_whether_training_progresses():
-    assert "Training: stalled" in landing_page({"training": "stalled"})
-    assert "Training: unknown" in landing_page({})
-    assert "stuck &amp; slow" in landing_page({}, problem="stuck & slow")

@@ -77,26 +77,6 @@ def test_a_step_that_ends_no_episode_calls_no_other_python_code():
     assert called == ["_on_step"]
 
 
-def test_episodes_that_the_model_counts_are_read_with_each_sample(exposed):
-    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, train_freq=500, seed=0)
-    read = []
-
-    class Progress(BaseCallback):
-        def _on_step(self):
-            progress = watching.watch._exporter.progress
-            if self.n_calls in (100, 200):
-                watching.watch._exporter.safe_point.wake()
-            elif self.n_calls in (101, 201):
-                read.append((progress._counts["episode"], model._episode_num))
-            return True
-
-    watching = HeapwatchCallback(port=0)
-    model.learn(300, callback=[watching, Progress()])
-    assert len(read) == 2
-    for counted, ended in read:
-        assert 0 < ended - 1 <= counted <= ended
-
-
 def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
     model._setup_learn(10)
