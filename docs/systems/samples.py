@@ -14,13 +14,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from docs.generated import write_or_check
 from examples.check.alerts import said
 from heapwatch.cli.reporter import Reporter, Sample
-from heapwatch.http.client import get_text
-from heapwatch.http.status import Status
+from heapwatch.http.client import get_json
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
@@ -51,12 +48,9 @@ def monitored(_name: str) -> str:
     """What the monitor prints of what it read, in UTC."""
     os.environ["TZ"] = "UTC"
     time.tzset()
-    read = json.loads(gzip.decompress(MONITORED.read_bytes()))
-    now, lines = [0.0], []
-    reporter, status = Reporter(), Status(clock=lambda: now[0])
-    for now[0], text in read:
-        document = status.document(text_string_to_metric_families(text))
-        for message in reporter.report(Sample("127.0.0.1:7777", now[0], document)):
+    reporter, lines = Reporter(), []
+    for moment, status in json.loads(gzip.decompress(MONITORED.read_bytes())):
+        for message in reporter.report(Sample("127.0.0.1:7777", moment, status)):
             lines.append(f"{message.clock}: {message.text}" if message.heading else f"   {message.text}")
     return "\n".join([*lines, ""])
 
@@ -82,7 +76,7 @@ def record(url: str) -> None:
     """Read a trainer as the monitor does."""
     read = []
     for _ in range(SAMPLES):
-        read.append((time.time(), get_text(f"{url}/metrics", 2**22)))
+        read.append((time.time(), get_json(f"{url}/performance_status", 2**22)))
         time.sleep(INTERVAL)
     MONITORED.write_bytes(gzip.compress(json.dumps(read).encode(), mtime=0))
 

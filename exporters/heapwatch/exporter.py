@@ -104,7 +104,10 @@ class Exporter:
         self._journal: Journal | None = None
         self.reported_leak: Callable[[], str] = str
         self.roots: list[Root] = []
-        self._status = Status(last_cleanup=lambda: self.cleanup_queue.last)
+        self._status = Status(
+            last_cleanup=lambda: self.cleanup_queue.last,
+            explanation=lambda: self.explanation() if self.explainer.enabled else None,
+        )
         self._leaking = LeakingLevels(self._status.verdicts)
         self.explainer = Explainer(
             extra_roots=lambda: self.roots,

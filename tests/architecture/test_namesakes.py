@@ -39,7 +39,6 @@ TESTED_BY = {
     "tests/exporters/analysis/test_limits.py": f"{LIBRARY}/analysis: readings",
     "tests/exporters/cli/test_explain.py": f"{LIBRARY}/cli: attach",
     "tests/exporters/cli/test_sources.py": f"{LIBRARY}/http: client",
-    "tests/exporters/http/test_connections.py": f"{LIBRARY}/http: deadline",
     "tests/exporters/cli/test_top.py": f"{LIBRARY}/cli: top_screen top_source",
     "tests/exporters/collectors/test_declared.py": f"{LIBRARY}/collectors: families",
     "tests/exporters/explain/test_inventory_safety.py": f"{LIBRARY}/explain: evidence",

@@ -23,10 +23,11 @@ KERNEL, SHIPPED = "of the kernel", "of the installation"
 # What opens something else than a file of ours: `module:function`, and whose it is.
 OTHERS = {
     f"{LIBRARY}/discovery.py:_started": KERNEL,
-    f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
-    f"{LIBRARY}/cli/parts.py:_rules": SHIPPED,
-    f"{LIBRARY}/cli/parts.py:_dashboard": SHIPPED,
+    f"{LIBRARY}/lost.py:write": "in the folder of the targets, and as open as that",
+    f"{LIBRARY}/cli/parts.py:write_rules": SHIPPED,
+    f"{LIBRARY}/cli/parts.py:write_dashboards": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_write": "of the user, who names the folder",
+    f"{LIBRARY}/cli/report.py:_last_lines": "of the user, who names the file",
     "stack/heapwatch_stack/alertmanager.py:render": SHIPPED,
     "stack/heapwatch_stack/bootstrap.py:_fingerprint": SHIPPED,
     "stack/heapwatch_stack/configuration.py:write": f"{SHIPPED}; other users in containers read it",

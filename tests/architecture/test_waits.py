@@ -56,9 +56,6 @@ ALLOWED: dict[tuple[str, str, int], str] = {
         "all that this thread waits for has a deadline"
     ),
     ("exporters/heapwatch/entering/ptrace.py", "os.waitpid", 1): "WNOHANG, within a deadline",
-    ("exporters/heapwatch/integrations/ray.py", "fcntl.lockf", 1): (
-        "a daemon thread of an actor waits until no other actor measures the machine"
-    ),
     ("stack/heapwatch_stack/guard.py", "program.wait", 1): "a daemon thread waits for the program's end",
     ("stack/heapwatch_stack/native.py", "subprocess.run", 1): "`logs --follow` is `tail -F`, until Ctrl-C",
 }
@@ -69,10 +66,6 @@ LOCKS = {
         "self._lock",
     ): "a transaction, which ends with the disk's answer",
     ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",
-    (
-        "exporters/heapwatch/runtime/exposition.py",
-        "self._encoding",
-    ): "one encoding, among threads of requests",
     ("exporters/heapwatch/http/status.py", "self._observing"): "one observation, among threads of requests",
     ("exporters/heapwatch/integrations/session.py", "_lock"): "the start or stop of a watch, with deadlines",
     ("exporters/heapwatch/runtime/cleanup.py", "self._lock"): "the queue of tickets",

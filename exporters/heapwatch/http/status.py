@@ -16,7 +16,7 @@ from heapwatch.analysis.limits import growth_limits_of, limits_of
 from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
 from heapwatch.analysis.timeline import GrowthRates
 from heapwatch.explain.findings import Explanation, labelled
-from heapwatch.explain.received import exposed_explanation, verdict_of
+from heapwatch.explain.received import verdict_of
 from heapwatch.runtime.cleanup import CleanupResult
 
 # document key -> {field: series}, all by one label
@@ -72,9 +72,11 @@ class Status:
         self,
         *,
         last_cleanup: Callable[[], CleanupResult | None] = lambda: None,
+        explanation: Callable[[], Explanation | None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._last_cleanup = last_cleanup
+        self._explanation = explanation
         self._clock = clock
         self._history: GrowthRates[Component] = GrowthRates()
         self._live = LiveVerdicts()
@@ -123,7 +125,7 @@ class Status:
             "progress": _numbers(readings.by("trainer_progress_total", "unit")),
             "sample_age_seconds": readings.by("trainer_exporter_sample_age_seconds", "collector"),
             "growth_per_minute": _nested(growth),
-            "leaks": _leaks(verdicts, exposed_explanation(readings)),
+            "leaks": _leaks(verdicts, self._explanation()),
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
         known = {key: value for key, value in document.items() if value != {}}

@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families as parse
 
 from heapwatch.analysis.judge import LiveVerdicts
-from heapwatch.analysis.readings import Readings
-from heapwatch.collectors.explanation import ExplanationCollector
-from heapwatch.explain.findings import EndedWorkers, Explanation, Finding, TimeLeft, message, narrative
-from heapwatch.explain.received import explanation_of, exposed_explanation, verdict_of
+from heapwatch.explain.findings import EndedWorkers, Explanation, Finding, narrative
+from heapwatch.explain.received import explanation_of, verdict_of
 from heapwatch.explain.sites import Site
 
 FOUND = Finding(
@@ -59,53 +56,5 @@ def test_anything_else_is_one_error(document):
         explanation_of(document)
 
 
-HISTORY = Finding(
-    "container", "trainer.history", "list of dict", 5035, 122_000_000, None, 146e6, 0.97,
-    site=Site("train.py", 7, ""), remedy="`collections.deque(maxlen=...)`", is_leak=True,
-)  # fmt: skip
-REPLAY = Finding("buffer", "replay", "deque", 6118, 488_146_000, None, 52e6, 0.4, 1_000_000_000, fits=False)
-LEFT = TimeLeft(600.0, 900.0)
-
-
-def exposed(explanation):
-    return Readings(ExplanationCollector(lambda: explanation, dict).collect())
-
-
-@pytest.mark.parametrize(
-    "explanation",
-    [
-        Explanation("leak", 0.0, 151e6, 0.97, (HISTORY,), "", LEFT),
-        Explanation("will not fit", 0.0, 130e6, 0.97, (replace(HISTORY, is_leak=False), REPLAY), "", LEFT),
-        Explanation("filling", 0.0, 52e6, 1.0, (replace(REPLAY, capacity_items=7000, fits=True),)),
-        Explanation("healthy", 0.0, 0.0, 1.0, ended_workers=(EndedWorkers("SIGSEGV", 2),)),
-    ],
-)
-def test_series_carry_the_whole_message(explanation):
-    again = exposed_explanation(exposed(explanation))
-    # A label has no backticks: tables would show them as they are.
-    assert message(again).replace("`", "") == message(explanation).replace("`", "")
-    assert again.verdict == explanation.verdict
-    assert again.time_left == explanation.time_left
-
-
-def test_what_is_not_known_yet_says_what_grows_so_far():
-    early = Explanation("too early", 0.0, 151e6, 0.97, (replace(HISTORY, is_leak=False),), "what is not told")
-    assert message(exposed_explanation(exposed(early))).startswith(
-        "Too early to tell. So far, 97% of it is `trainer.history`"
-    )
-
-
-@pytest.mark.parametrize("line", ["", "x", "\u0661", "9" * 5000])
-def test_a_line_that_is_no_number_of_a_line_is_left_out(line):
-    text = (
-        'trainer_memory_verdict{verdict="leak"} 1\n'
-        f'trainer_growing_path_leak{{path="a",type="list",kind="container",site="a.py:{line}"}} 1\n'
-    )
-    (finding,) = exposed_explanation(Readings(parse(text))).findings
-    assert (finding.path, finding.site) == ("a", None)
-
-
 def test_a_process_without_an_explainer_is_judged_by_the_rules_alone():
-    assert exposed_explanation(Readings([])) is None
-    assert exposed_explanation(Readings(parse('trainer_memory_verdict{verdict="improbable"} 1\n'))) is None
     assert verdict_of(None, LiveVerdicts().verdicts()) == ("too early", "watched for 0 of 24 minutes")
