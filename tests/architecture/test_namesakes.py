@@ -48,7 +48,6 @@ TESTED_BY = {
     "tests/exporters/integrations/test_ray.py": f"{LIBRARY}/integrations: rllib ray_tune",
     "tests/exporters/measure/sizing/test_deep_size.py": f"{LIBRARY}/measure/sizing: traversal",
     "tests/exporters/notebook/test_extension.py": f"{LIBRARY}/notebook: snapshots",
-    "tests/exporters/recording/test_file.py": f"{LIBRARY}/recording: points",
     "tests/exporters/report/test_findings.py": f"{LIBRARY}/report: document",
     "tests/exporters/testing/test_plugin.py": f"{LIBRARY}: testing/rounds explain/comparison",
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter",

@@ -24,8 +24,9 @@ KERNEL, SHIPPED = "of the kernel", "of the installation"
 OTHERS = {
     f"{LIBRARY}/discovery.py:_started": KERNEL,
     f"{LIBRARY}/lost.py:_write": "in the folder of the targets, and as open as that",
-    f"{LIBRARY}/cli/parts.py:_rules": SHIPPED,
+    f"{LIBRARY}/cli/parts.py:write_rules": SHIPPED,
     f"{LIBRARY}/cli/parts.py:_dashboard": SHIPPED,
+    f"{LIBRARY}/cli/report.py:_last_lines": "of the user, who names the file",
     f"{LIBRARY}/cli/parts.py:_write": "of the user, who names the folder",
     "stack/heapwatch_stack/alertmanager.py:render": SHIPPED,
     "stack/heapwatch_stack/bootstrap.py:_fingerprint": SHIPPED,
