@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on(scene, tmp_path):
     trainer = scene.trainer()
-    trainer.program.kill()
+    trainer.stop()
     receiver = scene.receiver().start()
     with impostor(trainer.port) as server:
         wait_for(lambda: scene.prometheus.fires(trainer), "the process in its place is over its limit")
@@ -35,7 +35,7 @@ def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on
 
 def test_what_was_signed_is_good_for_nothing_else(tmp_path):
     with real_trainer(tmp_path) as trainer:
-        url, body = f"{trainer.url}/force_cleanup", b'{"timeout_seconds": 0}'
+        url, body = f"{trainer.url}/force_cleanup", b'{"timeout_seconds": 0, "request_id": "signed"}'
         time.sleep(1.1)  # the second in which the trainer began is over
         header = signing.authorization(TOKEN, "POST", url, body)
         late = signing.authorization(TOKEN, "POST", url, body, clock=lambda: time.time() - 3600)

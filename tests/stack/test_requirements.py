@@ -18,6 +18,7 @@ LEFT_OUT = {
         "arrays",
         "gpu",
         "native",
+        "dashboards",
         "examples",
         "frameworks",
         "test",

@@ -93,7 +93,7 @@ def test_a_crash_while_the_trainer_cleans_up_loses_and_repeats_nothing(scene):
 
 def test_a_restart_command_that_was_interrupted_is_not_run_again(scene):
     trainer, runs = scene.trainer("useless"), scene.folder("restarts") / "runs"
-    command = ["sh", "-c", f"echo $0 >> {runs}; sleep 1", "{instance}"]
+    command = ["sh", "-c", f"echo $0 >> {runs}; sleep 20", "{instance}"]
     receiver = scene.receiver(restart_command=command, cooldown=0.1).start()
     while not runs.exists():
         receiver.post(alert(trainer.instance))

@@ -83,4 +83,4 @@ def test_a_misspelt_setting_in_the_environment_is_not_skipped():
         SettingsError, match=r"nothing reads HEAPWATCH_RECEIVER_DRYRUN; did you mean .*_DRY_RUN"
     ):
         load(None, {"HEAPWATCH_RECEIVER_DRYRUN": "true"})
-    assert load(None, {"HEAPWATCH_RECEIVER_URL": "http://x", "HEAPWATCH_STATE": "/x"}).dry_run is False
+    assert load(None, {"HEAPWATCH_TARGETS_DIR": "/x", "HEAPWATCH_STATE": "/x"}).dry_run is False
