@@ -130,7 +130,9 @@ def test_it_writes_files(command: Command, tmp_path: Path) -> None:
     line = command.text.replace("heapwatch ", f"{sys.executable} -m heapwatch ", 1)
     subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True, timeout=60)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any("rl-trainers" in path.read_text() for path in written)
+    assert written
+    if "--job" in command.text:
+        assert any("rl-trainers" in path.read_text() for path in written)
 
 
 @pytest.fixture(scope="module")
