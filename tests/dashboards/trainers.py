@@ -63,6 +63,7 @@ class Trainer:
         self.add("job:trainer:watched_minutes", lambda m: m - started if m >= started else m + 120)
         self.add("job:trainer_forecast:needed_minutes", 40)
         self.add("process_open_fds", 34)
+        self.add("trainer_python_allocated_blocks", 2.1e6)
         for collector, cost in {"process": 4e-4, "bodies": 6e-4, "buffers": 1.1e-3, "objects": 4e-3}.items():
             of = {"collector": collector}
             self.add("trainer_exporter_collect_seconds", cost, **of)

@@ -67,8 +67,7 @@ class BodyCollector:
         else:
             counts = self._walk(_worlds(found))
         self._latest, left_out = keep_largest(counts, _MAX_TYPES)
-        if left_out:
-            self._failures.say_left_out(self.name)
+        self._failures.record_left_out(self.name, left_out)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

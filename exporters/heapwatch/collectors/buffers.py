@@ -178,6 +178,11 @@ _FAMILIES: tuple[tuple[str, str, Callable[[_Size], float | None]], ...] = (
         lambda size: size.stored.bytes if size.stored else None,
     ),
     (
+        "trainer_buffer_error_bytes",
+        "How far trainer_buffer_bytes may be off, by sampling or by memory that nothing shows; 0 when exact.",
+        lambda size: size.stored.error_bytes if size.stored else None,
+    ),
+    (
         "trainer_buffer_capacity_bytes",
         "Heap bytes that a buffer will hold when full, by the size of its items; absent when unbounded.",
         lambda size: size.full_bytes,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import Metric
 
-from heapwatch.collectors.families import gauge, offheap_bytes
+from heapwatch.collectors.families import gauge, gauges, offheap_bytes
 from heapwatch.measure.objects.instances import Census, InstanceCounter
 from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.runtime.failures import Failures, is_trainers
@@ -23,13 +23,14 @@ Value = TypeVar("Value")
 
 
 class NamedSources:
-    """The sources of one collector, at most `limit`; further ones are not read.
+    """The sources of one collector, at most `limit`; further ones are counted and not read.
 
     Each is read separately: a failure affects only the series of that source.
     """
 
     def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
         self._limit = limit
+        self._refused = 0
         self._collector = collector
         self._failures = failures
         self._sources: dict[str, Source] = {}
@@ -40,7 +41,8 @@ class NamedSources:
         if len(self._sources) < self._limit:
             self._sources[name] = source
         else:
-            self._failures.say_left_out(self._collector)
+            self._refused += 1
+            self._failures.record_left_out(self._collector, self._refused)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
         """The result of `convert` for each readable source. A source whose object died is counted once."""
@@ -80,8 +82,7 @@ class EntityCollector:
     def sample(self) -> None:
         """Count each source."""
         self._latest, left_out = keep_largest(self._sources.read(self._count))
-        if left_out:
-            self._failures.say_left_out(self.name)
+        self._failures.record_left_out(self.name, left_out)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
@@ -153,11 +154,12 @@ class SizeCollector:
     def collect(self) -> Iterable[Metric]:
         """Yield the sizes of the last sample."""
         latest = self._latest
-        yield gauge(
-            "trainer_object_size_bytes",
-            "Deep size of a named object.",
+        error = "How far trainer_object_size_bytes may be off; 0 when all that it holds was seen."
+        yield from gauges(
             "object",
-            {name: size.bytes for name, size in latest.items()},
+            latest,
+            ("trainer_object_size_bytes", "Deep size of a named object.", lambda size: size.bytes),
+            ("trainer_object_size_error_bytes", error, lambda size: size.error_bytes),
         )
         yield offheap_bytes("trainer_object_size", "object", latest)
 

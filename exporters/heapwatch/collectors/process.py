@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -235,11 +236,12 @@ class BaselineCollector:
 
 
 class AllocatorCollector:
-    """Reads glibc's `mallinfo2`.
+    """Reads glibc's `mallinfo2` and CPython's block count.
 
-    If RSS grows and used bytes do not, it is fragmentation or retention, not a leak. If used bytes grow with
-    RSS, objects hold them. Small Python objects are not counted, since their arenas are outside malloc's
-    heap. Everything larger, including tensors and arrays on the CPU, is.
+    If RSS grows and used bytes and blocks do not, it is fragmentation or retention, not a leak. If used bytes
+    grow with RSS, objects hold them. Small Python objects are counted as blocks, since their arenas are
+    outside malloc's heap. Everything larger, including tensors and arrays on the CPU, is counted in malloc's
+    bytes.
     """
 
     name = "allocator"
@@ -247,15 +249,15 @@ class AllocatorCollector:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._due = float("-inf")
-        self._latest: tuple[int | None, int | None] = (None, None)
+        self._latest: tuple[int | None, int | None, int | None] = (None, None, None)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield used and retained bytes."""
+        """Yield used and retained bytes, and Python's blocks."""
         began = self._clock()
         if began >= self._due:
-            self._latest = malloc_bytes()
+            self._latest = (*malloc_bytes(), sys.getallocatedblocks())
             self._due = began + (self._clock() - began) / _MALLOC_SHARE
-        used, retained = self._latest
+        used, retained, blocks = self._latest
         yield GaugeMetricFamily(
             "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc), touched or not.", used
         )
@@ -264,6 +266,11 @@ class AllocatorCollector:
             "Freed bytes that malloc keeps resident (glibc), at most: with its blocks in use they fit into "
             "anonymous resident memory, so pages that it has returned (`malloc_trim`) do not count.",
             retained,
+        )
+        yield GaugeMetricFamily(
+            "trainer_python_allocated_blocks",
+            "Memory blocks that Python's small-object allocator has allocated.",
+            blocks,
         )
 
 

@@ -183,25 +183,28 @@ def test_the_baseline_is_the_memory_of_the_first_safe_point_and_stays():
 def allocated():
     families = list(AllocatorCollector().collect())
     return tuple(
-        value(families, f"trainer_{name}") for name in ("allocator_used_bytes", "allocator_retained_bytes")
+        value(families, f"trainer_{name}")
+        for name in ("allocator_used_bytes", "allocator_retained_bytes", "python_allocated_blocks")
     )
 
 
 def test_what_is_allocated_is_used_and_what_is_freed_is_retained():
-    used, _ = allocated()
+    used, _, blocks = allocated()
     big = bytearray(300_000_000)  # which malloc maps by itself
     assert allocated()[0] > used + 290_000_000
     del big
-    used, _ = allocated()
+    used, _, _ = allocated()
     ballast = [bytes(2000) for _ in range(50_000)]
     pins = ballast[::50]
-    full, retained = allocated()  # it may have taken what was free before
+    full, retained, _ = allocated()  # it may have taken what was free before
     assert full > used + 90_000_000
     del ballast
     after = allocated()
     assert after[0] < used + 20_000_000
     assert after[1] > retained + 50_000_000
-    assert len(pins) == 1000
+    small = [object() for _ in range(50_000)]
+    assert allocated()[2] > blocks + 49_000
+    assert (len(pins), len(small)) == (1000, 50_000)
 
 
 def test_names_start_and_machine_are_labels_of_constant_ones():

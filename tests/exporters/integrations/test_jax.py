@@ -46,3 +46,4 @@ def test_a_pure_jax_loop(size_of):
     assert seen.value("trainer_progress_total", unit="step") == 20
     assert seen.value("trainer_jax_compiled_programs") > 0
     assert size_of(seen, "parameters") > 8 * 8 * 4
+    assert seen.value("trainer_object_size_error_bytes", object="parameters") == 0
