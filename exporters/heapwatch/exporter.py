@@ -330,8 +330,6 @@ class Exporter:
 
     def abandon(self) -> None:
         """Do nothing any more in a forked child: server, target and safe points belong to the parent."""
-        if self.server is not None:
-            self.server.abandon()  # at once, for the parent may listen there again
         self.safe_point.abandon()
         self.explainer.abandon()
         self.memory.reopen()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
+from heapwatch.http.deadline import UntilDeadline
 from heapwatch.runtime.failures import describe
 from heapwatch.runtime.plain_text import plain
 
@@ -96,6 +99,7 @@ def _ask(
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout)
+    connection.response_class = _Response
     try:
         sent = {"Accept-Encoding": "identity", **(headers or {})}
         connection.request(method, signing.target_of(parts), body, sent)
@@ -115,6 +119,15 @@ def _ask(
         reason = _reason(answer) or response.reason
         raise Unreachable(f"{url} answers {response.status}: {plain(reason, _MAX_REASON_CHARACTERS)}")
     return response.status, answer
+
+
+class _Response(http.client.HTTPResponse):
+    """A response that has to be complete within the connection's timeout."""
+
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(UntilDeadline(sock, sock.gettimeout() or TIMEOUT_SECONDS))
 
 
 def _problem(error: Exception) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from urllib.parse import urlsplit
 from heapwatch.http import guards
 from heapwatch.http.addresses import allowed_hosts, known_names
 from heapwatch.http.connections import ConnectionServer
-from heapwatch.http.guards import Refusal
+from heapwatch.http.deadline import UntilDeadline
+from heapwatch.http.guards import MAX_REQUEST_BYTES, Refusal
 from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.names import type_of
@@ -23,9 +26,9 @@ from heapwatch.runtime.cleanup import CleanupQueue, QueueFull, Ticket
 from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
 from heapwatch.runtime.failures import raised
 
+REQUEST_SECONDS = 5.0  # a request must be complete by then, even if its bytes keep arriving
 COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it gets the error message
 HEALTH_SECONDS = 1.0
-_LONGEST_LINE = 65536  # as of http.server
 
 logger = logging.getLogger("heapwatch")
 
@@ -61,10 +64,30 @@ class EndpointServer(ConnectionServer):
         super().__init__(address, Endpoints, busy_response=_BUSY)
 
 
+class _CutShort(Exception):
+    """The request ended before it was complete."""
+
+
+class _Request(UntilDeadline):
+    """The bytes of one request: at most MAX_REQUEST_BYTES, within REQUEST_SECONDS, and no early end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection, REQUEST_SECONDS)
+        self._left = MAX_REQUEST_BYTES
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            raise guards.too_long()
+        count = super().readinto(memoryview(buffer)[: self._left])
+        if not count:
+            raise _CutShort
+        self._left -= count
+        return count
+
+
 class Endpoints(BaseHTTPRequestHandler):
     """One request and one response a connection, which prevents pipelining and request smuggling."""
 
-    timeout = 5.0  # for the next bytes of a request, and of its answer to be taken
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # 0.9 would answer garbage without a status line
     server: EndpointServer
@@ -78,16 +101,22 @@ class Endpoints(BaseHTTPRequestHandler):
         "/force_cleanup": "_force_cleanup",
     }
 
+    def setup(self) -> None:
+        """Read the request within its limits."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Request(self.connection))
+
     def handle(self) -> None:
         """Answer the connection's one request."""
         allow_capture()
         self.close_connection = True
         self.command, self.requestline, self.request_version = "", "", "HTTP/1.1"
         try:
-            self.raw_requestline = self.rfile.readline(_LONGEST_LINE)
+            self.raw_requestline = self.rfile.readline()
             if self.parse_request():
                 self._answer()
-        except TimeoutError:
+        except (TimeoutError, _CutShort):
             self.send_error(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
         except Refusal as refusal:
             self._send_json(refusal.status, {"error": refusal.detail}, refusal.headers)
@@ -164,10 +193,7 @@ class Endpoints(BaseHTTPRequestHandler):
 
     def _force_cleanup(self) -> None:
         trainer = self.server.trainer
-        length = guards.body_length(self.headers)
-        body = self.rfile.read(length)  # what is unread would reset the connection
-        if len(body) < length:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "the body is shorter than Content-Length")
+        body = self.rfile.read(guards.body_length(self.headers))  # what is unread would reset the connection
         guards.check_browser(self.headers)
         guards.check_addressee(self.headers, self.connection.getsockname()[1], self.server.forwarded)
         guards.check_authority(self.headers, trainer.token, method=self.command, path=self.path, body=body)
@@ -195,6 +221,7 @@ class Endpoints(BaseHTTPRequestHandler):
     def _send(
         self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
     ) -> None:
+        self.connection.settimeout(REQUEST_SECONDS)
         self.send_response(status)
         for name, value in {
             "Content-Type": content_type,

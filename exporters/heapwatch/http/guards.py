@@ -17,7 +17,7 @@ from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
-MAX_BODY_BYTES = 16 * 1024
+MAX_REQUEST_BYTES = 16 * 1024  # head and body
 MAX_REASON_CHARACTERS = 1000
 MAX_WAIT_SECONDS = 60.0
 DEFAULT_WAIT_SECONDS = 10.0
@@ -164,12 +164,19 @@ def body_length(headers: Message) -> int:
     if len(lengths) > 1 or not re.fullmatch("[0-9]{1,20}", lengths[0].strip()):
         raise _bad("Content-Length must be one number of bytes")
     length = int(lengths[0])
-    if length > MAX_BODY_BYTES:
-        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have at most {MAX_BODY_BYTES} bytes")
+    if length > MAX_REQUEST_BYTES:
+        raise too_long()
     # An empty body needs no type, so a plain `curl -X POST` is valid.
     if (length or "Content-Type" in headers) and headers.get_content_type() != "application/json":
         raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON: 'Content-Type: application/json'")
     return length
+
+
+def too_long() -> Refusal:
+    """The answer to a request that is too long."""
+    return Refusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request may have at most {MAX_REQUEST_BYTES} bytes"
+    )
 
 
 def parse_cleanup(body: bytes, *, needs_id: bool = False) -> CleanupRequest:

@@ -5,6 +5,15 @@ from heapwatch.http import client
 from tests.exporters.cli.wrong_answers import answering
 
 
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_an_answer_that_drips_is_given_up(head, monkeypatch):
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.3)
+    with answering({}, drip=0.05, head=head) as server:
+        with pytest.raises(Unreachable, match=r"within 0\.3 s"):
+            client.get_text(server.url)
+        assert server.cut.wait(60), "the server still writes to it"
+
+
 def test_a_token_follows_no_redirect():
     with answering({}, redirect="/elsewhere") as server:
         with pytest.raises(Unreachable, match="302"):

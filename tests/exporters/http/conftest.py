@@ -27,7 +27,7 @@ def trainer():
 @pytest.fixture
 def impatient(monkeypatch):
     """Time limits short enough to wait for."""
-    monkeypatch.setattr(endpoints.Endpoints, "timeout", 0.5)
+    monkeypatch.setattr(endpoints, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(connections, "ROOM_SECONDS", 0.1)
     monkeypatch.setattr(endpoints, "COLLECTION_SECONDS", 0.2)
     monkeypatch.setattr(endpoints, "HEALTH_SECONDS", 0.2)

@@ -13,6 +13,12 @@ from heapwatch.http import connections, server
 from tests.exporters.http.trainer import TOKEN, status_of
 
 
+def drip(connection):
+    for _ in range(200):
+        connection.sendall(b"h")
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
@@ -22,6 +28,7 @@ from tests.exporters.http.trainer import TOKEN, status_of
         (b"GET /metrics HTTP/one\r\n\r\n", 400),
         (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 200 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 17_000, 413),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),  # a TLS client
     ],
@@ -33,10 +40,14 @@ def test_garbage_gets_an_error_and_the_next_request_an_answer(shared, request_by
     assert shared.request("GET", "/healthz")[0].status == 200
 
 
-def test_a_body_that_ends_early_does_nothing(trainer):
+def test_request_that_ends_before_its_headers_do_does_nothing(trainer):
     head = f"POST /force_cleanup HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    cut = f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{}}"
-    assert status_of(trainer.raw(cut.encode(), half_close=True)) == 400
+    for cut in (
+        head,
+        head + "Content-Le",
+        head + "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{}",
+    ):
+        assert status_of(trainer.raw(cut.encode(), half_close=True)) == 408
     assert trainer.queue.pending() == 0
 
 
@@ -60,6 +71,13 @@ def test_the_number_of_connections_is_bounded_until_slow_ones_are_cut_off(impati
     finally:
         for client in waiting:
             client.close()
+
+
+def test_a_client_whose_bytes_keep_arriving_is_cut_off_also_when_it_is_alone(impatient, trainer):
+    with socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: local")
+        with pytest.raises(OSError, match=r"reset|[Bb]roken"):
+            drip(client)
 
 
 def test_where_no_thread_can_be_started_the_accepting_one_serves(trainer, monkeypatch):

@@ -103,7 +103,7 @@ def test_token_that_no_header_carries_is_an_error(token):
         ({"Content-Length": "\u0661"}, 400),
         ({"Content-Length": ""}, 400),
         ({"Content-Length": "9" * 5000}, 400),
-        ({"Content-Length": str(guards.MAX_BODY_BYTES + 1)}, 413),
+        ({"Content-Length": str(guards.MAX_REQUEST_BYTES + 1)}, 413),
         ({"Content-Length": "2"}, 415),
         ({"Content-Length": "2", "Content-Type": "text/plain"}, 415),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
