@@ -157,6 +157,10 @@ class GrowthRates(Generic[Key]):
             if not points:
                 del self._points[key]
 
+    def clear(self) -> None:
+        """Drop all samples, such as after a restart of the process."""
+        self._points.clear()
+
     def per_minute(self, key: Key) -> float | None:
         """Median slope per minute between all pairs of samples; None while there are too few.
 

@@ -62,6 +62,27 @@ _LINKS = (
 )
 
 
+class _Rate:
+    """Increase of a counter per second, over at least a second; None as long as it is unknown."""
+
+    def __init__(self) -> None:
+        self.value: float | None = None
+        self._last: tuple[float, float] | None = None
+
+    def observe(self, now: float, total: float | None) -> None:
+        """Add one reading; a counter that fell belongs to a new process."""
+        if total is None:
+            self._last = self.value = None
+            return
+        if self._last is not None:
+            seconds, more = now - self._last[0], total - self._last[1]
+            if seconds < 1:
+                return
+            if more >= 0:
+                self.value = more / seconds
+        self._last = (now, total)
+
+
 class Status:
     """Keeps a short history of the levels, and reports the status. Unknown values are absent, never 0.
 
@@ -80,8 +101,8 @@ class Status:
         self._clock = clock
         self._history: GrowthRates[Component] = GrowthRates()
         self._live = LiveVerdicts()
-        # CPU seconds and steps, of late.
-        self._use: GrowthRates[str] = GrowthRates(window_seconds=120.0, min_span_seconds=1.0)
+        self._cpu = _Rate()
+        self._steps = _Rate()
         self._observing = threading.Lock()
         self.observations = 0
 
@@ -93,11 +114,8 @@ class Status:
             now = self._clock()
             self._history.observe(now, readings.levels())
             self._live.observe(now, readings)
-            used = {
-                "cpu": readings.value("trainer_process_cpu_seconds_total", role="trainer"),
-                "steps": readings.value("trainer_progress_total", unit="step"),
-            }
-            self._use.observe(now, {name: total for name, total in used.items() if total is not None})
+            self._cpu.observe(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
+            self._steps.observe(now, readings.value("trainer_progress_total", unit="step"))
         return readings
 
     def verdicts(self) -> Verdicts:
@@ -143,14 +161,13 @@ class Status:
     def _performance(self, readings: Readings) -> dict[str, float | str]:
         resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
         steps = readings.value("trainer_progress_total", unit="step")
-        with self._observing:
-            cpu, fps = (self._use.per_minute(name) for name in ("cpu", "steps"))
+        cpu, fps = self._cpu.value, self._steps.value
         known: dict[str, float | str | None] = {
             "memory_mb": None if resident is None else round(resident / 1e6, 3),
-            "cpu_percent": None if cpu is None else round(100 * cpu / 60, 2),
+            "cpu_percent": None if cpu is None else round(100 * cpu, 2),
             "cpu_percent_of": None if cpu is None else "the trainer's process; 100 is one core",
             "step_count": None if steps is None else _number(steps),
-            "fps": None if fps is None else round(fps / 60, 2),
+            "fps": None if fps is None else round(fps, 2),
             "seconds_since_progress": readings.seconds_since_progress(self._clock()),
         }
         return {key: value for key, value in known.items() if value is not None}
