@@ -27,6 +27,7 @@ TESTED_BY = {
     "tests/dashboards/test_generated.py": (
         f"{DASHBOARDS}: __main__ dashboard panel panels tables colors navigation promql boards/shared"
     ),
+    "tests/dashboards/test_texts.py": f"{DASHBOARDS}: empty",
     "tests/dashboards/test_pages_agree.py": f"{DASHBOARDS}: queries/trainers",
     "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation",
     "tests/dashboards/viewer/test_browser.py": f"{VIEWER}: app",

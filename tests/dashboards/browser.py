@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, TimeoutError, expect, sync_playwr
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 # For a page's many queries on a busy machine; nothing is asserted about the time.
-PATIENCE_MILLISECONDS = 120_000
+PATIENCE_MILLISECONDS = 60_000
 UNSETTLED = """() => {
     const inSight = (element) => {
         const {top, bottom} = element.getBoundingClientRect();
