@@ -12,16 +12,9 @@ from pathlib import Path
 from heapwatch.runtime.own_files import make_private
 from heapwatch_stack import state_folder
 from heapwatch_stack.configuration import link
-from heapwatch_stack.debian import PackageError, unpack, write_wrapper
-from heapwatch_stack.errors import Say, StackError
-from heapwatch_stack.releases import (
-    ALERTMANAGER,
-    GRAFANA,
-    PROMETHEUS,
-    DownloadError,
-    Release,
-    bring,
-)
+from heapwatch_stack.debian import unpack, write_wrapper
+from heapwatch_stack.errors import FetchError, Say, StackError
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release, bring
 from heapwatch_stack.settings import Settings
 from heapwatch_stack.state_folder import locked
 
@@ -111,13 +104,10 @@ def link_tools(settings: Settings, binaries: Binaries) -> Path:
 
 def find_grafana(settings: Settings, say: Say) -> Grafana | None:
     """Grafana from PATH or its official release; None if there is neither."""
-    for name in ("grafana", "grafana-server"):
-        if path := shutil.which(name):
-            command = (path, "server") if name == "grafana" else (path,)
-            beside = Path(path).resolve().parents[1]
-            home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
+    if path := shutil.which("grafana"):
+        for home in (Path(path).resolve().parents[1], GRAFANA_HOME):
             if (home / "conf" / "defaults.ini").is_file():
-                return Grafana(command, home, f"{path} on PATH")
+                return Grafana((path, "server"), home, f"{path} on PATH")
     place = _release(GRAFANA, settings, say)
     if place is None:
         return None
@@ -129,7 +119,7 @@ def _release(release: Release, settings: Settings, say: Say) -> Path | None:
     """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
     try:
         return bring(release, settings.cache, say)
-    except (DownloadError, OSError) as error:
+    except (FetchError, OSError) as error:
         say(f"{release.name}: {error}")
     return None
 
@@ -156,7 +146,7 @@ def _unpack_packages(missing: str, packages: Path, say: Say) -> None:
     say(f"{missing}: unpacking Debian's packages into {packages}")
     try:
         unpack(PACKAGES, packages, say)
-    except PackageError as error:
+    except FetchError as error:
         raise StackError(
             f"not on PATH: {missing}; and they could not be fetched ({error});"
             " check the network and run this again,"

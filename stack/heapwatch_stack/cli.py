@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,7 @@ def clean(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.down()
     stack.remove_data()
-    state_folder.remove(state)
+    shutil.rmtree(state)
     say(f"removed {state}")
     return 0
 

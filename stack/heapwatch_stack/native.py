@@ -13,7 +13,7 @@ from types import FrameType
 
 from heapwatch import stacks
 from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own
-from heapwatch_stack import binaries, configuration, health, preflight, processes, state_folder
+from heapwatch_stack import binaries, configuration, health, preflight, state_folder
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, environment, services
@@ -36,13 +36,10 @@ class NativeStack:
 
     def up(self) -> None:
         """Start or update everything; on failure, everything that this call started is stopped."""
-        preflight.check_system()
+        preflight.check_system(self._supervisor.socket)
         with self._locked(), _on_interruption(_interrupt):
             was_running = self._supervisor.running()
             if not was_running:
-                if leftovers := processes.of_stack(self._settings.state):
-                    self._say(f"ending {len(leftovers)} processes that an earlier stack left")
-                    processes.end_all(self._settings.state)
                 preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
             try:
@@ -63,7 +60,7 @@ class NativeStack:
         return self._supervisor.running()
 
     def down(self) -> None:
-        """Stop everything; raises StackError if a process cannot be killed."""
+        """Stop everything."""
         with self._locked():
             if self._supervisor.running():
                 self._say("stopping the services")
@@ -207,10 +204,6 @@ class NativeStack:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
             stacks.withdraw(self._settings.state, self._settings.environment)
             self._supervisor.shut_down()
-            if survivors := processes.end_all(self._settings.state):
-                raise StackError(
-                    f"these processes cannot be ended: {', '.join(str(p.pid) for p in survivors)}"
-                )
 
     def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""

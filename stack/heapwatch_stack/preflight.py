@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import platform
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from heapwatch_stack import configuration
 from heapwatch_stack.alertmanager import NOTIFICATIONS, Channels, hide
@@ -14,15 +15,20 @@ from heapwatch_stack.binaries import Binaries
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Endpoint, Settings
 
-MACHINES = ("x86_64", "aarch64", "arm64")
+# supervisord first binds PATH.PID; the kernel allows 107 bytes.
+_LONGEST_SOCKET = 99
 
 
-def check_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
-    """Raise StackError if the services cannot run without Docker."""
-    if system != "linux" or machine not in MACHINES:
+def check_system(socket_of_supervisor: Path) -> None:
+    """Raise StackError if the services cannot run without Docker, or in this state folder."""
+    if sys.platform != "linux":
         raise StackError(
-            f"{system} on {machine} is not supported without Docker: start a Docker engine and use"
-            f" `make up MODE=docker`, or use Linux on {' or '.join(MACHINES[:2])}"
+            "without Docker the stack needs Linux: start a Docker engine, and make up MODE=docker"
+        )
+    if len(os.fsencode(socket_of_supervisor)) > _LONGEST_SOCKET:
+        raise StackError(
+            f"{socket_of_supervisor} is longer than {_LONGEST_SOCKET} bytes, too long for a socket:"
+            " set HEAPWATCH_STATE to a shorter folder"
         )
 
 

@@ -55,7 +55,7 @@ TESTED_BY = {
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",
-    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes",
+    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services",
 }
 EXCEPTIONS = {
     f"{folder}/{name}.py": test

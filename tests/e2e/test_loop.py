@@ -13,9 +13,8 @@ import psutil
 import pytest
 
 from heapwatch import lost
-from heapwatch_stack import processes
 from tests.e2e.installed import Installed
-from tests.e2e.running import MINUTES, finished, wait_for
+from tests.e2e.running import MINUTES, finished, of_stack, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     finally:
         down = one.heapwatch("down")
     assert down.returncode == 0, down.stderr
-    assert processes.of_stack(one.state) == []
+    assert of_stack(one.state) == []
     assert [p for p in psutil.process_iter() if str(one.bin) in " ".join(_command(p))] == []
     assert not list((one.home / ".local/state/heapwatch/stacks").glob("*"))
 

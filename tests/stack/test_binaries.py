@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch_stack import binaries
-from heapwatch_stack.debian import PackageError
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import FetchError, StackError
 from heapwatch_stack.settings import Settings
 from tests.stack.archives import pinned_archives, serving
 from tests.support.ports import free_ports
@@ -78,11 +77,10 @@ def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
     program(path, "prometheus", "2.41.0")
 
     def fail(*_: object) -> None:
-        raise PackageError("apt-get said: no network")
+        raise FetchError("apt-get said: no network")
 
     monkeypatch.setattr(binaries, "unpack", fail)
     monkeypatch.setattr(binaries, "bring", lambda *_: fail())
-    monkeypatch.setattr(binaries, "DownloadError", PackageError)
     with pytest.raises(
         StackError, match=r"not on PATH: prometheus; .*no network.*check the network"
     ) as raised:

@@ -14,16 +14,7 @@ from tests.support.repository import REPOSITORY
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;+]+)", re.MULTILINE)
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LEFT_OUT = {
-    "stack.txt": {
-        "arrays",
-        "gpu",
-        "native",
-        "examples",
-        "frameworks",
-        "test",
-        "lint",
-        "third-party",
-    },
+    "stack.txt": set(PROJECT["optional-dependencies"]) - {"stack", "receiver"},
     "run.txt": {"arrays", "native", "frameworks", "test", "lint", "third-party"},
     "dev.txt": {"third-party"},
     "third-party.txt": {"arrays", "native", "test", "lint"},
