@@ -16,7 +16,6 @@ from heapwatch_stack.debian import unpack, write_wrapper
 from heapwatch_stack.errors import FetchError, Say, StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release, bring
 from heapwatch_stack.settings import Settings
-from heapwatch_stack.state_folder import locked
 
 # The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
@@ -128,9 +127,8 @@ def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     packages = state / PACKAGES_FOLDER
     folder = packages / "bin"
     state_folder.make(state)
-    with locked(state / "packages.lock"):
-        if not all((folder / name).exists() for name in MINIMUM):
-            _unpack_packages(", ".join(missing), packages, say)
+    if not all((folder / name).exists() for name in MINIMUM):
+        _unpack_packages(", ".join(missing), packages, say)
     found = {name: _version_of(folder / name, "Debian's package") for name in missing}
     whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
     if lacking := [name for name in missing if name not in whole]:

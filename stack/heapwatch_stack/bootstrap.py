@@ -22,6 +22,7 @@ from heapwatch_stack.errors import StackError
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 _RUN_SECONDS = 3600
+LOG = Path("logs", "pip.log")  # in the state folder
 REPOSITORY = Path(__file__).resolve().parents[2]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
 # With containers, the host needs no torch: the example trainer, which uses it, runs in a container.
@@ -69,7 +70,7 @@ def _line(name: str, *parts: bytes) -> str:
 def _install(venv: Path, requirements: Path) -> None:
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     pip.append("--no-compile")  # modules are compiled at their first import, and most are never imported
-    _say(f"installing the packages of {requirements.name}, which takes minutes: {_log(venv.parent)}")
+    _say(f"installing the packages of {requirements.name}, which takes minutes: {venv.parent / LOG}")
     # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
     _run([*pip, "--no-deps", "--require-hashes", "-r", str(requirements)], venv.parent)
     if requirements.name != WITHOUT_TORCH:
@@ -89,13 +90,9 @@ def _torch_index() -> list[str]:
     return ["--extra-index-url", CPU_TORCH_INDEX]
 
 
-def _log(state: Path) -> Path:
-    return state / "logs" / "pip.log"
-
-
 def _run(command: list[str], state: Path) -> None:
     """Run a command with its output in the log; StackError with its first error if it fails."""
-    log = _log(state)
+    log = state / LOG
     make_private(log.parent)
     with os.fdopen(open_own(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC), "w+", encoding="utf-8") as output:
         try:

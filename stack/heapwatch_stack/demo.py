@@ -34,11 +34,10 @@ class Levels:
     """What the demonstration makes leak; memory is resident bytes."""
 
     bodies: float
-    food: float
     memory: float
 
     def __str__(self) -> str:
-        return f"{self.bodies:,.0f} bodies, {self.food:,.0f} food, {self.memory / 1e6:,.0f} MB"
+        return f"{self.bodies:,.0f} bodies, {self.memory / 1e6:,.0f} MB"
 
 
 class Loop:
@@ -55,16 +54,15 @@ class Loop:
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """The result of an instant query: labels and value of each series."""
         path = "/api/v1/query"
-        answer = self._json("Prometheus", self._settings.ports.prometheus, path, {"query": expression})
+        answer = self._json("prometheus", path, {"query": expression})
         return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
     def levels(self) -> Levels | None:
         """The levels at Prometheus's last scrape; None while one is missing."""
         own = f'instance="{self.instance}"'
         bodies = self._value(f"sum(trainer_bodies{{{own}}})")
-        food = self._value(f'trainer_entities{{{own}, type="food_sources"}}')
         memory = self._value(f'trainer_process_resident_memory_bytes{{{own}, role="trainer"}}')
-        return None if bodies is None or food is None or memory is None else Levels(bodies, food, memory)
+        return None if bodies is None or memory is None else Levels(bodies, memory)
 
     def firing(self) -> list[str]:
         """The trainer's alerts on limits that request a cleanup, by name and component."""
@@ -74,13 +72,13 @@ class Loop:
     def notified(self) -> list[str]:
         """The same alerts that are active in Alertmanager."""
         parameters = {"filter": 'action="cleanup"', "active": "true"}
-        listed = self._json("Alertmanager", self._settings.ports.alertmanager, "/api/v2/alerts", parameters)
+        listed = self._json("alertmanager", "/api/v2/alerts", parameters)
         return [_name(one["labels"]) for one in listed if one["labels"].get("instance") == self.instance]
 
     def actions(self) -> list[dict[str, Any]]:
         """The cleanups that the receiver requested of this trainer, newest first."""
         parameters = {"instance": self.instance, "limit": "100"}
-        rows = self._json("the receiver", self._settings.ports.receiver, "/actions", parameters)["rows"]
+        rows = self._json("receiver", "/actions", parameters)["rows"]
         return [row["action"] for row in rows if row["action"]]
 
     def freed(self) -> float:
@@ -90,15 +88,12 @@ class Loop:
     def _value(self, expression: str) -> float | None:
         return next((value for _, value in self.query(expression)), None)
 
-    def _json(self, who: str, port: int, path: str, parameters: Mapping[str, str]) -> Any:
+    def _json(self, service: str, path: str, parameters: Mapping[str, str]) -> Any:
         try:
-            answer = self._client.get(self._settings.url(port) + path, params=parameters)
-            answer.raise_for_status()
-            return answer.json()
+            answer = self._client.get(self._settings.url(service) + path, params=parameters)
+            return answer.raise_for_status().json()
         except (httpx.HTTPError, ValueError) as error:
-            raise StackError(
-                f"{who} does not answer on port {port} ({error}); is the stack up? heapwatch status"
-            ) from error
+            raise StackError(f"{service} does not answer ({error}): heapwatch status") from error
 
 
 def run(stack: Stack, settings: Settings, console: Console) -> None:
@@ -146,7 +141,7 @@ class Demonstration:
         assert trainer.stdin is not None
         trainer.stdin.write("leak\n")
         trainer.stdin.flush()
-        tell("leak", "bodies of dead robots, food and memory, until a cleanup")
+        tell("leak", "bodies of dead robots, and memory, until a cleanup")
         tell("prometheus", f"{self.wait('an alert that fires', loop.firing)[0]} is firing")
         alert = self.wait("Alertmanager's notification", loop.notified)[0]
         tell("alertmanager", f"sends {alert} to the receiver")
@@ -194,6 +189,4 @@ class Demonstration:
 
 
 def _name(alert: Mapping[str, str]) -> str:
-    level = alert.get("level", alert.get("severity", ""))
-    what = "/".join(alert[label] for label in ("resource", "component") if label in alert)
-    return plain(f"{alert['alertname']} ({', '.join(filter(None, (what, level)))})", 500)
+    return plain(f"{alert['alertname']} ({alert['resource']}/{alert['component']})", 500)

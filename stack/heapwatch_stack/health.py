@@ -25,7 +25,9 @@ LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
 def condition(settings: Settings, endpoint: Endpoint) -> str:
     """`healthy`, `not answering`, or the reason why a service that answers is not ready."""
     try:
-        answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=2, trust_env=False)
+        answer = httpx.get(
+            f"http://{settings.host}:{endpoint.port}{endpoint.health}", timeout=2, trust_env=False
+        )
         if answer.status_code == 200:
             return HEALTHY
         reason = answer.json()["reason"]
@@ -75,7 +77,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
     while time.monotonic() < deadline:
         time.sleep(0.2)
         try:
-            samples = _samples(settings, endpoint.port)
+            samples = _samples(settings, endpoint.name)
         except (httpx.HTTPError, ValueError):
             continue
         outcome = {sample.name: sample.value for sample in samples if "_config_last_reload_" in sample.name}
@@ -89,7 +91,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
 
 def targets(settings: Settings) -> dict[str, dict[str, Any]]:
     """Active targets of Prometheus by `host:port`; empty while it does not answer."""
-    address = settings.url(settings.ports.prometheus) + "/api/v1/targets?state=active"
+    address = settings.url("prometheus") + "/api/v1/targets?state=active"
     try:
         active = httpx.get(address, timeout=5, trust_env=False).json()["data"]["activeTargets"]
     except (httpx.HTTPError, ValueError, KeyError):
@@ -142,7 +144,7 @@ def _send(settings: Settings) -> None:
         "severity": "warning",
     }
     alert = {"labels": labels, "endsAt": (now + timedelta(minutes=1)).isoformat()}
-    address = settings.url(settings.ports.alertmanager) + "/api/v2/alerts"
+    address = settings.url("alertmanager") + "/api/v2/alerts"
     try:
         httpx.post(address, json=[alert], timeout=10, trust_env=False).raise_for_status()
     except httpx.HTTPError as error:
@@ -151,12 +153,12 @@ def _send(settings: Settings) -> None:
 
 def _last_heartbeat(settings: Settings) -> float:
     try:
-        samples = _samples(settings, settings.ports.receiver)
+        samples = _samples(settings, "receiver")
     except (httpx.HTTPError, ValueError):
         return 0.0
     return next((sample.value for sample in samples if sample.name == LAST_HEARTBEAT), 0.0)
 
 
-def _samples(settings: Settings, port: int) -> list[Any]:
-    answer = httpx.get(settings.url(port) + "/metrics", timeout=5, trust_env=False).raise_for_status()
+def _samples(settings: Settings, service: str) -> list[Any]:
+    answer = httpx.get(settings.url(service) + "/metrics", timeout=5, trust_env=False).raise_for_status()
     return [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 from heapwatch import stacks
-from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own
+from heapwatch.runtime.own_files import make_private
 from heapwatch_stack import binaries, configuration, health, preflight, state_folder
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
@@ -43,7 +43,8 @@ class NativeStack:
                 preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
             try:
-                self._announce()
+                at = f"unix:{self._supervisor.socket}"
+                configuration.announce(self._settings, at, self._settings.targets)
                 started = self._update(wanted) if was_running else self._start(wanted)
                 self._wait([service.endpoint for service in wanted], started)
                 health.prove_delivery(self._settings)
@@ -74,16 +75,10 @@ class NativeStack:
         for endpoint in self._settings.endpoints().values():
             info = running.get(endpoint.name)
             state = health.supervised(self._settings, endpoint, info) if info else "stopped"
-            target = seen.get(self._target(endpoint.name, endpoint.port), {})
-            rows.append(
-                ServiceStatus(
-                    service=endpoint.name,
-                    address=self._settings.url(endpoint.port),
-                    state=state,
-                    scraped=target.get("health", "unknown"),
-                    process=str(info["pid"]) if info and info["pid"] else "",
-                )
-            )
+            scraped = seen.get(self._target(endpoint.name, endpoint.port), {}).get("health", "unknown")
+            process = str(info["pid"]) if info and info["pid"] else ""
+            address = self._settings.url(endpoint.name)
+            rows.append(ServiceStatus(endpoint.name, address, state, scraped, process))
         return rows
 
     def restart(self, name: str) -> None:
@@ -100,15 +95,9 @@ class NativeStack:
 
     def logs(self, name: str | None, lines: int, follow: bool) -> None:
         """Print the last lines of one or all logs; with `follow`, also new lines."""
-        there = sorted(file for file in self._settings.logs.glob("*.log") if file.is_file())
-        files = [file for file in there if name in (None, file.stem)]
+        files = sorted(self._settings.logs.glob(f"{name or '*'}.log"))
         if not files:
-            known = ", ".join(file.stem for file in there)
-            raise StackError(
-                f"there is no log of {name!r}; there is {known}"
-                if known
-                else "there are no logs yet: heapwatch up"
-            )
+            raise StackError(f"there is no log of {name or 'any service'!r} in {self._settings.logs}")
         with suppress(KeyboardInterrupt):
             done = subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)])
             if done.returncode == -signal.SIGPIPE:
@@ -171,9 +160,6 @@ class NativeStack:
                 self._say(f"{service.name} reads its configuration")
         return restarted
 
-    def _announce(self) -> None:
-        configuration.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
-
     def _wait(self, wanted: list[Endpoint], started: set[str]) -> None:
         ended: dict[str, set[int]] = {endpoint.name: set() for endpoint in wanted}
 
@@ -193,12 +179,9 @@ class NativeStack:
 
     def _last_line(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"
-        lines: list[str] = []
-        with suppress(OSError), os.fdopen(open_own(file), "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MOST_BYTES))
-            lines = stream.read(MOST_BYTES).decode(errors="replace").splitlines()
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-        return f"{last} (see {file})"
+        tail = subprocess.run(["tail", "-n20", file], capture_output=True, text=True, timeout=10, check=False)
+        said = [line.strip() for line in tail.stdout.splitlines() if line.strip()]
+        return f"{said[-1] if said else 'no output'} (see {file})"
 
     def _stop(self) -> None:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
@@ -209,7 +192,7 @@ class NativeStack:
         """One `up`, `down` or `restart` at a time."""
         state_folder.make(self._settings.state)
         make_private(self._settings.state / "run")
-        return locked(self._settings.state / "run" / "lock", seconds=0)
+        return locked(self._settings.state / "run" / "lock")
 
 
 @contextmanager

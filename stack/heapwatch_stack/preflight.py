@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from heapwatch_stack import configuration
-from heapwatch_stack.alertmanager import NOTIFICATIONS, Channels, hide
+from heapwatch_stack.alertmanager import NOTIFICATIONS, Channels, channels, hide
 from heapwatch_stack.binaries import Binaries
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Endpoint, Settings
@@ -55,7 +54,7 @@ def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
     _check(
         [promtool, "check", "config", str(prometheus)], "prometheus/prometheus.yml and prometheus/rules", {}
     )
-    people = configuration.notifications(settings)
+    people = channels(settings.environment)
     also = f" with {settings.environment[NOTIFICATIONS]}" if people else ""
     _check([amtool, "check-config", str(alertmanager)], f"alerting/alertmanager.yml{also}", people)
     return ["prometheus.yml and rules (promtool)", f"alertmanager.yml{also} (amtool)"]

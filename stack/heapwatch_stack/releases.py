@@ -20,7 +20,6 @@ import httpx
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch_stack.errors import FetchError, Say
-from heapwatch_stack.state_folder import locked
 
 CONNECT_SECONDS = 5.0
 STALL_SECONDS = 15.0
@@ -109,18 +108,15 @@ def bring(release: Release, cache: Path, say: Say) -> Path:
     if wanted is None:
         raise FetchError(f"{release.name} {release.version} is not pinned for {architecture()}")
     make_private(cache)
-    with locked(cache / f"{release.name}.lock"):
-        if is_whole(place, release):
-            return place
-        with tempfile.TemporaryDirectory(prefix=f"{release.folder}.", dir=cache) as folder:
-            work = Path(folder)
-            found = _download(release, work / "archive.tar.gz", say)
-            if found != wanted:
-                raise FetchError(
-                    f"{release.url} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
-                    " it was thrown away"
-                )
-            _unpack(work, place, release)
+    with tempfile.TemporaryDirectory(prefix=f"{release.folder}.", dir=cache) as folder:
+        work = Path(folder)
+        found = _download(release, work / "archive.tar.gz", say)
+        if found != wanted:
+            raise FetchError(
+                f"{release.url} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
+                " it was thrown away"
+            )
+        _unpack(work, place, release)
     return place
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from heapwatch import data
 from heapwatch_stack.binaries import Binaries, Grafana
 from heapwatch_stack.configuration import fingerprint
-from heapwatch_stack.settings import DEFAULT_PORTS, TRAINER, Endpoint, Settings
+from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 
 # Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
@@ -126,24 +126,20 @@ def _package(name: str) -> Path:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The environment of every service, independent of the calling shell."""
-    ports = settings.ports
+    """The environment of every service, independent of the calling shell but for HANDED_ON."""
     checkout = {"HEAPWATCH_CHECKOUT": str(settings.checkout)} if settings.checkout else {}
-    named = {name: value for name, value in settings.environment.items() if name in HANDED_ON}
-    return (
-        checkout
-        | named
-        | {
-            "HEAPWATCH_STATE": str(settings.state),
-            "HEAPWATCH_BIND": settings.bind,
-            "HEAPWATCH_PROFILE": settings.profile,
-            "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
-            "HEAPWATCH_TARGETS_DIR": str(settings.targets),
-            **{name: str(port) for name, port in zip(DEFAULT_PORTS, astuple(ports), strict=True)},
-            "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
-            "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
-            "HEAPWATCH_RECEIVER_RUNBOOKS_URL": settings.runbooks_url,
-            "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
-            "PYTHONUNBUFFERED": "1",
-        }
-    )
+    return {
+        **checkout,
+        **{name: value for name, value in settings.environment.items() if name in HANDED_ON},
+        "HEAPWATCH_STATE": str(settings.state),
+        "HEAPWATCH_BIND": settings.bind,
+        "HEAPWATCH_PROFILE": settings.profile,
+        "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
+        "HEAPWATCH_TARGETS_DIR": str(settings.targets),
+        **{one.port_variable: str(one.port) for one in settings.services.values()},
+        "HEAPWATCH_PROMETHEUS_URL": settings.url("prometheus"),
+        "HEAPWATCH_ALERTMANAGER_URL": settings.url("alertmanager"),
+        "HEAPWATCH_RECEIVER_RUNBOOKS_URL": settings.runbooks_url,
+        "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
+        "PYTHONUNBUFFERED": "1",
+    }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,6 @@ from heapwatch.stacks import MARK
 from heapwatch_stack.errors import StackError
 
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove it.\n"
-LOCK_SECONDS = 1800.0  # a download over a slow line
-_POLL_SECONDS = 0.1
 
 
 def make(folder: Path) -> None:
@@ -45,22 +42,17 @@ def carried_by(folder: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-    """Hold a lock file, made if it is missing, once no other process does.
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, made if it is missing.
 
     Raises:
-        StackError: another process has held it for `seconds`.
+        StackError: another process holds it.
         OSError: it is not a file of this user.
 
     """
-    until = time.monotonic() + seconds
     with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise StackError(f"another heapwatch or make holds {path}: wait for it") from None
-            time.sleep(_POLL_SECONDS)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StackError(f"another heapwatch or make holds {path}: wait for it") from None
         yield

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from supervisor.xmlrpc import Faults, SupervisorTransport, UnixStreamHTTPConnection
+from supervisor.xmlrpc import SupervisorTransport, UnixStreamHTTPConnection
 
 from heapwatch.runtime.own_files import replace
 from heapwatch_stack.errors import StackError
@@ -100,13 +100,9 @@ class Supervisor:
         return {info["name"]: info for info in self._rpc().getAllProcessInfo()}
 
     def restart(self, name: str) -> None:
-        """Stop and start one service; raises StackError for an unknown name."""
+        """Stop and start one service."""
         rpc = self._rpc()
-        try:
-            rpc.stopProcess(name)
-        except xmlrpc.client.Fault as fault:
-            if fault.faultCode != Faults.NOT_RUNNING:
-                raise StackError(f"cannot restart {name}: {fault.faultString}") from fault
+        rpc.stopProcessGroup(name)
         rpc.startProcess(name, False)
 
     def hang_up(self, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import psutil
 
 from heapwatch_stack.demo import Loop
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import TRAINER, Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.support.ports import free_ports
 from tests.support.repository import REPOSITORY
@@ -77,7 +77,7 @@ class Stack:
         self.environment = clean | port_variables() | own | NOT_DOWNLOADED | changes
         self.settings = Settings.from_environment(self.environment)
         self.supervisor = Supervisor(self.settings)
-        self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"
+        self.trainer = f"127.0.0.1:{self.settings.services[TRAINER].port}"
 
     def start(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "heapwatch", verb, "--mode", "native", *arguments]

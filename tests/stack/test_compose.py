@@ -14,6 +14,7 @@ import yaml
 from heapwatch_receiver.settings import SHARED_NAMES
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack import compose, configuration, containers
+from heapwatch_stack.alertmanager import channels
 from heapwatch_stack.containers import ADDRESSES
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
@@ -173,7 +174,7 @@ def test_channels_and_the_files_that_they_name_are_handed_over(
     (tmp_path / "state").mkdir()
     configuration.make_secrets(settings)
     secrets = settings.token_file.parent
-    containers.hand_over(configuration.notifications(settings), str(tmp_path / "grafana"), secrets)
+    containers.hand_over(channels(settings.environment), str(tmp_path / "grafana"), secrets)
     etc, handed = tmp_path / "etc", tmp_path / "handed"
     for folder in (etc / "targets" / "trainer", handed):
         folder.mkdir(parents=True)

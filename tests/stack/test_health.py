@@ -89,7 +89,5 @@ def test_a_heartbeat_that_arrives_is_proof() -> None:
 
 
 def test_an_old_heartbeat_is_no_proof() -> None:
-    with pytest.raises(
-        StackError, match="no alert travels from Alertmanager to the receiver"
-    ):
+    with pytest.raises(StackError, match="no alert travels from Alertmanager to the receiver"):
         AlertPath(delivers=False, last=time.time() - 1).prove(patience=0.5)

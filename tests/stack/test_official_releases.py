@@ -66,7 +66,7 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
         try:
             stack.up()
             assert [row.service for row in stack.status() if not row.healthy] == []
-            reported = httpx.get(settings.url(settings.ports.dashboards) + "/api/health").json()
+            reported = httpx.get(settings.url("dashboards") + "/api/health").json()
         finally:
             stack.down()
     assert of_stack(settings.state) == []
