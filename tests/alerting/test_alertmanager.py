@@ -152,13 +152,7 @@ def test_the_values_of_channels_are_hidden_in_what_alertmanager_says():
             "cleanup,people",
         ),
         ({"kind": "threshold", "action": "cleanup", "severity": "critical"}, "cleanup,people"),
-        (
-            {"kind": "threshold", "action": "cleanup", "severity": "critical", "level": "emergency"},
-            "cleanup,people",
-        ),
-        ({"kind": "threshold", "severity": "warning"}, "people"),
         ({"kind": "growth", "severity": "warning"}, "people"),
-        ({"kind": "forecast", "severity": "critical"}, "people"),
         ({"kind": "health", "severity": "critical", "component": "process"}, "people"),
         ({"kind": "tomorrow", "severity": "warning"}, "people"),
     ],

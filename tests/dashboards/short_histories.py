@@ -105,9 +105,9 @@ def fleet(clock: Clock) -> list[Series]:
         one.verdicts((0, 1))
         series += one.series
     idle = {"job": "stack", "instance": "127.0.0.1:9095", "service": "receiver"}
-    for suffix, labels in (("bucket", {"le": "5"}), ("bucket", {"le": "+Inf"}), ("count", {})):
-        name = f"heapwatch_receiver_alert_to_effect_seconds_{suffix}"
-        series.append(Series(name, {**idle, **labels}, clock.each(0)))
+    for bound in ("5", "+Inf"):
+        name = "heapwatch_receiver_alert_to_effect_seconds_bucket"
+        series.append(Series(name, {**idle, "le": bound}, clock.each(0)))
     return series
 
 

@@ -33,7 +33,6 @@ MAY_BE_EMPTY = {
     r"job:trainer_leak:share|time_to_limit_seconds.* < \d+": "nothing leaks or grows towards its limit",
     r"^(?!.*or vector\(0\)).*ALERTS": "nothing fires",
     r"(role|component)=\"worker\"": "no worker processes",
-    r"generation\"\} > last_over_time": "needs a cycle that ended a step ago",
     r"growth_per_cycle": "needs half an hour of cycles",
     r"trainer_cleanup_": "nothing was cleaned up",
     r"job:trainer:lost": "no trainer was lost",

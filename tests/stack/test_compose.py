@@ -134,15 +134,6 @@ def test_the_configuration_container_fills_the_volumes(
     }
 
 
-def test_the_configuration_container_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "chown", lambda *_: None)
-    (tmp_path / "etc" / "targets" / "trainer").mkdir(parents=True)
-    with pytest.raises(StackError, match="there is no token: start the stack with make up"):
-        containers.prepare(Settings.from_environment({}), tmp_path / "etc", tmp_path, tmp_path)
-
-
 def test_every_setting_reaches_its_container(composed: dict[str, Any]) -> None:
     """One list of settings makes both ways of running."""
     receiver = set(composed["services"]["receiver"]["environment"])
@@ -213,25 +204,6 @@ def test_a_wrong_setting_is_named_before_anything_starts(
     with pytest.raises(StackError, match=message):
         stack_of(tmp_path / "state", **{name: value})[0].up()
     assert ran == []
-
-
-def test_another_token_makes_what_reads_it_again(tmp_path: Path) -> None:
-    stack, settings = stack_of(tmp_path)
-    configuration.make_secrets(settings)
-    before = stack._environment()["REVISION"]
-    assert before == stack._environment()["REVISION"]
-    settings.token_file.write_text("another\n")
-    assert stack._environment()["REVISION"] != before
-
-
-def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:
-    assert stack_of(tmp_path / "a")[0]._project != stack_of(tmp_path / "b")[0]._project
-
-
-def test_the_example_has_the_gpus_with_the_override() -> None:
-    trainer = configured("docker-compose.gpu.yml")["services"]["walker-training-app"]
-    (device,) = trainer["deploy"]["resources"]["reservations"]["devices"]
-    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
 
 
 def test_docker_mode_without_an_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

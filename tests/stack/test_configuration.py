@@ -69,13 +69,6 @@ def test_one_command_at_a_time_changes_a_stack(settings: Settings) -> None:
         stack.down()
 
 
-def test_the_last_line_of_a_large_log_is_its_last(settings: Settings) -> None:
-    configuration.lay_out(settings)
-    with (settings.logs / "prometheus.log").open("w") as log:
-        log.writelines(f"line {number}\n" for number in range(100_000))
-    assert NativeStack(settings, print)._last_line("prometheus").startswith("line 99999 ")
-
-
 def test_laying_out_twice_keeps_the_token(settings: Settings) -> None:
     configuration.lay_out(settings)
     before = settings.token_file.read_text()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -56,13 +55,6 @@ def test_without_network_there_is_one_line_and_no_folder(
         unpack(["sample"], place, lambda text: None)
     assert "\n" not in str(raised.value)
     assert list(place.parent.iterdir()) == []
-
-
-def test_a_system_without_apt_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert shutil.which("apt-get") is None
-    with pytest.raises(FetchError, match="apt-get is not on this system"):
-        unpack(["sample"], tmp_path / "packages", lambda text: None)
 
 
 def test_a_program_of_a_package_sees_its_files_beside_those_of_the_system(tmp_path: Path) -> None:

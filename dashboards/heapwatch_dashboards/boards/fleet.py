@@ -134,9 +134,9 @@ TRAINERS = table(
 
 WORDS = "\n\n".join(
     (
-        *(f"**{word}**: {meaning.claim}." for word, meaning in MEANINGS.items()),
-        "**over a limit**: a level is over its threshold, or memory will reach its limit within hours.",
-        "**down or stalled**: the trainer cannot be scraped, or makes no progress.",
+        *(f"{word}: {meaning.claim}." for word, meaning in MEANINGS.items()),
+        "over a limit: a level is over its threshold, or memory will reach its limit within hours.",
+        "down or stalled: the trainer cannot be scraped, or makes no progress.",
     )
 )
 MEMORY = lines(

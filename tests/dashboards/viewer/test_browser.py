@@ -64,12 +64,6 @@ def test_charts_are_drawn_when_the_browser_reports_leaving_and_entering_the_wind
     assert page.locator(".plot:visible canvas").count() > 0
 
 
-def test_a_variable_narrows_every_panel(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
-    expect(page.locator(".legend").first).to_be_visible()
-    assert "trading-filling" not in page.locator(".grid").first.inner_text()
-
-
 def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer):
     opened(page, viewer)
     assert page.url.startswith(f"{viewer}/d/heapwatch-fleet")

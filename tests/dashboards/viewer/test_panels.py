@@ -82,11 +82,6 @@ def test_a_path_in_a_cell_that_wraps_is_escaped_and_breaks_between_its_parts():
     assert "trainer.<wbr>replay&lt;x&gt;.<wbr>items" in rendered("table", [series], overrides=[cell]).body
 
 
-def test_a_gauge_in_a_cell_stays_inside_its_track():
-    cell = override("Value", max=1, custom__cellOptions={"type": "gauge"})
-    assert "width:100%" in rendered("table", [Series({}, [(0, 5.0)])], overrides=[cell]).body
-
-
 def test_a_label_is_coloured_by_its_mapping():
     mapping = {"type": "value", "options": {"critical": {"text": "critical", "color": "#abcdef"}}}
     cell = override("severity", mappings=[mapping], custom__cellOptions={"type": "color-text"})
