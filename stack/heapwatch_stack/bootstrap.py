@@ -95,12 +95,9 @@ def _run(command: list[str], state: Path) -> None:
     log = state / LOG
     make_private(log.parent)
     with os.fdopen(open_own(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC), "w+", encoding="utf-8") as output:
-        try:
-            done = subprocess.run(
-                command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY, timeout=_RUN_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            raise StackError(f"{' '.join(command[1:3])} has not ended within {_RUN_SECONDS} s") from None
+        done = subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY, timeout=_RUN_SECONDS
+        )
         output.seek(0)
         if done.returncode != 0:
             error = _ERROR.search(output.read())
@@ -124,7 +121,7 @@ def main(arguments: list[str]) -> int:
         return 1
     try:
         ensure(*(Path(name).absolute() for name in arguments))
-    except (StackError, OSError) as error:
+    except (StackError, OSError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -22,9 +22,6 @@ def unpack(packages: Sequence[str], destination: Path, say: Say) -> None:
     The destination appears complete or not at all. Package lists are kept beside it, because only root may
     refresh those of the system. Raises FetchError.
     """
-    for tool in ("apt-get", "dpkg-deb"):
-        if shutil.which(tool) is None:
-            raise FetchError(f"{tool} is not on this system")
     make_private(destination.parent)
     with tempfile.TemporaryDirectory(prefix=f"{destination.name}.", dir=destination.parent) as folder:
         work = Path(folder)
@@ -56,8 +53,8 @@ def _run(command: list[str], folder: Path) -> None:
         done = subprocess.run(
             command, cwd=folder, env=environment, text=True, capture_output=True, timeout=_RUN_SECONDS
         )
-    except subprocess.TimeoutExpired:
-        raise FetchError(f"{command[0]} has not ended within {_RUN_SECONDS} s") from None
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise FetchError(str(error)) from None
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines

@@ -45,7 +45,12 @@ class NativeStack:
             try:
                 at = f"unix:{self._supervisor.socket}"
                 configuration.announce(self._settings, at, self._settings.targets)
-                started = self._update(wanted) if was_running else self._start(wanted)
+                if was_running:
+                    started = self._update(wanted)
+                else:
+                    started = {service.name for service in wanted}
+                    self._say(f"starting {', '.join(started)}")
+                    self._supervisor.start()
                 self._wait([service.endpoint for service in wanted], started)
                 health.prove_delivery(self._settings)
                 self._say("an alert travels from Alertmanager to the receiver")
@@ -136,18 +141,11 @@ class NativeStack:
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
-        for checked in preflight.check_configuration(self._settings, found):
-            self._say(f"checked {checked}")
+        preflight.check_configuration(self._settings, found)
+        self._say("the configuration of Prometheus and Alertmanager is valid")
         wanted = services(self._settings, found, grafana)
         self._supervisor.configure(wanted)
         return wanted
-
-    def _start(self, wanted: list[Service]) -> set[str]:
-        """Start the services; returns their names."""
-        names = [service.name for service in wanted]
-        self._say(f"starting {', '.join(names)}")
-        self._supervisor.start()
-        return set(names)
 
     def _update(self, wanted: list[Service]) -> set[str]:
         """Restart the services that have changed since the last `up`; the others reload their files."""

@@ -47,20 +47,17 @@ def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
                 ) from error
 
 
-def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
-    """Check with promtool and amtool; returns what was checked."""
-    promtool, amtool = str(binaries.promtool.path), str(binaries.amtool.path)
-    prometheus, alertmanager = settings.etc / "prometheus.yml", settings.etc / "alertmanager.yml"
-    _check(
-        [promtool, "check", "config", str(prometheus)], "prometheus/prometheus.yml and prometheus/rules", {}
-    )
+def check_configuration(settings: Settings, binaries: Binaries) -> None:
+    """Check with promtool and amtool; StackError with the reasons of the first that finds something."""
+    what = "prometheus/prometheus.yml and prometheus/rules"
+    _check(what, {}, binaries.promtool.path, "check", "config", settings.etc / "prometheus.yml")
     people = channels(settings.environment)
     also = f" with {settings.environment[NOTIFICATIONS]}" if people else ""
-    _check([amtool, "check-config", str(alertmanager)], f"alerting/alertmanager.yml{also}", people)
-    return ["prometheus.yml and rules (promtool)", f"alertmanager.yml{also} (amtool)"]
+    what = f"alerting/alertmanager.yml{also}"
+    _check(what, people, binaries.amtool.path, "check-config", settings.etc / "alertmanager.yml")
 
 
-def _check(command: list[str], what: str, secret: Channels) -> None:
+def _check(what: str, secret: Channels, *command: Path | str) -> None:
     done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
     if done.returncode != 0:
         lines = [line.rpartition("FAILED:")[2].strip() for line in (done.stdout + done.stderr).splitlines()]

@@ -97,11 +97,6 @@ class Settings:
         return f"{self.url('receiver')}/runbooks"
 
     @property
-    def folder(self) -> Path:
-        """The working directory of services and restart commands: the clone, else the state folder."""
-        return self.checkout or self.state
-
-    @property
     def cache(self) -> Path:
         """The folder of downloads, shared by all stacks of this user."""
         return Path(self.environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heapwatch"

@@ -63,7 +63,7 @@ class Supervisor:
             done = subprocess.run(
                 command,
                 env=inherited,
-                cwd=self._settings.folder,
+                cwd=self._settings.checkout or self._settings.state,
                 start_new_session=True,
                 text=True,
                 stdin=subprocess.DEVNULL,
@@ -160,7 +160,7 @@ class Supervisor:
             f"program:{name}",
             # A half of a stack is worse than none: the service ends with supervisord.
             command=shlex.join(["setpriv", "--pdeathsig", "TERM", *command]),
-            directory=self._settings.folder,
+            directory=self._settings.checkout or self._settings.state,
             environment=",".join(f"{key}={_quoted(key, value)}" for key, value in environment.items()),
             priority=priority,
             autorestart="true",

@@ -123,10 +123,6 @@ def test_a_number_of_the_range_is_the_sum_of_its_chart(stat: str, chart: str, ur
         assert values(asked(url, "trainer", "Freed by cleanups")) == [counted]
 
 
-def test_what_was_removed_before_a_gap_in_the_scrapes_counts_once(url: str) -> None:
-    assert sum(values(asked(url, "alerts", "Removed by cleanups"))) == 2 * 3
-
-
 GROWS = ("trainer", "What grows, where, and what to do")
 
 
