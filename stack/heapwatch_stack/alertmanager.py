@@ -20,7 +20,6 @@ from heapwatch_stack.errors import StackError
 
 NOTIFICATIONS = "HEAPWATCH_NOTIFICATIONS_FILE"
 PEOPLE = "people"
-_ALLOWED = "lists of mappings such as slack_configs, email_configs and webhook_configs, as in Alertmanager"
 _TITLE = '{{ template "heapwatch.title" . }}'
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "slack_configs": {
@@ -84,7 +83,7 @@ def channels(environment: Mapping[str, str]) -> Channels:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise StackError(f"{NOTIFICATIONS}: {file} is no YAML{line}: {error.problem}") from None
     if not isinstance(given, dict) or not all(_are_channels(*pair) for pair in given.items()):
-        raise StackError(f"{NOTIFICATIONS}: {file} may only have {_ALLOWED}")
+        raise StackError(f"{NOTIFICATIONS}: {file} may only have lists of mappings such as slack_configs")
     whole = {kind: [{**_DEFAULTS.get(kind, {}), **one} for one in listed] for kind, listed in given.items()}
     return dict(with_files(whole, lambda path: str(_secret(file.parent / Path(path).expanduser()))))
 

@@ -15,11 +15,8 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings
 
 if TYPE_CHECKING:
-    from heapwatch_stack.compose import ComposeStack
-    from heapwatch_stack.native import NativeStack
+    from heapwatch_stack.demo import Stack
     from heapwatch_stack.report import ServiceStatus
-
-    Stack = NativeStack | ComposeStack
 
 EXTRA = "stack"
 

@@ -31,9 +31,7 @@ def lay_out(settings: Settings) -> None:
     """Create folders, secrets, links and rendered files."""
     state_folder.make(settings.state)
     for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
-        folder = settings.state / name
-        make_private(folder)
-        folder.chmod(0o700)
+        make_private(settings.state / name)
     make_private(settings.targets)
     make_secrets(settings)
     link(settings.etc / "targets" / "trainer", settings.targets)

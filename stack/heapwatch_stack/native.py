@@ -45,12 +45,13 @@ class NativeStack:
             try:
                 at = f"unix:{self._supervisor.socket}"
                 configuration.announce(self._settings, at, self._settings.targets)
+                names = [service.name for service in wanted]
                 if was_running:
                     started = self._update(wanted)
                 else:
-                    started = {service.name for service in wanted}
-                    self._say(f"starting {', '.join(started)}")
+                    self._say(f"starting {', '.join(names)}")
                     self._supervisor.start()
+                    started = set(names)
                 self._wait([service.endpoint for service in wanted], started)
                 health.prove_delivery(self._settings)
                 self._say("an alert travels from Alertmanager to the receiver")
@@ -163,10 +164,10 @@ class NativeStack:
 
         def watch() -> None:
             for name, info in self._supervisor.processes().items():
-                if name in ended and info["statename"] in ("BACKOFF", "FATAL", "EXITED"):
+                if name in ended and info["statename"] in ("BACKOFF", "EXITED"):
                     ended[name].add(info["stop"])
-                if info["statename"] == "FATAL" or len(ended.get(name, ())) >= GIVE_UP_AFTER_EXITS:
-                    raise StackError(f"{name} does not stay up: {self._last_line(name)}")
+                    if len(ended[name]) >= GIVE_UP_AFTER_EXITS:
+                        raise StackError(f"{name} does not stay up: {self._last_line(name)}")
 
         say = self._say if started else (lambda _: None)
         health.wait_healthy(self._settings, wanted, watch, say)
