@@ -87,14 +87,6 @@ def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer
         expect(panel.locator(".value")).to_have_text(str(number))
 
 
-def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-buffers")
-    last = page.locator(".plot").last
-    assert last.locator("canvas").count() == 0
-    last.scroll_into_view_if_needed()
-    expect(last.locator("canvas")).to_be_visible()
-
-
 def test_a_link_leads_to_the_trainer_and_keeps_the_time_range_and_of_its_links_all_but_fleet_the_trainer(
     page, viewer
 ):
