@@ -31,7 +31,7 @@ _TEXTS = {
     r"heapwatch_receiver_": "No receiver",
     r"job:machine_memory|job:stack:": "Not known",
     r"prometheus_": "No Prometheus",
-    r"trainer_exporter_": "No trainer samples live objects",
+    r"trainer_exporter_(sample|budget|safe_point)": "No trainer samples live objects",
     r"process_.*service!=": "No service",
     r"\bup\{": "No target",
     r"growth_per_minute|deriv\(job:trainer_resource:level": "No growth known",
