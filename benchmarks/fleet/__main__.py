@@ -108,7 +108,7 @@ def measure(count: int, minutes: float) -> Measured:
 
 def observe(stack: Stack, count: int) -> Measured:
     """What Prometheus says of itself, and what its process and the page's queries take."""
-    url = stack.settings.url(stack.settings.ports.prometheus)
+    url = stack.settings.url("prometheus")
     text = httpx.get(f"{url}/metrics", timeout=30, trust_env=False).text
     own = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     interval = min(s.value for s in own if s.name == "prometheus_rule_group_interval_seconds")

@@ -45,20 +45,20 @@ class Stack(running.Stack):
 
     def query(self, expression: str) -> list[tuple[_Labels, float]]:
         """Prometheus's instant answer: labels and value of each series."""
-        answer = self._get(self.settings.ports.prometheus, "/api/v1/query", query=expression)
+        answer = self._get("/api/v1/query", query=expression)
         return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
     def firing(self, since: datetime) -> list[tuple[_Labels, _Labels]]:
         """Labels and annotations of every alert that began after `since` and fires in Prometheus."""
-        alerts = self._get(self.settings.ports.prometheus, "/api/v1/alerts")["data"]["alerts"]
+        alerts = self._get("/api/v1/alerts")["data"]["alerts"]
         return [
             (alert["labels"], alert["annotations"])
             for alert in alerts
             if alert["state"] == "firing" and _moment(alert["activeAt"]) > since
         ]
 
-    def _get(self, port: int, path: str, **parameters: str) -> Any:
-        answer = self._client.get(f"{self.settings.url(port)}{path}", params=parameters)
+    def _get(self, path: str, **parameters: str) -> Any:
+        answer = self._client.get(f"{self.settings.url('prometheus')}{path}", params=parameters)
         answer.raise_for_status()
         return answer.json()
 

@@ -14,13 +14,14 @@ Variables
     joined as `(a|b)`. Built in: `$__rate_interval`, `$__interval`, `$__range`.
 Annotations
     Prometheus queries at the fixed step `step`: a value at a step is an event; with `useValueForTime` the
-    value is the event's time in milliseconds. `titleFormat`, `textFormat` and `tagKeys` read the labels.
+    value is the event's time in milliseconds. `titleFormat`, `textFormat` and `tagKeys` read the labels;
+    `filter` has the ids of the panels.
 Links
-    Dashboard links of type `link` to `/d/<uid>`, with `keepTime` and `includeVars`; data links of fields,
-    with `${__field.labels.NAME}`, `${__data.fields.NAME}`, `${__url_time_range}` and `${datasource}`.
+    Dashboard links of type `link` to `/d/<uid>`, with `keepTime` and `includeVars`; data links of table
+    columns, with `${__data.fields.NAME}`, `${__url_time_range}` and `${datasource}`.
 Panels
-    `timeseries`, `stat`, `state-timeline`, `table`, `text`, and `row`, which holds
-    its panels when it is collapsed. `gridPos` counts in 24ths of the width and in 30 pixels of height.
+    `timeseries`, `stat`, `state-timeline`, `table`, and `row`, which holds its panels when it is collapsed.
+    `gridPos` counts in 24ths of the width and in 30 pixels of height.
 Targets
     `expr`, `legendFormat`, `refId`, `instant` or `range`, `format` (`time_series`, `table`), and
     `interval`, the smallest step.
@@ -32,9 +33,7 @@ Fields
     `cellOptions` (`auto`, `color-background`, `color-text`, `gauge`), `width` and `hidden`. Overrides match
     `byName` or `byRegexp`; a later one wins.
 Transformations
-    `merge` (tables joined on the columns that all of them have), `organize` (hide, order, rename), and
-    `joinByField` on `Time` (outer; one column a series, named by its legend).
+    `merge` (tables joined on the columns that all of them have) and `organize` (hide, order, rename).
 Units
-    `decbytes`, `short`, `none`, `s`, `percentunit`, `celsius`, `cps`, `dateTimeAsIso`,
-    `dateTimeFromNow`.
+    `decbytes`, `short`, `none`, `s`, `percentunit`, `cps`, `dateTimeFromNow`.
 """

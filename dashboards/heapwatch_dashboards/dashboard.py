@@ -18,7 +18,11 @@ SCHEMA_VERSION = 39
 COLUMNS = 24
 SHARED_CROSSHAIR = 1
 REFRESH_INTERVALS = ["5s", "15s", "30s", "1m", "5m"]
-LEGACY_KEYS = ("__inputs", "gnetId", "hideControls", "rows", "sharedCrosshair", "style", "id")
+# What grafanalib writes for old versions of Grafana, in dashboards and in panels.
+LEGACY_KEYS = {
+    *("__inputs", "hideControls", "rows", "sharedCrosshair", "style"),
+    *("error", "hideTimeOverride", "transparent"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,18 @@ class Dashboard:
             graphTooltip=SHARED_CROSSHAIR,
             editable=False,
             version=1,
-        ).to_json_data()
-        modern = {key: value for key, value in dashboard.items() if key not in LEGACY_KEYS}
-        modern["timepicker"] = {"refresh_intervals": REFRESH_INTERVALS}
-        document: Json = json.loads(json.dumps(modern, cls=DashboardEncoder))
-        return document
+        )
+        document: Json = json.loads(json.dumps(dashboard, cls=DashboardEncoder), object_hook=_modern)
+        return {**document, "timepicker": {"refresh_intervals": REFRESH_INTERVALS}}
+
+
+def _modern(document: Json) -> Json:
+    """A part of the document without what is not set; the lowest threshold has the value null."""
+    return {
+        key: value
+        for key, value in document.items()
+        if key not in LEGACY_KEYS and (value is not None or key == "value")
+    }
 
 
 def _place(rows: Sequence[Row]) -> Iterator[Json]:
@@ -130,15 +141,20 @@ def _heading(row: Row, y: int, panels: list[Any]) -> Json:
 
 
 def _annotations(panels: Sequence[int]) -> list[dict[str, Any]]:
-    """Alerts, cleanups and restarts on the panels with these ids; minor alerts are off by default.
+    """Leaks and critical alerts, cleanups and restarts on the panels with these ids.
 
     Each is a moment. Grafana fills the time between two samples of one event on every panel, so a query gives
     one sample an event.
     """
-    alert = ("{{alertname}}", "{{instance}}: {{resource}} {{component}}", panels)
     return [
-        _annotation("Leaks and critical alerts", alerts.MAJOR_ALERT_STARTS, colors.CRITICAL, *alert),
-        _annotation("Other alerts", alerts.MINOR_ALERT_STARTS, colors.WARNING, *alert, enabled=False),
+        _annotation(
+            "Leaks and critical alerts",
+            alerts.MAJOR_ALERT_STARTS,
+            colors.CRITICAL,
+            "Alert",
+            "leak or critical alert of {{instance}}",
+            panels,
+        ),
         _annotation(
             "Cleanups",
             alerts.CLEANUP_EVENTS,
@@ -161,14 +177,13 @@ def _annotation(
     text: str,
     panels: Sequence[int],
     *,
-    enabled: bool = True,
     is_time: bool = False,
 ) -> dict[str, Any]:
     """One sample an event; with `is_time` its value is the event's time, in milliseconds."""
     return {
         "name": name,
         "datasource": DATASOURCE,
-        "enable": enabled,
+        "enable": True,
         "hide": False,
         "iconColor": color,
         "expr": expression,

@@ -26,7 +26,6 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 ON_TIME_RANGE_CHANGE = 2
 ALPHABETICAL = 1
 HIDDEN = 2
-LEGACY_KEYS = ("useTags", "tagsQuery", "tagValuesQuery", "auto", "auto_min", "auto_count")
 
 
 def variables_of_targets() -> list[dict[str, Any]]:
@@ -65,46 +64,42 @@ def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
     ]
 
 
-def data_link(uid: str, source: str) -> dict[str, Any]:
-    """A link to a dashboard of the trainer of a series (`__field.labels`) or a row (`__data.fields`)."""
-    trainer = f"var-job=${{{source}.job}}&var-instance=${{{source}.instance}}"
-    url = f"/d/{uid}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
-    link: dict[str, Any] = core.DataLink(title=f"Open {TITLES[uid]}", linkUrl=url).to_json_data()
-    return link
+def link_to_trainer() -> dict[str, Any]:
+    """A link to the page of the trainer of a table's row."""
+    trainer = "var-job=${__data.fields.job}&var-instance=${__data.fields.instance}"
+    url = f"/d/heapwatch-trainer?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
+    return {"title": "Open Trainer", "url": url}
 
 
 def _datasource() -> dict[str, Any]:
     """The Prometheus to ask; the provisioned one is called Prometheus and has the uid `prometheus`."""
-    template = core.Template(
-        name="datasource",
-        label="Data source",
-        type="datasource",
-        query="prometheus",
-        refresh=1,
-        default="Prometheus",
-    )
-    return _modern(template, current={"selected": False, "text": "Prometheus", "value": "prometheus"})
+    return {
+        "name": "datasource",
+        "label": "Data source",
+        "type": "datasource",
+        "query": "prometheus",
+        "current": {"selected": False, "text": "Prometheus", "value": "prometheus"},
+        "refresh": 1,
+    }
 
 
 def _several(
     name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
 ) -> dict[str, Any]:
-    template = core.Template(
-        name=name,
-        label=label,
-        dataSource=DATASOURCE,
-        query={"query": query, "refId": f"{name}-values"},
-        includeAll=True,
-        allValue=".+",
-        multi=True,
-        sort=sort,
-        hide=hide,
-        refresh=ON_TIME_RANGE_CHANGE,
-    )
-    current = {"selected": True, "text": ["All"], "value": ["$__all"]}
-    return _modern(template, current=current, definition=query, regex=regex)
-
-
-def _modern(template: core.Template, **changes: Any) -> dict[str, Any]:
-    document: dict[str, Any] = {**template.to_json_data(), **changes}
-    return {key: value for key, value in document.items() if key not in LEGACY_KEYS and value is not None}
+    """A variable of which several values can be chosen, or all."""
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": f"{name}-values"},
+        "definition": query,
+        "regex": regex,
+        "sort": sort,
+        "hide": hide,
+        "refresh": ON_TIME_RANGE_CHANGE,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".+",
+        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+    }

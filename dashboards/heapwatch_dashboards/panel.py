@@ -1,7 +1,7 @@
 """What a panel is: queries, field options, overrides, and the JSON they become.
 
-grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`), so every type
-goes through its generic panel, and the modern part (`fieldConfig`, `options`) is written here.
+grafanalib 0.7.1 still writes Grafana 6 shapes for some panels (`fieldOptions`) and for targets, so every type
+goes through its generic panel, and the modern part (targets, `fieldConfig`, `options`) is written here.
 """
 
 import re
@@ -12,24 +12,10 @@ from typing import Any, NamedTuple
 
 from grafanalib import core
 
-from .empty import Empty
 from .navigation import DATASOURCE
 from .promql import living, named
 
 Json = dict[str, Any]
-
-# grafanalib writes these for old Grafana versions.
-LEGACY_TARGET_KEYS = ("query", "target", "intervalFactor", "metric", "step", "hide")
-LEGACY_PANEL_KEYS = (
-    "cacheTimeout",
-    "editable",
-    "error",
-    "height",
-    "hideTimeOverride",
-    "minSpan",
-    "span",
-    "transparent",
-)
 
 # The shapes are those of this Grafana: without it, migrations would look for shapes of Grafana 6.
 PLUGIN_VERSION = "10.0.0"
@@ -54,7 +40,6 @@ SHARE = Unit("percentunit", 0)
 COUNT = Unit("short")
 NUMBER = Unit("none")
 PER_SECOND = Unit("cps")
-CELSIUS = Unit("celsius", 0)
 AGO = Unit("dateTimeFromNow")
 
 
@@ -87,17 +72,17 @@ class Query:
 
     def render(self, ref_id: str) -> Json:
         """The target of a panel."""
-        target = core.Target(
-            expr=self.asked,
-            legendFormat=self.legend,
-            format=self.format,
-            instant=self.instant,
-            interval=self.interval,
-            refId=ref_id,
-            datasource=DATASOURCE,
-        ).to_json_data()
-        kept = {key: value for key, value in target.items() if key not in LEGACY_TARGET_KEYS and value != ""}
-        return {**kept, "range": not self.instant, "editorMode": "code"}
+        return {
+            "expr": self.asked,
+            "format": self.format,
+            "instant": self.instant,
+            "range": not self.instant,
+            "refId": ref_id,
+            "datasource": DATASOURCE,
+            "editorMode": "code",
+            **({"legendFormat": self.legend} if self.legend else {}),
+            **({"interval": self.interval} if self.interval else {}),
+        }
 
 
 @dataclass(frozen=True)
@@ -106,8 +91,8 @@ class Panel:
 
     `width` is in 24ths of the page (0: the rest of its line), `height` in units of 30 pixels.
 
-    `empty` is its text when its queries find nothing, which its description explains. `marked`: alerts,
-    cleanups and restarts are drawn over it.
+    `empty` is its text when its queries find nothing. `marked`: alerts, cleanups and restarts are drawn over
+    it.
     """
 
     kind: str
@@ -118,7 +103,7 @@ class Panel:
     overrides: Sequence[Json] = ()
     options: Json = field(default_factory=dict)
     transformations: Sequence[Json] = ()
-    empty: Empty | None = None
+    empty: str = ""
     width: int = 0
     height: int = 8
     marked: bool = False
@@ -133,22 +118,20 @@ class Panel:
         """Grafana's JSON for the panel at this place of the grid."""
         panel = core.Panel(
             title=self.title,
-            description=self.empty.explained(self.description) if self.empty else self.description,
+            description=self.description,
             dataSource=DATASOURCE,
             targets=[query.render(chr(ord("A") + index)) for index, query in enumerate(self.queries)],
             transformations=list(self.transformations),
             gridPos=place,
             id=self.identity,
             maxDataPoints=None,
+            editable=False,
         ).panel_json({"type": self.kind, "pluginVersion": PLUGIN_VERSION, "options": self.options})
         if self.legend_values:
             panel["options"] = {**self.options, "legend": _legend(place.w, self.legend_values)}
-        defaults = {**self.defaults, "noValue": self.empty.says} if self.empty else self.defaults
         overrides = [_NO_TEXT_ON_AXES, *self.overrides] if self.kind == "timeseries" else list(self.overrides)
-        panel["fieldConfig"] = {"defaults": defaults, "overrides": overrides}
-        return {
-            key: value for key, value in panel.items() if key not in LEGACY_PANEL_KEYS and value is not None
-        }
+        panel["fieldConfig"] = {"defaults": {**self.defaults, "noValue": self.empty}, "overrides": overrides}
+        return dict(panel)
 
 
 def _legend(width: int, values: Sequence[str]) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from . import colors
-from .empty import Empty, meaning
+from .empty import meaning
 from .panel import NUMBER, Json, Panel, Query, Unit, fixed, override_matching
 
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
@@ -23,14 +23,13 @@ def lines(
     unit: Unit,
     description: str,
     *,
-    empty: Empty | None = None,
+    empty: str = "",
     stacked: bool = False,
     bars: bool = False,
     steps: bool = False,
     floor: float | None = 0,
     top: float | None = None,
     overrides: Sequence[Json] = (),
-    links: Sequence[Json] = (),
     width: int = 0,
     height: int = 8,
     marked: bool = False,
@@ -58,7 +57,6 @@ def lines(
         "custom": {key: value for key, value in custom.items() if value is not None},
         "thresholds": colors.NEUTRAL,
         "mappings": [],
-        "links": list(links),
     }
     return Panel(
         "timeseries",
@@ -86,7 +84,7 @@ def number(
     words: Words | None = None,
     thresholds: Json = colors.NEUTRAL,
     filled: bool = False,
-    empty: Empty | None = None,
+    empty: str = "",
     width: int = 0,
     height: int = 3,
 ) -> Panel:
@@ -156,11 +154,6 @@ def states(
         width=width,
         height=height,
     )
-
-
-def text(title: str, content: str, description: str, height: int = 3) -> Panel:
-    """A few lines of Markdown."""
-    return Panel("text", title, description, options={"mode": "markdown", "content": content}, height=height)
 
 
 # Limits are dashed lines that never set the scale: one far above the data would make the data a line at zero.

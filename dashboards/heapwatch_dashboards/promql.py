@@ -70,11 +70,6 @@ def started(expression: str) -> str:
     return f"({expression}) unless ({a_step_ago})"
 
 
-def events_or_zero(labels: str, counter: str) -> str:
-    """The increase of counters in a step, by labels; a single 0 if none increased."""
-    return f"{sum_by(labels, increment(counter))} > 0 or on () 0 * {total(counter)}"
-
-
 def or_zero(expression: str, of: str) -> str:
     """The expression, or 0 if `of` has a sample; what is not known stays absent."""
     return f"{expression} or 0 * {of}"

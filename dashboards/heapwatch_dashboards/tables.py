@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import colors
-from .empty import Empty, meaning
-from .panel import NUMBER, Json, Panel, Query, Unit, override, override_matching
+from .empty import meaning
+from .panel import NUMBER, Json, Panel, Query, Unit, override
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def table(
     columns: Sequence[Column],
     description: str,
     *,
-    empty: Empty | None = None,
+    empty: str = "",
     sort_by: str | None = None,
     large: bool = False,
     width: int = 0,
@@ -85,32 +85,6 @@ def table(
         transformations=transformations,
         width=width,
         height=height,
-    )
-
-
-def series_table(
-    title: str,
-    queries: Sequence[Query],
-    unit: Unit,
-    description: str,
-    counts: Sequence[str] = (),
-) -> Panel:
-    """One row a moment, the latest first, one column a series; `counts` are columns without the unit."""
-    return Panel(
-        "table",
-        title,
-        description,
-        queries,
-        defaults={**_DEFAULTS, "unit": unit.name, "decimals": 2},
-        empty=meaning(queries[0].expression),
-        overrides=[
-            override_matching(".*", noValue="-"),
-            override("Time", unit="dateTimeAsIso", custom__width=180),
-            *(override(name, unit="none", decimals=0, custom__width=90) for name in counts),
-        ],
-        options={**_OPTIONS, "sortBy": [{"displayName": "Time", "desc": True}]},
-        transformations=[{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}}],
-        height=9,
     )
 
 

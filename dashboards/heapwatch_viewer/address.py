@@ -26,7 +26,6 @@ class State:
     theme: str
     wanted: dict[str, list[str]]
     selections: Selections = field(default_factory=dict)
-    annotations: set[str] = field(default_factory=set)
     chosen_range: bool = True
 
     @classmethod
@@ -42,7 +41,6 @@ class State:
             refresh=parameters.get("refresh", board.refresh),
             theme=parameters.get("theme", "dark"),
             wanted=wanted,
-            annotations={annotation.name for annotation in board.annotations if annotation.enabled},
             chosen_range="from" in parameters,
         )
 

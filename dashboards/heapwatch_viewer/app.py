@@ -1,14 +1,12 @@
 """The viewer's web application."""
 
 from collections.abc import Mapping
-from datetime import timezone, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from nicegui import app, ui
-from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from heapwatch.http.addresses import known_names
 from heapwatch.http.asgi import LIMITS, KnownNames
@@ -20,11 +18,8 @@ from heapwatch_viewer.settings import Settings
 
 STYLE = Path(__file__).with_name("style.css").read_text()
 FAVICON = Path(__file__).with_name("favicon.svg")
-# What the server has to know of the browser: its clock, and whether anybody can see the page.
-TIME_ZONE = "Intl.DateTimeFormat().resolvedOptions().timeZone"
+# Whether anybody can see the page.
 ON_VISIBILITY = "document.addEventListener('visibilitychange', () => emitEvent('watched', !document.hidden))"
-
-_pages = Gauge("heapwatch_viewer_open_pages", "Dashboards open in browsers")
 
 
 def serve(settings: Settings) -> None:
@@ -92,20 +87,7 @@ async def _fill(page: DashboardPage) -> None:
     await client.connected()
     if client.is_deleted:
         return
-    _pages.inc()
-    client.on_delete(lambda: _pages.dec())
     client.on_delete(lambda: page.stop())
     ui.on("watched", lambda event: page.watch(bool(event.args)))
     ui.run_javascript(ON_VISIBILITY)
-    zone = await _browser_zone()
-    if not client.is_deleted:
-        page.show_in(zone)
-        page.reload()
-
-
-async def _browser_zone() -> tzinfo:
-    """The browser's time zone; UTC if it is not known here or the browser does not report it."""
-    try:
-        return ZoneInfo(await ui.run_javascript(TIME_ZONE, timeout=5))
-    except (TimeoutError, ZoneInfoNotFoundError, ValueError, TypeError):
-        return timezone.utc
+    page.reload()

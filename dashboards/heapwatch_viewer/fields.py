@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heapwatch_viewer.prometheus import Series
-from heapwatch_viewer.units import Unit, unit_of, write
+from heapwatch_viewer.units import UNITS, Unit, write
 
 # Grafana's classic palette, as its documentation lists it.
 PALETTE = (
@@ -20,7 +20,6 @@ PALETTE = (
     "#508642",
     "#CCA300",
 )
-_LABEL = re.compile(r"\$\{__field\.labels\.(\w+)\}")
 
 
 def ink(paint: str) -> str:
@@ -40,7 +39,6 @@ class Field:
     name: str
     unit: Unit
     decimals: int | None = None
-    minimum: float | None = None
     maximum: float | None = None
     no_value: str = "–"
     color: str | None = None
@@ -88,13 +86,10 @@ def field_for(panel: dict[str, Any], series: Series) -> Field:
     paint = settings.get("color") or {}
     thresholds = settings.get("thresholds") or {}
     mappings = settings.get("mappings") or []
-    template = settings.get("displayName") or ""
-    displayed = _LABEL.sub(lambda match: series.labels.get(match[1], ""), template)
     return Field(
-        name=displayed or series.name,
-        unit=unit_of(settings.get("unit") or ""),
+        name=series.name,
+        unit=UNITS[settings.get("unit", "none")],
         decimals=settings.get("decimals"),
-        minimum=settings.get("min"),
         maximum=settings.get("max"),
         no_value=settings.get("noValue") or "–",
         color=paint.get("fixedColor") if paint.get("mode") == "fixed" else None,

@@ -75,7 +75,6 @@ class Annotation:
     text: str
     value_is_time: bool
     step: int
-    enabled: bool
     panels: tuple[int, ...]
 
 
@@ -183,9 +182,8 @@ def _annotation(item: dict[str, Any]) -> Annotation:
         color=item["iconColor"],
         expression=item["expr"],
         title=item["titleFormat"],
-        text=item.get("textFormat") or "",
+        text=item["textFormat"],
         value_is_time=bool(item.get("useValueForTime")),
         step=seconds_of(item.get("step") or "0s"),
-        enabled=bool(item.get("enable", True)),
         panels=tuple(item.get("filter", {}).get("ids", ())),
     )

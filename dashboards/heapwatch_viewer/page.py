@@ -3,12 +3,10 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from datetime import timezone, tzinfo
 from html import escape
 
 from nicegui import background_tasks, ui
 
-from heapwatch_viewer import units
 from heapwatch_viewer.address import State, board_address, complete
 from heapwatch_viewer.model import Dashboard, Variable
 from heapwatch_viewer.panel import PanelView, RowView, explained
@@ -31,7 +29,6 @@ class DashboardPage:
         problem: an error in the address, shown on the page.
 
     Attributes:
-        zone: the browser's time zone.
         watched: the page is not in a hidden tab; a hidden one is not refreshed.
 
     """
@@ -55,7 +52,6 @@ class DashboardPage:
         self._with_variables = {
             link["url"].rpartition("/")[2] for link in board.links if link.get("includeVars")
         }
-        self.zone: tzinfo = timezone.utc
         self.watched = True
 
     def build(self) -> None:
@@ -71,11 +67,6 @@ class DashboardPage:
         rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in rows for view in row.views]
         ui.label(ABOUT).classes("note")
-
-    def show_in(self, zone: tzinfo) -> None:
-        """Write times in the browser's time zone from now on."""
-        self.zone = zone
-        self._toolbar.update()
 
     def reload(self) -> None:
         """Query everything that is visible now, and cancel running queries."""
@@ -125,11 +116,6 @@ class DashboardPage:
         self.state.selections[variable] = tuple(values)
         self._change()
 
-    def annotate(self, name: str, shown: bool) -> None:
-        """Switch an annotation on or off."""
-        (self.state.annotations.add if shown else self.state.annotations.discard)(name)
-        self.reload()
-
     def _change(self) -> None:
         """After a change of state: show it in the address and query again."""
         self._problem = ""
@@ -154,8 +140,9 @@ class DashboardPage:
         try:
             window = Window.of(self.state.span, 300, now)
             await self._select(window)
-            shown = [item for item in self.board.annotations if item.name in self.state.annotations]
-            self._marks = await find_marks(shown, self._prometheus, self.state.selections, window)
+            self._marks = await find_marks(
+                self.board.annotations, self._prometheus, self.state.selections, window
+            )
         except Exception as problem:  # the panels are asked all the same
             _show(self._note, explained(problem))
         else:
@@ -164,7 +151,6 @@ class DashboardPage:
         await self._fill([view for view in self._views if view.in_sight], now)
 
     async def _fill(self, views: Sequence[PanelView], now: float) -> None:
-        units.zone.set(self.zone)
         state = self.state
         await asyncio.gather(
             *(
@@ -202,19 +188,13 @@ class Toolbar:
         with ui.element("header").classes("bar-top"):
             ui.html(f"<h1>{escape(page.board.title)}</h1>", sanitize=False)
             self._variables = ui.row().classes("items-center gap-2")
-            for annotation in page.board.annotations:
-                ui.checkbox(
-                    annotation.name,
-                    value=annotation.enabled,
-                    on_change=lambda event, name=annotation.name: page.annotate(name, event.value),
-                ).props("dense")
             ui.element("div").classes("spring")
             self._build_range()
             ui.button(icon="refresh", on_click=page.reload).props("flat dense").tooltip("Refresh now")
 
     def update(self) -> None:
         """Show a time range that was changed elsewhere."""
-        self._range.set_text(self._page.state.span.label(self._page.zone))
+        self._range.set_text(self._page.state.span.label())
 
     def offer(self, variable: Variable, available: Mapping[str, str], chosen: tuple[str, ...]) -> None:
         """Show the choices of a variable and what is chosen."""
@@ -240,7 +220,7 @@ class Toolbar:
     def _build_range(self) -> None:
         page = self._page
         with ui.button(color=None).props("outline dense no-caps icon=schedule").classes("q-px-sm"):
-            self._range = ui.label(page.state.span.label(page.zone)).classes("q-ml-xs")
+            self._range = ui.label(page.state.span.label()).classes("q-ml-xs")
             with ui.menu():
                 for begin, label in PRESETS.items():
                     ui.menu_item(

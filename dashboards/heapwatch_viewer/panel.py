@@ -12,7 +12,7 @@ from heapwatch_viewer.model import Panel, Row
 from heapwatch_viewer.panels import RENDERERS, Answers, Chart, Html
 from heapwatch_viewer.panels.base import Mark, nothing
 from heapwatch_viewer.prometheus import Prometheus, QueryError
-from heapwatch_viewer.queries import Selections, ask, interpolate
+from heapwatch_viewer.queries import Selections, ask
 from heapwatch_viewer.timerange import Window
 
 log = logging.getLogger("heapwatch.viewer")
@@ -75,7 +75,7 @@ class PanelView:
             .props(f'data-panel="{panel.id}"')
         ):
             with ui.element("div").classes("panel-title"):
-                self._title = ui.label(panel.title)
+                ui.label(panel.title)
                 if panel.description:
                     with ui.icon("info_outline", size="15px").classes("muted"):
                         ui.tooltip(panel.description).classes("text-body2").style(
@@ -98,7 +98,6 @@ class PanelView:
             series = await ask(self.panel, prometheus, selections, window)
             mine = [mark for mark in marks if not mark.panels or self.panel.id in mark.panels]
             self._show(RENDERERS[self.panel.kind](Answers(self.panel, series, window, self._link, mine)))
-            self._title.set_text(interpolate(self.panel.title, selections, window))
         except Exception as problem:  # whatever it is: a panel is never blank
             self._error.set_text(explained(problem))
             self._error.set_visibility(True)

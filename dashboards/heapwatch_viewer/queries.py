@@ -93,12 +93,9 @@ def _as_regex(values: tuple[str, ...]) -> str:
     return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
 
 
-def legend(template: str, labels: dict[str, str], expression: str) -> str:
-    """The name of a series: Grafana's legend format, else its labels."""
-    if template:
-        return _LABEL.sub(lambda match: labels.get(match[1], ""), template)
-    inside = ", ".join(f'{key}="{value}"' for key, value in labels.items() if key != "__name__")
-    return labels.get("__name__", "") + (f"{{{inside}}}" if inside else "") or expression
+def legend(template: str, labels: dict[str, str]) -> str:
+    """The name of a series, by Grafana's legend format."""
+    return _LABEL.sub(lambda match: labels.get(match[1], ""), template)
 
 
 async def ask(panel: Panel, prometheus: Prometheus, selections: Selections, window: Window) -> list[Series]:
@@ -118,15 +115,13 @@ async def _ask(
         found = await prometheus.instant(expression, window.end)
     else:
         found = await prometheus.range(expression, window)
-    template = interpolate(target.legend, selections, window)
     return [
-        replace(series, name=legend(template, series.labels, expression), ref_id=target.ref_id)
-        for series in found
+        replace(series, name=legend(target.legend, series.labels), ref_id=target.ref_id) for series in found
     ]
 
 
 async def find_marks(
-    annotations: list[Annotation], prometheus: Prometheus, selections: Selections, window: Window
+    annotations: Sequence[Annotation], prometheus: Prometheus, selections: Selections, window: Window
 ) -> list[Mark]:
     """The marks of the annotations in `window`: each sample above 0 is one, or the time that it gives."""
     found: list[Mark] = []
@@ -134,8 +129,7 @@ async def find_marks(
         steps = window.with_step(annotation.step)
         expression = interpolate(annotation.expression, selections, steps)
         for series in await prometheus.range(expression, steps):
-            parts = (legend(part, series.labels, "") for part in (annotation.title, annotation.text) if part)
-            text = ": ".join(parts)
+            text = ": ".join(legend(part, series.labels) for part in (annotation.title, annotation.text))
             events = [(at, value) for at, value in series.points if value > 0]
             moments = {value / 1000 if annotation.value_is_time else at for at, value in events}
             found += [

@@ -3,7 +3,8 @@
 import re
 import time
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+
+from heapwatch_viewer.units import UNITS, write
 
 # At most so many digits: each of these is a time that Python knows.
 _RELATIVE = re.compile(r"now(?:-([0-9]{1,5})([smhdw]))?")
@@ -58,12 +59,12 @@ class TimeRange:
         """Both ends in seconds since 1970."""
         return _moment(self.start, now), _moment(self.end, now)
 
-    def label(self, zone: tzinfo) -> str:
-        """What the time picker shows, in this time zone."""
+    def label(self) -> str:
+        """What the time picker shows: a preset, else the length; the axes of the charts have the times."""
         if self.end == "now" and self.start in PRESETS:
             return f"Last {PRESETS[self.start]}"
-        ends = (datetime.fromtimestamp(moment, zone) for moment in self.seconds(time.time()))
-        return " to ".join(f"{end:%Y-%m-%d %H:%M:%S}" for end in ends)
+        start, end = self.seconds(time.time())
+        return f"{write(end - start, UNITS['s'])} of your choice"
 
 
 @dataclass(frozen=True)

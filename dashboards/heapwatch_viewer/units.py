@@ -2,9 +2,7 @@
 
 import math
 import time
-from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import datetime, timezone, tzinfo
 
 
 @dataclass(frozen=True)
@@ -45,45 +43,24 @@ _TIME = (
 _COUNT = ((1, ""), (1e3, " K"), (1e6, " Mil"), (1e9, " Bil"))
 
 UNITS = {
-    "": Unit(((1, ""),)),
     "none": Unit(((1, ""),)),
     "short": Unit(_COUNT),
     "decbytes": Unit(_si("B")),
     "s": Unit(_TIME),
     "percentunit": Unit(((1, "%"),), multiply=100.0),
-    "celsius": Unit(((1, " °C"),)),
     "cps": Unit(_si("c/s")),
-    "dateTimeAsIso": Unit(((1, " at"),)),
     "dateTimeFromNow": Unit(((1, " ago"),)),
 }
-
-
-# The time zone of the browser for which a page is written.
-zone: ContextVar[tzinfo] = ContextVar("zone", default=timezone.utc)
-
-MOMENTS = (UNITS["dateTimeAsIso"], UNITS["dateTimeFromNow"])
-
-
-def _moment(seconds: float, unit: Unit) -> str:
-    """A time, given in seconds since 1970, in the browser's time zone, or as how long ago it was."""
-    if unit is UNITS["dateTimeAsIso"]:
-        return f"{datetime.fromtimestamp(seconds, zone.get()):%Y-%m-%d %H:%M:%S}"
-    away = seconds - time.time()
-    length = write(abs(away), UNITS["s"], 0)
-    return f"{length} ago" if away < 0 else f"in {length}"
-
-
-def unit_of(name: str) -> Unit:
-    """The unit called `name` by Grafana; unknown names become a plain suffix."""
-    return UNITS.get(name) or Unit(((1, f" {name}"),))
 
 
 def write(value: float | None, unit: Unit, decimals: int | None = None) -> str:
     """Write `value` with its unit: `write(1.5e9, UNITS["decbytes"])` is `1.50 GB`."""
     if value is None or math.isnan(value):
         return "–"
-    if unit in MOMENTS:
-        return _moment(value / 1000, unit)
+    if unit is UNITS["dateTimeFromNow"]:
+        away = value / 1000 - time.time()
+        length = write(abs(away), UNITS["s"], 0)
+        return f"{length} ago" if away < 0 else f"in {length}"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     scaled = value * unit.multiply

@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from heapwatch.runtime.own_files import read_text
+from heapwatch_stack.errors import StackError
 
 NOTIFICATIONS = "HEAPWATCH_NOTIFICATIONS_FILE"
 PEOPLE = "people"
-_ALLOWED = "allowed are lists such as slack_configs, email_configs and webhook_configs, as in Alertmanager"
 _TITLE = '{{ template "heapwatch.title" . }}'
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "slack_configs": {
@@ -68,7 +68,7 @@ def channels(environment: Mapping[str, str]) -> Channels:
     """The channels of HEAPWATCH_NOTIFICATIONS_FILE, with absolute paths of secrets; none if it is not set.
 
     Raises:
-        ValueError: it cannot be read, nor a file that it names, or it is no such file; one line, no secret.
+        StackError: it cannot be read, nor a file that it names, or it is no such file; one line, no secret.
 
     """
     name = environment.get(NOTIFICATIONS)
@@ -78,19 +78,22 @@ def channels(environment: Mapping[str, str]) -> Channels:
     try:
         given = yaml.safe_load(read_text(file, named=True)) or {}
     except OSError as error:
-        raise ValueError(f"{NOTIFICATIONS} is {name!r}, which cannot be read: {error}") from error
+        raise StackError(f"{NOTIFICATIONS} is {name!r}, which cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:  # whose text quotes the line
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ValueError(f"{NOTIFICATIONS}: {file} is no YAML{line}: {error.problem}") from None
-    if not isinstance(given, dict):
-        raise ValueError(f"{NOTIFICATIONS}: {file} is no mapping; {_ALLOWED}")
-    for kind, listed in given.items():
-        if not str(kind).endswith("_configs"):
-            raise ValueError(f"{NOTIFICATIONS}: {file} has {kind!r}; {_ALLOWED}")
-        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-            raise ValueError(f"{NOTIFICATIONS}: {kind} in {file} must be a list of mappings")
+        raise StackError(f"{NOTIFICATIONS}: {file} is no YAML{line}: {error.problem}") from None
+    if not isinstance(given, dict) or not all(_are_channels(*pair) for pair in given.items()):
+        raise StackError(f"{NOTIFICATIONS}: {file} may only have lists of mappings such as slack_configs")
     whole = {kind: [{**_DEFAULTS.get(kind, {}), **one} for one in listed] for kind, listed in given.items()}
     return dict(with_files(whole, lambda path: str(_secret(file.parent / Path(path).expanduser()))))
+
+
+def _are_channels(kind: Any, listed: Any) -> bool:
+    return (
+        str(kind).endswith("_configs")
+        and isinstance(listed, list)
+        and all(isinstance(one, dict) for one in listed)
+    )
 
 
 def with_files(value: Any, place: Callable[[str], str]) -> Any:
@@ -109,11 +112,9 @@ def with_files(value: Any, place: Callable[[str], str]) -> Any:
 
 def _secret(file: Path) -> Path:
     try:
-        empty = not read_text(file, named=True).strip()
+        read_text(file, named=True)
     except OSError as error:
-        raise ValueError(f"{NOTIFICATIONS} names a file that cannot be read: {error}") from error
-    if empty:
-        raise ValueError(f"{NOTIFICATIONS} names {file}, which is empty")
+        raise StackError(f"{NOTIFICATIONS} names a file that cannot be read: {error}") from error
     return file
 
 

@@ -12,18 +12,10 @@ from pathlib import Path
 from heapwatch.runtime.own_files import make_private
 from heapwatch_stack import state_folder
 from heapwatch_stack.configuration import link
-from heapwatch_stack.debian import PackageError, unpack, write_wrapper
-from heapwatch_stack.errors import Say, StackError
-from heapwatch_stack.releases import (
-    ALERTMANAGER,
-    GRAFANA,
-    PROMETHEUS,
-    DownloadError,
-    Release,
-    bring,
-)
+from heapwatch_stack.debian import unpack, write_wrapper
+from heapwatch_stack.errors import FetchError, Say, StackError
+from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release, bring
 from heapwatch_stack.settings import Settings
-from heapwatch_stack.state_folder import locked
 
 # The rules use keep_firing_for, which needs 2.42; 0.25 is the oldest Alertmanager that is tested.
 MINIMUM = {"prometheus": (2, 42), "promtool": (2, 42), "alertmanager": (0, 25), "amtool": (0, 25)}
@@ -111,13 +103,10 @@ def link_tools(settings: Settings, binaries: Binaries) -> Path:
 
 def find_grafana(settings: Settings, say: Say) -> Grafana | None:
     """Grafana from PATH or its official release; None if there is neither."""
-    for name in ("grafana", "grafana-server"):
-        if path := shutil.which(name):
-            command = (path, "server") if name == "grafana" else (path,)
-            beside = Path(path).resolve().parents[1]
-            home = beside if (beside / "conf" / "defaults.ini").is_file() else GRAFANA_HOME
+    if path := shutil.which("grafana"):
+        for home in (Path(path).resolve().parents[1], GRAFANA_HOME):
             if (home / "conf" / "defaults.ini").is_file():
-                return Grafana(command, home, f"{path} on PATH")
+                return Grafana((path, "server"), home, f"{path} on PATH")
     place = _release(GRAFANA, settings, say)
     if place is None:
         return None
@@ -129,7 +118,7 @@ def _release(release: Release, settings: Settings, say: Say) -> Path | None:
     """The unpacked release; None, and a line with the reason, if it cannot be downloaded."""
     try:
         return bring(release, settings.cache, say)
-    except (DownloadError, OSError) as error:
+    except (FetchError, OSError) as error:
         say(f"{release.name}: {error}")
     return None
 
@@ -138,9 +127,8 @@ def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     packages = state / PACKAGES_FOLDER
     folder = packages / "bin"
     state_folder.make(state)
-    with locked(state / "packages.lock"):
-        if not all((folder / name).exists() for name in MINIMUM):
-            _unpack_packages(", ".join(missing), packages, say)
+    if not all((folder / name).exists() for name in MINIMUM):
+        _unpack_packages(", ".join(missing), packages, say)
     found = {name: _version_of(folder / name, "Debian's package") for name in missing}
     whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
     if lacking := [name for name in missing if name not in whole]:
@@ -156,7 +144,7 @@ def _unpack_packages(missing: str, packages: Path, say: Say) -> None:
     say(f"{missing}: unpacking Debian's packages into {packages}")
     try:
         unpack(PACKAGES, packages, say)
-    except PackageError as error:
+    except FetchError as error:
         raise StackError(
             f"not on PATH: {missing}; and they could not be fetched ({error});"
             " check the network and run this again,"

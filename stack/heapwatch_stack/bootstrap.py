@@ -1,6 +1,6 @@
 """Creates the project's virtual environment with venv and pip. Run by make; standard library only.
 
-    python3 -m heapwatch_stack.bootstrap VENV REQUIREMENTS...
+    python3 -m heapwatch_stack.bootstrap VENV REQUIREMENTS
 
 The last step writes a stamp that names the interpreter and the installed requirements. An environment without
 a stamp, left by an interruption or a full disk, or one of another interpreter is created anew.
@@ -22,6 +22,7 @@ from heapwatch_stack.errors import StackError
 
 MINIMUM = (3, 11)  # the interpreter the requirements are locked for
 _RUN_SECONDS = 3600
+LOG = Path("logs", "pip.log")  # in the state folder
 REPOSITORY = Path(__file__).resolve().parents[2]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
 # With containers, the host needs no torch: the example trainer, which uses it, runs in a container.
@@ -32,28 +33,28 @@ _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 _ERROR = re.compile(r"^ERROR: .*", re.MULTILINE)
 
 
-def ensure(venv: Path, requirements: list[Path]) -> None:
+def ensure(venv: Path, requirements: Path) -> None:
     """Create or complete `venv` so that it holds the pinned packages of `requirements` and this project."""
     state_folder.make(venv.parent)
-    with state_folder.locked(venv.parent / "bootstrap.lock", say=_say):
+    with state_folder.locked(venv.parent / "bootstrap.lock"):
         _ensure(venv, requirements)
 
 
-def _ensure(venv: Path, requirements: list[Path]) -> None:
+def _ensure(venv: Path, requirements: Path) -> None:
     stamp = venv / "complete"
     interpreter = _line("interpreter", sys.version.encode(), str(REPOSITORY).encode())
-    wanted = {path.name: _fingerprint(path) for path in requirements}
+    wanted = _fingerprint(requirements)
     lines = read_text(stamp).splitlines() if stamp.is_file() else []
     usable = interpreter in lines and (venv / "bin" / "python").exists()
-    if usable and set(wanted.values()) <= set(lines):
+    if usable and wanted in lines:
         return
     stamp.unlink(missing_ok=True)
     if not usable:
         _say(f"creating the Python environment in {venv}")
         _run([sys.executable, "-m", "venv", "--clear", str(venv)], venv.parent)
     _install(venv, requirements)
-    others = [line for line in lines if usable and line.split()[0] not in wanted]
-    replace(stamp, "\n".join(sorted({interpreter, *others, *wanted.values()})) + "\n", 0o644)
+    others = [line for line in lines if usable and line.split()[0] not in ("interpreter", requirements.name)]
+    replace(stamp, "\n".join([interpreter, *others, wanted]) + "\n", 0o644)
 
 
 def _fingerprint(requirements: Path) -> str:
@@ -66,15 +67,13 @@ def _line(name: str, *parts: bytes) -> str:
     return f"{name} {hashlib.sha256(b'|'.join(parts)).hexdigest()}"
 
 
-def _install(venv: Path, requirements: list[Path]) -> None:
+def _install(venv: Path, requirements: Path) -> None:
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     pip.append("--no-compile")  # modules are compiled at their first import, and most are never imported
-    locked = [option for path in requirements for option in ("-r", str(path))]
-    names = ", ".join(path.name for path in requirements)
-    _say(f"installing the packages of {names}, which takes minutes (progress: {_log(venv.parent)})")
+    _say(f"installing the packages of {requirements.name}, which takes minutes: {venv.parent / LOG}")
     # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
-    _run([*pip, "--no-deps", "--require-hashes", *locked], venv.parent)
-    if any(path.name != WITHOUT_TORCH for path in requirements):
+    _run([*pip, "--no-deps", "--require-hashes", "-r", str(requirements)], venv.parent)
+    if requirements.name != WITHOUT_TORCH:
         _run([*pip, "-r", str(TORCH), *_torch_index()], venv.parent)
     _run([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], venv.parent)
 
@@ -91,21 +90,14 @@ def _torch_index() -> list[str]:
     return ["--extra-index-url", CPU_TORCH_INDEX]
 
 
-def _log(state: Path) -> Path:
-    return state / "logs" / "pip.log"
-
-
 def _run(command: list[str], state: Path) -> None:
     """Run a command with its output in the log; StackError with its first error if it fails."""
-    log = _log(state)
+    log = state / LOG
     make_private(log.parent)
     with os.fdopen(open_own(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC), "w+", encoding="utf-8") as output:
-        try:
-            done = subprocess.run(
-                command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY, timeout=_RUN_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            raise StackError(f"{' '.join(command[1:3])} has not ended within {_RUN_SECONDS} s") from None
+        done = subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY, timeout=_RUN_SECONDS
+        )
         output.seek(0)
         if done.returncode != 0:
             error = _ERROR.search(output.read())
@@ -128,8 +120,8 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     try:
-        ensure(Path(arguments[0]).absolute(), [Path(name).absolute() for name in arguments[1:]])
-    except (StackError, OSError) as error:
+        ensure(*(Path(name).absolute() for name in arguments))
+    except (StackError, OSError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,8 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings
 
 if TYPE_CHECKING:
-    from heapwatch_stack.compose import ComposeStack
-    from heapwatch_stack.native import NativeStack
+    from heapwatch_stack.demo import Stack
     from heapwatch_stack.report import ServiceStatus
-
-    Stack = NativeStack | ComposeStack
 
 EXTRA = "stack"
 
@@ -136,7 +134,7 @@ def clean(arguments: argparse.Namespace) -> int:
     stack = chosen_stack(arguments.mode)
     stack.down()
     stack.remove_data()
-    state_folder.remove(state)
+    shutil.rmtree(state)
     say(f"removed {state}")
     return 0
 

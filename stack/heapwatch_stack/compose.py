@@ -16,7 +16,7 @@ from typing import Any
 from heapwatch import stacks
 from heapwatch.runtime.plain_text import plain
 from heapwatch_stack import configuration, containers, health, preflight, state_folder
-from heapwatch_stack.alertmanager import hide
+from heapwatch_stack.alertmanager import channels, hide
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
@@ -52,7 +52,7 @@ class ComposeStack:
             raise StackError("no Docker engine answers (or it has no Compose): start it, or use MODE=native")
         state_folder.make(self._settings.state)
         configuration.make_secrets(self._settings)
-        people = configuration.notifications(self._settings)
+        people = channels(self._settings.environment)
         grafana_token = self._settings.environment.get(containers.GRAFANA_TOKEN)
         containers.hand_over(people, grafana_token, self._settings.token_file.parent)
         before = self._container_ids()
@@ -72,14 +72,13 @@ class ComposeStack:
             health.wait_scraped(self._settings, self._targets)
             health.prove_delivery(self._settings)
             # Prometheus in a container cannot reach loopback addresses of this machine.
-            at = f"tcp:{self._settings.host}:{self._settings.ports.prometheus}"
+            at = f"tcp:{self._settings.host}:{self._endpoints['prometheus'].port}"
             configuration.announce(self._settings, at, targets=None)
-        except KeyboardInterrupt:
-            self._run("stop") if any(before.values()) else self.down()
-            raise StackError("interrupted: every container that was started has been stopped") from None
-        except BaseException:
+        except BaseException as problem:
             if not any(before.values()):
                 self.down()
+            if isinstance(problem, KeyboardInterrupt):
+                raise StackError("interrupted: what this command has started is stopped") from None
             raise
 
     def down(self) -> None:
@@ -99,15 +98,10 @@ class ComposeStack:
         rows = []
         for name, container in self._container_ids().items():
             endpoint = self._endpoints[name]
-            rows.append(
-                ServiceStatus(
-                    service=name,
-                    address=self._settings.url(endpoint.port),
-                    state=health.condition(self._settings, endpoint) if container else "stopped",
-                    scraped=seen.get(self._targets[name], {}).get("health", "unknown"),
-                    process=container[:12],
-                )
-            )
+            state = health.condition(self._settings, endpoint) if container else "stopped"
+            scraped = seen.get(self._targets[name], {}).get("health", "unknown")
+            address = self._settings.url(endpoint.name)
+            rows.append(ServiceStatus(name, address, state, scraped, container[:12]))
         return rows
 
     def restart(self, name: str) -> None:
@@ -166,7 +160,7 @@ class ComposeStack:
 
     def _last_line(self, container: str) -> str:
         done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
-        people = configuration.notifications(self._settings)
+        people = channels(self._settings.environment)
         return plain(hide((done.stderr or done.stdout).strip(), people), 300)
 
     @property
@@ -245,6 +239,6 @@ def _ended(
 
 def _succeeds(*command: str) -> bool:
     try:
-        return subprocess.run(command, capture_output=True, timeout=10, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
+        return _ended(command, 10, stderr=subprocess.PIPE).returncode == 0
+    except (OSError, StackError):
         return False

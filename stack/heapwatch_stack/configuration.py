@@ -23,7 +23,6 @@ SHIPPED_LINKS = (
     "heapwatch_dashboards: http://127.0.0.1:3009",
     "heapwatch_runbooks: http://127.0.0.1:9095/runbooks",
 )
-_MOST_BYTES = 1 << 20
 WATCHED = (".py", ".yml", ".yaml", ".json", ".tmpl", ".css", ".js")
 
 
@@ -31,15 +30,13 @@ def lay_out(settings: Settings) -> None:
     """Create folders, secrets, links and rendered files."""
     state_folder.make(settings.state)
     for name in ("etc", "data", "logs", "run", "secrets", "etc/targets"):
-        folder = settings.state / name
-        make_private(folder)
-        folder.chmod(0o700)
+        make_private(settings.state / name)
     make_private(settings.targets)
     make_secrets(settings)
     link(settings.etc / "targets" / "trainer", settings.targets)
     services = (one for one in settings.endpoints().values() if one.name != TRAINER)
     addresses = {one.name: f"{settings.host}:{one.port}" for one in services}
-    write(settings, settings.etc, addresses, settings.webhook_token_file, notifications(settings))
+    write(settings, settings.etc, addresses, settings.webhook_token_file, channels(settings.environment))
 
 
 def write(
@@ -73,14 +70,6 @@ def write(
         replace(etc / "targets" / name / "stack.json", json.dumps(targets, indent=2) + "\n", 0o644)
 
 
-def notifications(settings: Settings) -> Channels:
-    """The user's channels of notifications; StackError with what is wrong with their file."""
-    try:
-        return channels(settings.environment)
-    except ValueError as error:
-        raise StackError(str(error)) from error
-
-
 def make_secrets(settings: Settings) -> None:
     """Write the token, the token derived from it, and Grafana's password to files of mode 0600.
 
@@ -97,19 +86,11 @@ def make_secrets(settings: Settings) -> None:
             raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
         replace(own, f"{given}\n")
     for file in (own, settings.grafana_password_file):
-        if not _content(file).strip():
+        if not file.is_file():
             replace(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
         file.chmod(0o600)
     secret = read_text(own, private=True).strip()
     replace(settings.webhook_token_file, webhook_token(secret) + "\n")
-
-
-def _content(file: Path) -> str:
-    """The text of a file of ours; empty where it is missing, or something else has its name."""
-    try:
-        return read_text(file, most=_MOST_BYTES)
-    except OSError:
-        return ""
 
 
 def link(place: Path, target: Path) -> None:

@@ -11,24 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, replace
-from heapwatch_stack.errors import Say
+from heapwatch_stack.errors import FetchError, Say
 
 _RUN_SECONDS = 1800
-
-
-class PackageError(Exception):
-    """The packages could not be fetched; the message is one line."""
 
 
 def unpack(packages: Sequence[str], destination: Path, say: Say) -> None:
     """Download `packages` with apt and unpack them so that `destination` holds their `usr/`, `etc/` ….
 
     The destination appears complete or not at all. Package lists are kept beside it, because only root may
-    refresh those of the system. Raises PackageError.
+    refresh those of the system. Raises FetchError.
     """
-    for tool in ("apt-get", "dpkg-deb"):
-        if shutil.which(tool) is None:
-            raise PackageError(f"{tool} is not on this system")
     make_private(destination.parent)
     with tempfile.TemporaryDirectory(prefix=f"{destination.name}.", dir=destination.parent) as folder:
         work = Path(folder)
@@ -60,12 +53,12 @@ def _run(command: list[str], folder: Path) -> None:
         done = subprocess.run(
             command, cwd=folder, env=environment, text=True, capture_output=True, timeout=_RUN_SECONDS
         )
-    except subprocess.TimeoutExpired:
-        raise PackageError(f"{command[0]} has not ended within {_RUN_SECONDS} s") from None
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise FetchError(str(error)) from None
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines
-        raise PackageError(f"{command[0]} failed: {reasons[0].strip() if reasons else done.returncode}")
+        raise FetchError(f"{command[0]} failed: {reasons[0].strip() if reasons else done.returncode}")
 
 
 def write_wrapper(program: Path, share: Path, wrapper: Path) -> None:

@@ -23,8 +23,6 @@ from heapwatch_stack.settings import Settings
 
 PATIENCE = 420
 CALM = 1.05  # of the bodies before
-SAID_AFTER = 5.0
-SAID_AGAIN_AFTER = 30.0
 STARTS_WITHIN = 120.0
 ENDS_WITHIN = 20
 T = TypeVar("T")
@@ -36,11 +34,10 @@ class Levels:
     """What the demonstration makes leak; memory is resident bytes."""
 
     bodies: float
-    food: float
     memory: float
 
     def __str__(self) -> str:
-        return f"{self.bodies:,.0f} bodies, {self.food:,.0f} food, {self.memory / 1e6:,.0f} MB"
+        return f"{self.bodies:,.0f} bodies, {self.memory / 1e6:,.0f} MB"
 
 
 class Loop:
@@ -57,32 +54,32 @@ class Loop:
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """The result of an instant query: labels and value of each series."""
         path = "/api/v1/query"
-        answer = self._json("Prometheus", self._settings.ports.prometheus, path, {"query": expression})
+        answer = self._json("prometheus", path, {"query": expression})
         return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
     def levels(self) -> Levels | None:
         """The levels at Prometheus's last scrape; None while one is missing."""
         own = f'instance="{self.instance}"'
         bodies = self._value(f"sum(trainer_bodies{{{own}}})")
-        food = self._value(f'trainer_entities{{{own}, type="food_sources"}}')
         memory = self._value(f'trainer_process_resident_memory_bytes{{{own}, role="trainer"}}')
-        return None if bodies is None or food is None or memory is None else Levels(bodies, food, memory)
+        return None if bodies is None or memory is None else Levels(bodies, memory)
 
-    def alerts(self) -> list[dict[str, str]]:
-        """Labels of this trainer's alerts on limits that request a cleanup, with `alertstate`."""
-        chosen = f'instance="{self.instance}", action="cleanup", kind="threshold"'
-        return [labels for labels, _ in self.query(f"ALERTS{{{chosen}}}")]
+    def firing(self) -> list[str]:
+        """The trainer's alerts on limits that request a cleanup, by name and component."""
+        chosen = f'instance="{self.instance}", action="cleanup", kind="threshold", alertstate="firing"'
+        return sorted({_name(labels) for labels, _ in self.query(f"ALERTS{{{chosen}}}")})
 
-    def notified(self) -> list[dict[str, str]]:
-        """Labels of the same alerts that are active in Alertmanager."""
+    def notified(self) -> list[str]:
+        """The same alerts that are active in Alertmanager."""
         parameters = {"filter": 'action="cleanup"', "active": "true"}
-        listed = self._json("Alertmanager", self._settings.ports.alertmanager, "/api/v2/alerts", parameters)
-        return [alert["labels"] for alert in listed if alert["labels"].get("instance") == self.instance]
+        listed = self._json("alertmanager", "/api/v2/alerts", parameters)
+        return [_name(one["labels"]) for one in listed if one["labels"].get("instance") == self.instance]
 
     def actions(self) -> list[dict[str, Any]]:
-        """The receiver's rows about this trainer, newest first."""
+        """The cleanups that the receiver requested of this trainer, newest first."""
         parameters = {"instance": self.instance, "limit": "100"}
-        return list(self._json("the receiver", self._settings.ports.receiver, "/actions", parameters)["rows"])
+        rows = self._json("receiver", "/actions", parameters)["rows"]
+        return [row["action"] for row in rows if row["action"]]
 
     def freed(self) -> float:
         """Bytes freed by cleanups of this trainer, at Prometheus's last scrape."""
@@ -91,15 +88,12 @@ class Loop:
     def _value(self, expression: str) -> float | None:
         return next((value for _, value in self.query(expression)), None)
 
-    def _json(self, who: str, port: int, path: str, parameters: Mapping[str, str]) -> Any:
+    def _json(self, service: str, path: str, parameters: Mapping[str, str]) -> Any:
         try:
-            answer = self._client.get(self._settings.url(port) + path, params=parameters)
-            answer.raise_for_status()
-            return answer.json()
+            answer = self._client.get(self._settings.url(service) + path, params=parameters)
+            return answer.raise_for_status().json()
         except (httpx.HTTPError, ValueError) as error:
-            raise StackError(
-                f"{who} does not answer on port {port} ({error}); is the stack up? heapwatch status"
-            ) from error
+            raise StackError(f"{service} does not answer ({error}): heapwatch status") from error
 
 
 def run(stack: Stack, settings: Settings, console: Console) -> None:
@@ -109,7 +103,7 @@ def run(stack: Stack, settings: Settings, console: Console) -> None:
     try:
         with small_trainer(stack) as (trainer, instance):
             health.wait_scraped(settings, {"the demonstration's trainer": instance})
-            _Demonstration(trainer, Loop(settings, instance), Narrator(console)).run()
+            Demonstration(Loop(settings, instance), Narrator(console)).run(trainer)
     except KeyboardInterrupt:
         raise StackError("interrupted: the trainer has ended") from None
 
@@ -132,112 +126,67 @@ def small_trainer(stack: Stack) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-class _Demonstration:
-    """One run: each `_see_…` waits for one step of the loop and prints what it found."""
+class Demonstration:
+    """Follows one leak through the services, and says what each of them does."""
 
-    def __init__(self, trainer: subprocess.Popen[str], loop: Loop, narrator: Narrator) -> None:
-        self._trainer = trainer
+    def __init__(self, loop: Loop, narrator: Narrator) -> None:
         self._loop = loop
         self._tell = narrator.tell
 
-    def run(self) -> None:
-        before = self._wait("the trainer's first levels", self._loop.levels)
-        self._tell("trainer", str(before))
-        assert self._trainer.stdin is not None
-        self._trainer.stdin.write("leak\n")
-        self._trainer.stdin.flush()
-        self._tell("leak", "bodies of dead robots, food and memory, until a cleanup")
-        self._see_alert("pending")
-        self._see_alert("firing")
-        self._see_notified()
-        action = self._see_cleanup()
-        after = self._see_fall(before)
-        self._see_verdict(action["request_id"])
-        self._see_silence()
-        self._tell("the loop closed", f": {before} → leak → cleanup → {after}", "bold green")
-
-    def _see_alert(self, state: str) -> None:
-        def reached() -> dict[str, str] | None:
-            return next((alert for alert in self._loop.alerts() if alert["alertstate"] == state), None)
-
-        self._tell("prometheus", f"{_name(self._wait(f'an alert that is {state}', reached))} is {state}")
-
-    def _see_notified(self) -> None:
-        alert = self._wait("Alertmanager's notification", lambda: next(iter(self._loop.notified()), None))
-        self._tell("alertmanager", f"sends {_name(alert)} to the receiver")
-
-    def _see_cleanup(self) -> dict[str, Any]:
-        """Wait for the row of an answered cleanup."""
-
-        def answered() -> dict[str, Any] | None:
-            rows = (row for row in self._loop.actions() if row["action"])
-            return next((row for row in rows if row["action"]["answered_at"]), None)
-
-        row = self._wait("the receiver's cleanup", answered)
-        action = dict(row["action"])
-        self._tell("receiver", f"requested the {action['action']} cleanup: {plain(row['detail'], 500)}")
+    def run(self, trainer: subprocess.Popen[str]) -> None:
+        """From the leak to the end of its alerts; StackError for a step that does not happen."""
+        loop, tell = self._loop, self._tell
+        before = self.wait("the trainer's first levels", loop.levels)
+        tell("trainer", str(before))
+        assert trainer.stdin is not None
+        trainer.stdin.write("leak\n")
+        trainer.stdin.flush()
+        tell("leak", "bodies of dead robots, and memory, until a cleanup")
+        tell("prometheus", f"{self.wait('an alert that fires', loop.firing)[0]} is firing")
+        alert = self.wait("Alertmanager's notification", loop.notified)[0]
+        tell("alertmanager", f"sends {alert} to the receiver")
+        done = self.wait("the receiver's cleanup", lambda: self._action("answered_at"))
         removed = ", ".join(
-            f"{count:,.0f} {plain(what, 500)}" for what, count in sorted(action["removed"].items()) if count
+            f"{n:,.0f} {plain(what, 500)}" for what, n in sorted(done["removed"].items()) if n
         )
-        freed, took = (action["freed_bytes"] or 0) / 1e6, action["duration_seconds"] or 0
-        self._tell(
+        tell(
             "trainer",
-            f"cleaned up at its next safe point in {took:.2f} s: removed {removed};"
-            f" {freed:,.0f} MB came back",
+            f"ran the {done['action']} cleanup at its next safe point: removed {removed};"
+            f" {(done['freed_bytes'] or 0) / 1e6:,.0f} MB came back",
         )
-        return action
+        after = self.wait("the fall of the bodies in Prometheus", lambda: self._fallen(before))
+        tell("prometheus", f"scraped {after}; {loop.freed() / 1e6:,.0f} MB freed by cleanups")
+        judged = self.wait("the receiver's verdict", lambda: self._action("result"))
+        tell("receiver", f"its verdict: {judged['result']} ({plain(judged['detail'], 500)})")
+        if judged["result"] != "helped":
+            raise StackError(f"the cleanup did not help: {judged['result']}")
+        self.wait("the end of the alerts", lambda: not loop.firing())
+        tell("the loop closed", f": {before} → leak → cleanup → {after}", "bold green")
 
-    def _see_fall(self, before: Levels) -> Levels:
-        """Wait until Prometheus has scraped the bodies of before, and the freed bytes."""
+    def _action(self, known: str) -> dict[str, Any] | None:
+        """The first cleanup, once this is known of it."""
+        return next((action for action in reversed(self._loop.actions()) if action[known]), None)
 
-        def fallen() -> Levels | None:
-            levels = self._loop.levels()
-            return levels if levels and levels.bodies <= CALM * before.bodies and self._loop.freed() else None
+    def _fallen(self, before: Levels) -> Levels | None:
+        """The levels, once Prometheus has scraped the bodies of before and the freed bytes."""
+        levels = self._loop.levels()
+        return levels if levels and levels.bodies <= CALM * before.bodies and self._loop.freed() else None
 
-        seen = self._wait("the fall of the bodies in Prometheus", fallen)
-        freed = self._loop.freed() / 1e6
-        self._tell("prometheus", f"scraped {seen}; trainer_cleanup_freed_bytes_total: {freed:,.0f} MB")
-        return seen
-
-    def _see_verdict(self, request_id: str) -> None:
-        def judged() -> dict[str, Any] | None:
-            rows = [row["action"] for row in self._loop.actions() if row["action"]]
-            same = [action for action in rows if action["request_id"] == request_id and action["result"]]
-            return dict(same[0]) if same else None
-
-        action = self._wait("the receiver's verdict", judged)
-        self._tell("receiver", f"its verdict: {action['result']} ({plain(action['detail'], 500)})")
-        if action["result"] != "helped":
-            raise StackError(f"the cleanup did not help: {action['result']}")
-
-    def _see_silence(self) -> None:
-        """Wait until the alerts that asked for the cleanup end, which takes minutes."""
-        self._wait(
-            "the end of the alerts that asked for the cleanup", lambda: not self._loop.alerts() or None
-        )
-        self._tell("prometheus", "no alert asks for a cleanup any more")
-
-    def _wait(self, what: str, condition: Callable[[], T | None]) -> T:
-        """Call `condition` every second until it returns something; say what it waits for."""
-        began = time.monotonic()
-        say_at = began + SAID_AFTER
-        while (found := condition()) is None:
-            now = time.monotonic()
-            if now - began > PATIENCE:
-                alerts = ", ".join(sorted({_name(alert) for alert in self._loop.alerts()})) or "none"
+    def wait(self, what: str, condition: Callable[[], T | None]) -> T:
+        """Ask every second until the answer is true, and say so if it is not at once."""
+        deadline = time.monotonic() + PATIENCE
+        if not (found := condition()):
+            self._tell("waits", f"for {what}", "dim")
+        while not found:
+            if time.monotonic() > deadline:
                 raise StackError(
-                    f"the demonstration failed: waited {PATIENCE} s for {what}; alerts: {alerts}"
-                )
-            if now >= say_at:
-                say_at = now + SAID_AGAIN_AFTER
-                self._tell(
-                    "waits", f"for {what}; the trainer has {self._loop.levels() or 'no levels'}", "dim"
+                    f"the demonstration failed: waited {PATIENCE} s for {what};"
+                    f" alerts: {', '.join(self._loop.firing()) or 'none'}"
                 )
             time.sleep(1)
+            found = condition()
         return found
 
 
-def _name(alert: dict[str, str]) -> str:
-    level = alert.get("level", alert.get("severity", ""))
-    what = "/".join(alert[label] for label in ("resource", "component") if label in alert)
-    return plain(f"{alert['alertname']} ({', '.join(filter(None, (what, level)))})", 500)
+def _name(alert: Mapping[str, str]) -> str:
+    return plain(f"{alert['alertname']} ({alert['resource']}/{alert['component']})", 500)

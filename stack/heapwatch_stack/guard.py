@@ -31,13 +31,12 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heapwatch.http.addresses import known_names
-from heapwatch.http.asgi import KnownNames
+from heapwatch.http.asgi import LIMITS, KnownNames
 
 _MAX_BODY_BYTES = 16 << 20  # several thousand alerts
 _REQUEST_SECONDS = 10.0  # for a client to send its whole request
 _ANSWER_SECONDS = 150.0  # Prometheus ends a query after two minutes
 _END_SECONDS = 15.0  # supervisord waits for 20
-_MAX_CONNECTIONS = 256
 _SAFE = ("GET", "HEAD")
 # Headers of one connection, not of the request.
 _HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
@@ -111,8 +110,7 @@ def server(to: str, host: str, port: int) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             date_header=False,
-            http="h11",
-            limit_concurrency=_MAX_CONNECTIONS,
+            **LIMITS,
             timeout_graceful_shutdown=1,
         )
     )

@@ -17,17 +17,17 @@ from heapwatch_stack.settings import Endpoint, Settings
 HEALTHY = "healthy"
 # Importing torch may take minutes on a busy machine. A service that keeps ending is noticed much earlier.
 PATIENCE = 600.0
-SAYS_AFTER = 30.0
 DELIVERY_PATIENCE = 30.0
 SCRAPE_PATIENCE = 90.0
 LAST_HEARTBEAT = "heapwatch_receiver_last_watchdog_timestamp_seconds"
-REJECTED = "heapwatch_receiver_requests_rejected_total"
 
 
 def condition(settings: Settings, endpoint: Endpoint) -> str:
     """`healthy`, `not answering`, or the reason why a service that answers is not ready."""
     try:
-        answer = httpx.get(settings.url(endpoint.port) + endpoint.health, timeout=2, trust_env=False)
+        answer = httpx.get(
+            f"http://{settings.host}:{endpoint.port}{endpoint.health}", timeout=2, trust_env=False
+        )
         if answer.status_code == 200:
             return HEALTHY
         reason = answer.json()["reason"]
@@ -48,7 +48,6 @@ def wait_healthy(
     """Wait until every service is healthy; `watch` is called between checks and may raise to stop early."""
     waiting = list(endpoints)
     deadline = time.monotonic() + PATIENCE
-    say_at = time.monotonic() + SAYS_AFTER
     while True:
         for endpoint in list(waiting):
             if condition(settings, endpoint) == HEALTHY:
@@ -58,9 +57,6 @@ def wait_healthy(
             return
         watch()
         names = ", ".join(endpoint.name for endpoint in waiting)
-        if time.monotonic() > say_at:
-            say(f"still starting: {names}")
-            say_at += SAYS_AFTER
         if time.monotonic() > deadline:
             raise StackError(
                 f"{names} did not become healthy in {PATIENCE:.0f} s;"
@@ -81,7 +77,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
     while time.monotonic() < deadline:
         time.sleep(0.2)
         try:
-            samples = _samples(settings, endpoint.port)
+            samples = _samples(settings, endpoint.name)
         except (httpx.HTTPError, ValueError):
             continue
         outcome = {sample.name: sample.value for sample in samples if "_config_last_reload_" in sample.name}
@@ -95,7 +91,7 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
 
 def targets(settings: Settings) -> dict[str, dict[str, Any]]:
     """Active targets of Prometheus by `host:port`; empty while it does not answer."""
-    address = settings.url(settings.ports.prometheus) + "/api/v1/targets?state=active"
+    address = settings.url("prometheus") + "/api/v1/targets?state=active"
     try:
         active = httpx.get(address, timeout=5, trust_env=False).json()["data"]["activeTargets"]
     except (httpx.HTTPError, ValueError, KeyError):
@@ -124,7 +120,7 @@ def prove_delivery(settings: Settings, patience: float = DELIVERY_PATIENCE) -> N
     """Send a heartbeat that reaches the receiver through Alertmanager: no health check shows that.
 
     Raises:
-        StackError: it does not arrive; with the reason if the receiver knows it.
+        StackError: it does not arrive.
 
     """
     began = time.time()
@@ -132,8 +128,7 @@ def prove_delivery(settings: Settings, patience: float = DELIVERY_PATIENCE) -> N
     while _last_heartbeat(settings) < began:
         if time.time() - began > patience:
             raise StackError(
-                f"no alert travels from Alertmanager to the receiver{_reason(settings)}:"
-                " heapwatch logs --service alertmanager"
+                "no alert travels from Alertmanager to the receiver: heapwatch logs --service alertmanager"
             )
         time.sleep(0.2)
 
@@ -149,7 +144,7 @@ def _send(settings: Settings) -> None:
         "severity": "warning",
     }
     alert = {"labels": labels, "endsAt": (now + timedelta(minutes=1)).isoformat()}
-    address = settings.url(settings.ports.alertmanager) + "/api/v2/alerts"
+    address = settings.url("alertmanager") + "/api/v2/alerts"
     try:
         httpx.post(address, json=[alert], timeout=10, trust_env=False).raise_for_status()
     except httpx.HTTPError as error:
@@ -157,21 +152,13 @@ def _send(settings: Settings) -> None:
 
 
 def _last_heartbeat(settings: Settings) -> float:
-    return max((sample.value for sample in _receiver(settings) if sample.name == LAST_HEARTBEAT), default=0.0)
-
-
-def _reason(settings: Settings) -> str:
-    codes = [s.labels["code"] for s in _receiver(settings) if s.name == REJECTED and s.value > 0]
-    return f" (the receiver answers {', '.join(sorted(codes))})" if codes else ""
-
-
-def _receiver(settings: Settings) -> list[Any]:
     try:
-        return _samples(settings, settings.ports.receiver)
+        samples = _samples(settings, "receiver")
     except (httpx.HTTPError, ValueError):
-        return []
+        return 0.0
+    return next((sample.value for sample in samples if sample.name == LAST_HEARTBEAT), 0.0)
 
 
-def _samples(settings: Settings, port: int) -> list[Any]:
-    answer = httpx.get(settings.url(port) + "/metrics", timeout=5, trust_env=False).raise_for_status()
+def _samples(settings: Settings, service: str) -> list[Any]:
+    answer = httpx.get(settings.url(service) + "/metrics", timeout=5, trust_env=False).raise_for_status()
     return [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 from heapwatch import stacks
-from heapwatch.runtime.own_files import MOST_BYTES, make_private, open_own
-from heapwatch_stack import binaries, configuration, health, preflight, processes, state_folder
+from heapwatch.runtime.own_files import make_private
+from heapwatch_stack import binaries, configuration, health, preflight, state_folder
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.report import ServiceStatus
 from heapwatch_stack.services import Service, environment, services
@@ -36,18 +36,22 @@ class NativeStack:
 
     def up(self) -> None:
         """Start or update everything; on failure, everything that this call started is stopped."""
-        preflight.check_system()
+        preflight.check_system(self._supervisor.socket)
         with self._locked(), _on_interruption(_interrupt):
             was_running = self._supervisor.running()
             if not was_running:
-                if leftovers := processes.of_stack(self._settings.state):
-                    self._say(f"ending {len(leftovers)} processes that an earlier stack left")
-                    processes.end_all(self._settings.state)
                 preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
             try:
-                self._announce()
-                started = self._update(wanted) if was_running else self._start(wanted)
+                at = f"unix:{self._supervisor.socket}"
+                configuration.announce(self._settings, at, self._settings.targets)
+                names = [service.name for service in wanted]
+                if was_running:
+                    started = self._update(wanted)
+                else:
+                    self._say(f"starting {', '.join(names)}")
+                    self._supervisor.start()
+                    started = set(names)
                 self._wait([service.endpoint for service in wanted], started)
                 health.prove_delivery(self._settings)
                 self._say("an alert travels from Alertmanager to the receiver")
@@ -63,7 +67,7 @@ class NativeStack:
         return self._supervisor.running()
 
     def down(self) -> None:
-        """Stop everything; raises StackError if a process cannot be killed."""
+        """Stop everything."""
         with self._locked():
             if self._supervisor.running():
                 self._say("stopping the services")
@@ -77,16 +81,10 @@ class NativeStack:
         for endpoint in self._settings.endpoints().values():
             info = running.get(endpoint.name)
             state = health.supervised(self._settings, endpoint, info) if info else "stopped"
-            target = seen.get(self._target(endpoint.name, endpoint.port), {})
-            rows.append(
-                ServiceStatus(
-                    service=endpoint.name,
-                    address=self._settings.url(endpoint.port),
-                    state=state,
-                    scraped=target.get("health", "unknown"),
-                    process=str(info["pid"]) if info and info["pid"] else "",
-                )
-            )
+            scraped = seen.get(self._target(endpoint.name, endpoint.port), {}).get("health", "unknown")
+            process = str(info["pid"]) if info and info["pid"] else ""
+            address = self._settings.url(endpoint.name)
+            rows.append(ServiceStatus(endpoint.name, address, state, scraped, process))
         return rows
 
     def restart(self, name: str) -> None:
@@ -103,15 +101,9 @@ class NativeStack:
 
     def logs(self, name: str | None, lines: int, follow: bool) -> None:
         """Print the last lines of one or all logs; with `follow`, also new lines."""
-        there = sorted(file for file in self._settings.logs.glob("*.log") if file.is_file())
-        files = [file for file in there if name in (None, file.stem)]
+        files = sorted(self._settings.logs.glob(f"{name or '*'}.log"))
         if not files:
-            known = ", ".join(file.stem for file in there)
-            raise StackError(
-                f"there is no log of {name!r}; there is {known}"
-                if known
-                else "there are no logs yet: heapwatch up"
-            )
+            raise StackError(f"there is no log of {name or 'any service'!r} in {self._settings.logs}")
         with suppress(KeyboardInterrupt):
             done = subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)])
             if done.returncode == -signal.SIGPIPE:
@@ -150,18 +142,11 @@ class NativeStack:
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
-        for checked in preflight.check_configuration(self._settings, found):
-            self._say(f"checked {checked}")
+        preflight.check_configuration(self._settings, found)
+        self._say("the configuration of Prometheus and Alertmanager is valid")
         wanted = services(self._settings, found, grafana)
         self._supervisor.configure(wanted)
         return wanted
-
-    def _start(self, wanted: list[Service]) -> set[str]:
-        """Start the services; returns their names."""
-        names = [service.name for service in wanted]
-        self._say(f"starting {', '.join(names)}")
-        self._supervisor.start()
-        return set(names)
 
     def _update(self, wanted: list[Service]) -> set[str]:
         """Restart the services that have changed since the last `up`; the others reload their files."""
@@ -174,18 +159,15 @@ class NativeStack:
                 self._say(f"{service.name} reads its configuration")
         return restarted
 
-    def _announce(self) -> None:
-        configuration.announce(self._settings, f"unix:{self._supervisor.socket}", self._settings.targets)
-
     def _wait(self, wanted: list[Endpoint], started: set[str]) -> None:
         ended: dict[str, set[int]] = {endpoint.name: set() for endpoint in wanted}
 
         def watch() -> None:
             for name, info in self._supervisor.processes().items():
-                if name in ended and info["statename"] in ("BACKOFF", "FATAL", "EXITED"):
+                if name in ended and info["statename"] in ("BACKOFF", "EXITED"):
                     ended[name].add(info["stop"])
-                if info["statename"] == "FATAL" or len(ended.get(name, ())) >= GIVE_UP_AFTER_EXITS:
-                    raise StackError(f"{name} does not stay up: {self._last_line(name)}")
+                    if len(ended[name]) >= GIVE_UP_AFTER_EXITS:
+                        raise StackError(f"{name} does not stay up: {self._last_line(name)}")
 
         say = self._say if started else (lambda _: None)
         health.wait_healthy(self._settings, wanted, watch, say)
@@ -196,27 +178,20 @@ class NativeStack:
 
     def _last_line(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"
-        lines: list[str] = []
-        with suppress(OSError), os.fdopen(open_own(file), "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MOST_BYTES))
-            lines = stream.read(MOST_BYTES).decode(errors="replace").splitlines()
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-        return f"{last} (see {file})"
+        tail = subprocess.run(["tail", "-n20", file], capture_output=True, text=True, timeout=10, check=False)
+        said = [line.strip() for line in tail.stdout.splitlines() if line.strip()]
+        return f"{said[-1] if said else 'no output'} (see {file})"
 
     def _stop(self) -> None:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack
             stacks.withdraw(self._settings.state)
             self._supervisor.shut_down()
-            if survivors := processes.end_all(self._settings.state):
-                raise StackError(
-                    f"these processes cannot be ended: {', '.join(str(p.pid) for p in survivors)}"
-                )
 
     def _locked(self) -> AbstractContextManager[None]:
         """One `up`, `down` or `restart` at a time."""
         state_folder.make(self._settings.state)
         make_private(self._settings.state / "run")
-        return locked(self._settings.state / "run" / "lock", seconds=0)
+        return locked(self._settings.state / "run" / "lock")
 
 
 @contextmanager

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import platform
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
-from heapwatch_stack import configuration
-from heapwatch_stack.alertmanager import NOTIFICATIONS, Channels, hide
+from heapwatch_stack.alertmanager import NOTIFICATIONS, Channels, channels, hide
 from heapwatch_stack.binaries import Binaries
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Endpoint, Settings
 
-MACHINES = ("x86_64", "aarch64", "arm64")
+# supervisord first binds PATH.PID; the kernel allows 107 bytes.
+_LONGEST_SOCKET = 99
 
 
-def check_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
-    """Raise StackError if the services cannot run without Docker."""
-    if system != "linux" or machine not in MACHINES:
+def check_system(socket_of_supervisor: Path) -> None:
+    """Raise StackError if the services cannot run without Docker, or in this state folder."""
+    if sys.platform != "linux":
         raise StackError(
-            f"{system} on {machine} is not supported without Docker: start a Docker engine and use"
-            f" `make up MODE=docker`, or use Linux on {' or '.join(MACHINES[:2])}"
+            "without Docker the stack needs Linux: start a Docker engine, and make up MODE=docker"
+        )
+    if len(os.fsencode(socket_of_supervisor)) > _LONGEST_SOCKET:
+        raise StackError(
+            f"{socket_of_supervisor} is longer than {_LONGEST_SOCKET} bytes, too long for a socket:"
+            " set HEAPWATCH_STATE to a shorter folder"
         )
 
 
@@ -42,20 +47,17 @@ def check_ports(settings: Settings, endpoints: Iterable[Endpoint]) -> None:
                 ) from error
 
 
-def check_configuration(settings: Settings, binaries: Binaries) -> list[str]:
-    """Check with promtool and amtool; returns what was checked."""
-    promtool, amtool = str(binaries.promtool.path), str(binaries.amtool.path)
-    prometheus, alertmanager = settings.etc / "prometheus.yml", settings.etc / "alertmanager.yml"
-    _check(
-        [promtool, "check", "config", str(prometheus)], "prometheus/prometheus.yml and prometheus/rules", {}
-    )
-    people = configuration.notifications(settings)
+def check_configuration(settings: Settings, binaries: Binaries) -> None:
+    """Check with promtool and amtool; StackError with the reasons of the first that finds something."""
+    what = "prometheus/prometheus.yml and prometheus/rules"
+    _check(what, {}, binaries.promtool.path, "check", "config", settings.etc / "prometheus.yml")
+    people = channels(settings.environment)
     also = f" with {settings.environment[NOTIFICATIONS]}" if people else ""
-    _check([amtool, "check-config", str(alertmanager)], f"alerting/alertmanager.yml{also}", people)
-    return ["prometheus.yml and rules (promtool)", f"alertmanager.yml{also} (amtool)"]
+    what = f"alerting/alertmanager.yml{also}"
+    _check(what, people, binaries.amtool.path, "check-config", settings.etc / "alertmanager.yml")
 
 
-def _check(command: list[str], what: str, secret: Channels) -> None:
+def _check(what: str, secret: Channels, *command: Path | str) -> None:
     done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
     if done.returncode != 0:
         lines = [line.rpartition("FAILED:")[2].strip() for line in (done.stdout + done.stderr).splitlines()]

@@ -19,8 +19,7 @@ from pathlib import Path
 import httpx
 
 from heapwatch.runtime.own_files import make_private, open_own
-from heapwatch_stack.errors import Say
-from heapwatch_stack.state_folder import locked
+from heapwatch_stack.errors import FetchError, Say
 
 CONNECT_SECONDS = 5.0
 STALL_SECONDS = 15.0
@@ -94,15 +93,11 @@ GRAFANA = Release(
 )
 
 
-class DownloadError(Exception):
-    """The release cannot be downloaded; one line with the reason."""
-
-
 def bring(release: Release, cache: Path, say: Say) -> Path:
     """The folder of the unpacked release, downloaded if the cache lacks it.
 
     Raises:
-        DownloadError: the download failed, and nothing of it is left.
+        FetchError: the download failed, and nothing of it is left.
         OSError: the cache cannot be written.
 
     """
@@ -111,20 +106,17 @@ def bring(release: Release, cache: Path, say: Say) -> Path:
         return place
     wanted = release.sha256.get(architecture())
     if wanted is None:
-        raise DownloadError(f"{release.name} {release.version} is not pinned for {architecture()}")
+        raise FetchError(f"{release.name} {release.version} is not pinned for {architecture()}")
     make_private(cache)
-    with locked(cache / f"{release.name}.lock"):
-        if is_whole(place, release):
-            return place
-        with tempfile.TemporaryDirectory(prefix=f"{release.folder}.", dir=cache) as folder:
-            work = Path(folder)
-            found = _download(release, work / "archive.tar.gz", say)
-            if found != wanted:
-                raise DownloadError(
-                    f"{release.url} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
-                    " it was thrown away"
-                )
-            _unpack(work, place, release)
+    with tempfile.TemporaryDirectory(prefix=f"{release.folder}.", dir=cache) as folder:
+        work = Path(folder)
+        found = _download(release, work / "archive.tar.gz", say)
+        if found != wanted:
+            raise FetchError(
+                f"{release.url} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
+                " it was thrown away"
+            )
+        _unpack(work, place, release)
     return place
 
 
@@ -149,9 +141,9 @@ def _download(release: Release, archive: Path, say: Say) -> str:
                 file.write(chunk)
                 digest.update(chunk)
     except httpx.HTTPStatusError as error:
-        raise DownloadError(f"{release.url} answers {error.response.status_code}") from error
+        raise FetchError(f"{release.url} answers {error.response.status_code}") from error
     except httpx.HTTPError as error:
-        raise DownloadError(f"{release.url} does not answer ({error or type(error).__name__})") from error
+        raise FetchError(f"{release.url} does not answer ({error or type(error).__name__})") from error
     return digest.hexdigest()
 
 
@@ -163,9 +155,9 @@ def _unpack(work: Path, place: Path, release: Release) -> None:
                 file.extraction_filter = staticmethod(tarfile.data_filter)
             file.extractall(work / "unpacked")
     except (tarfile.TarError, ValueError) as error:
-        raise DownloadError(f"{release.url} cannot be unpacked: {error}") from error
+        raise FetchError(f"{release.url} cannot be unpacked: {error}") from error
     (top,) = (work / "unpacked").iterdir()
     if not is_whole(top, release):
-        raise DownloadError(f"{release.url} lacks {' or '.join(release.programs.values())}")
+        raise FetchError(f"{release.url} lacks {' or '.join(release.programs.values())}")
     shutil.rmtree(place, ignore_errors=True)
     top.rename(place)

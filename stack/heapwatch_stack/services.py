@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from heapwatch import data
 from heapwatch_stack.binaries import Binaries, Grafana
 from heapwatch_stack.configuration import fingerprint
-from heapwatch_stack.settings import DEFAULT_PORTS, TRAINER, Endpoint, Settings
+from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 
 # Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
@@ -71,7 +71,7 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
     ]
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
-    return Service(endpoint, tuple(command), _handed_on(settings), reloads=True)
+    return Service(endpoint, tuple(command), environment(settings), reloads=True)
 
 
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
@@ -82,7 +82,7 @@ def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) ->
         f"--storage.path={settings.state / 'data' / 'alertmanager'}",
         "--cluster.listen-address=",  # one instance: no gossip port
     )
-    return Service(endpoint, command, _handed_on(settings), reloads=True)
+    return Service(endpoint, command, environment(settings), reloads=True)
 
 
 def _guarded(settings: Settings, endpoint: Endpoint) -> tuple[str, ...]:
@@ -118,31 +118,27 @@ def _python(settings: Settings, endpoint: Endpoint, module: str, *sources: Path)
     own = {name: value for name, value in settings.environment.items() if name.startswith(prefix)}
     # Nothing reads it: after a change of the source or the token it makes the supervisor restart the service.
     revision = {"REVISION": fingerprint(_package("heapwatch"), *sources, settings.token_file)}
-    return Service(endpoint, (sys.executable, "-m", module), _handed_on(settings) | own | revision)
+    return Service(endpoint, (sys.executable, "-m", module), environment(settings) | own | revision)
 
 
 def _package(name: str) -> Path:
     return Path(str(files(name)))
 
 
-def _handed_on(settings: Settings) -> dict[str, str]:
-    named = {name: value for name, value in settings.environment.items() if name in HANDED_ON}
-    return named | environment(settings)
-
-
 def environment(settings: Settings) -> dict[str, str]:
-    """The environment of every service, independent of the calling shell."""
-    ports = settings.ports
+    """The environment of every service, independent of the calling shell but for HANDED_ON."""
     checkout = {"HEAPWATCH_CHECKOUT": str(settings.checkout)} if settings.checkout else {}
-    return checkout | {
+    return {
+        **checkout,
+        **{name: value for name, value in settings.environment.items() if name in HANDED_ON},
         "HEAPWATCH_STATE": str(settings.state),
         "HEAPWATCH_BIND": settings.bind,
         "HEAPWATCH_PROFILE": settings.profile,
         "HEAPWATCH_TOKEN_FILE": str(settings.token_file),
         "HEAPWATCH_TARGETS_DIR": str(settings.targets),
-        **{name: str(port) for name, port in zip(DEFAULT_PORTS, astuple(ports), strict=True)},
-        "HEAPWATCH_PROMETHEUS_URL": settings.url(ports.prometheus),
-        "HEAPWATCH_ALERTMANAGER_URL": settings.url(ports.alertmanager),
+        **{one.port_variable: str(one.port) for one in settings.services.values()},
+        "HEAPWATCH_PROMETHEUS_URL": settings.url("prometheus"),
+        "HEAPWATCH_ALERTMANAGER_URL": settings.url("alertmanager"),
         "HEAPWATCH_RECEIVER_RUNBOOKS_URL": settings.runbooks_url,
         "HEAPWATCH_RECEIVER_DATABASE": str(settings.state / "data" / "receiver.sqlite3"),
         "PYTHONUNBUFFERED": "1",

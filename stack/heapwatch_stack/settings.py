@@ -12,27 +12,16 @@ from heapwatch.analysis.limits import PROFILE_NAMES
 from heapwatch.runtime.environment import KNOWN, RECEIVER_PREFIX, unread
 from heapwatch_stack.errors import StackError
 
-# In the order of Ports' fields.
-DEFAULT_PORTS = {
-    "HEAPWATCH_TRAINER_PORT": 7777,
-    "HEAPWATCH_PROMETHEUS_PORT": 9090,
-    "HEAPWATCH_ALERTMANAGER_PORT": 9093,
-    "HEAPWATCH_RECEIVER_PORT": 9095,
-    "HEAPWATCH_DASHBOARDS_PORT": 3009,
-}
 _EXAMPLE = "examples/walker/__main__.py"
 TRAINER = "walker-training-app"
-
-
-@dataclass(frozen=True)
-class Ports:
-    """TCP ports of the services on `Settings.bind`."""
-
-    trainer: int
-    prometheus: int
-    alertmanager: int
-    receiver: int
-    dashboards: int
+# In the order of their start: the variable of the port, its default, and the path of `Endpoint.health`.
+_SERVICES = {
+    "prometheus": ("HEAPWATCH_PROMETHEUS_PORT", 9090, "/-/ready"),
+    "alertmanager": ("HEAPWATCH_ALERTMANAGER_PORT", 9093, "/-/ready"),
+    "receiver": ("HEAPWATCH_RECEIVER_PORT", 9095, "/healthz"),
+    "dashboards": ("HEAPWATCH_DASHBOARDS_PORT", 3009, "/healthz"),
+    TRAINER: ("HEAPWATCH_TRAINER_PORT", 7777, "/readyz"),
+}
 
 
 @dataclass(frozen=True)
@@ -54,6 +43,7 @@ class Settings:
         checkout: a clone with the example trainer and docker-compose.yml; None without one.
         state: the folder for everything that the stack writes.
         targets: the folder of the trainers' target files.
+        services: every service by name, in the order of their start, on `bind`.
         environment: the environment variables, for the notifications and the receiver.
 
     """
@@ -64,7 +54,7 @@ class Settings:
     targets: Path
     bind: str
     profile: str
-    ports: Ports
+    services: Mapping[str, Endpoint]
     environment: Mapping[str, str]
 
     @classmethod
@@ -83,7 +73,7 @@ class Settings:
             targets=Path(environment.get("HEAPWATCH_TARGETS_DIR") or state / "targets").absolute(),
             bind=environment.get("HEAPWATCH_BIND") or "127.0.0.1",
             profile=profile,
-            ports=_ports(environment),
+            services=_services(environment),
             environment=environment,
         )
 
@@ -92,24 +82,19 @@ class Settings:
         """The address at which services on `bind` are reached from this machine."""
         return "127.0.0.1" if self.bind in ("0.0.0.0", "::", "") else self.bind
 
-    def url(self, port: int) -> str:
-        """`http://` address of one of the stack's ports, as seen from this machine."""
-        return f"http://{self.host}:{port}"
+    def url(self, service: str) -> str:
+        """`http://` address of one of the services, as seen from this machine."""
+        return f"http://{self.host}:{self.services[service].port}"
 
     @property
     def dashboards_url(self) -> str:
         """The prefix of the dashboard links in alerts, without a slash at the end."""
-        return self.url(self.ports.dashboards)
+        return self.url("dashboards")
 
     @property
     def runbooks_url(self) -> str:
         """The address of the runbooks, which the receiver serves."""
-        return f"{self.url(self.ports.receiver)}/runbooks"
-
-    @property
-    def folder(self) -> Path:
-        """The working directory of services and restart commands: the clone, else the state folder."""
-        return self.checkout or self.state
+        return f"{self.url('receiver')}/runbooks"
 
     @property
     def cache(self) -> Path:
@@ -142,17 +127,8 @@ class Settings:
         return self.state / "secrets" / "grafana-admin-password"
 
     def endpoints(self) -> dict[str, Endpoint]:
-        """Every service by name, in the order of their start; the example trainer only in a clone."""
-        ports = self.ports
-        listed = [
-            Endpoint("prometheus", ports.prometheus, "HEAPWATCH_PROMETHEUS_PORT", "/-/ready"),
-            Endpoint("alertmanager", ports.alertmanager, "HEAPWATCH_ALERTMANAGER_PORT", "/-/ready"),
-            Endpoint("receiver", ports.receiver, "HEAPWATCH_RECEIVER_PORT", "/healthz"),
-            Endpoint("dashboards", ports.dashboards, "HEAPWATCH_DASHBOARDS_PORT", "/healthz"),
-        ]
-        if self.checkout:
-            listed.append(Endpoint(TRAINER, ports.trainer, "HEAPWATCH_TRAINER_PORT", "/readyz"))
-        return {endpoint.name: endpoint for endpoint in listed}
+        """The services that are started: the example trainer only in a clone."""
+        return {name: one for name, one in self.services.items() if self.checkout or name != TRAINER}
 
 
 def refuse_unknown(environment: Mapping[str, str]) -> None:
@@ -167,17 +143,16 @@ def refuse_unknown(environment: Mapping[str, str]) -> None:
         raise StackError(problem)
 
 
-def _ports(environment: Mapping[str, str]) -> Ports:
-    chosen: dict[int, str] = {}
-    for name, default in DEFAULT_PORTS.items():
+def _services(environment: Mapping[str, str]) -> dict[str, Endpoint]:
+    services: dict[str, Endpoint] = {}
+    for service, (name, default, health) in _SERVICES.items():
         text = environment.get(name) or str(default)
         if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= 65535:
             raise StackError(f"{name} is {text!r}; it must be a port number from 1 to 65535")
-        port = int(text)
-        if port in chosen:
-            raise StackError(f"{chosen[port]} and {name} are both {port}: each service needs its own port")
-        chosen[port] = name
-    return Ports(*chosen)
+        if other := next((one for one in services.values() if one.port == int(text)), None):
+            raise StackError(f"{other.port_variable} and {name} are both {text}: each needs its own port")
+        services[service] = Endpoint(service, int(text), name, health)
+    return services
 
 
 def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:

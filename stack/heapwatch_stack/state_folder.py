@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own
 from heapwatch.stacks import MARK
-from heapwatch_stack.errors import Say, StackError
+from heapwatch_stack.errors import StackError
 
 TEXT = "heapwatch made this folder: `make clean` and `heapwatch clean` remove it.\n"
-LOCK_SECONDS = 1800.0  # a download over a slow line
-_POLL_SECONDS = 0.1
 
 
 def make(folder: Path) -> None:
@@ -31,9 +27,7 @@ def make(folder: Path) -> None:
 
     """
     make_private(folder)
-    if carried_by(folder):
-        return
-    # The mark is always the first file: if another process is creating this folder, it is there by now.
+    # The mark is always the first file, also of another process that makes this folder now.
     if any(folder.iterdir()) and not carried_by(folder):
         raise StackError(
             f"{folder} holds files that heapwatch did not make: set HEAPWATCH_STATE to a folder of its own"
@@ -47,43 +41,18 @@ def carried_by(folder: Path) -> bool:
     return (folder / MARK).is_file()
 
 
-def remove(folder: Path) -> None:
-    """Remove a marked folder with all that is in it; the mark is last, for an interruption.
-
-    Raises:
-        OSError: there is no such folder, or a file in it cannot be removed.
-
-    """
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != MARK:
-            path.unlink()
-    (folder / MARK).unlink()
-    folder.rmdir()
-
-
 @contextmanager
-def locked(path: Path, seconds: float = LOCK_SECONDS, say: Say = lambda _: None) -> Iterator[None]:
-    """Hold a lock file, made if it is missing, once no other process does; `say` is told if that takes time.
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, made if it is missing.
 
     Raises:
-        StackError: another process has held it for `seconds`.
+        StackError: another process holds it.
         OSError: it is not a file of this user.
 
     """
-    until = time.monotonic() + seconds
-    told = False
     with os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise StackError(f"another heapwatch or make holds {path}: wait for it") from None
-            if not told:
-                say(f"another heapwatch or make holds {path}: waiting for it")
-                told = True
-            time.sleep(_POLL_SECONDS)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StackError(f"another heapwatch or make holds {path}: wait for it") from None
         yield

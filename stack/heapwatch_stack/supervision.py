@@ -11,15 +11,13 @@ import sys
 import time
 import xmlrpc.client
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from supervisor.xmlrpc import Faults, SupervisorTransport, UnixStreamHTTPConnection
+from supervisor.xmlrpc import SupervisorTransport, UnixStreamHTTPConnection
 
-from heapwatch.runtime.own_files import make_private, replace
+from heapwatch.runtime.own_files import replace
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.processes import mark, socket_path
 from heapwatch_stack.services import Service, environment
 from heapwatch_stack.settings import Settings
 
@@ -37,7 +35,7 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._configuration = settings.etc / "supervisord.conf"
-        self.socket = socket_path(settings.state)
+        self.socket = settings.state / "run" / "sock"
 
     def configure(self, services: Iterable[Service]) -> None:
         """Write the configuration; `apply` makes a running supervisord read it."""
@@ -57,7 +55,6 @@ class Supervisor:
 
     def start(self) -> None:
         """Start supervisord in the background with every configured service; raises StackError."""
-        make_private(self.socket.parent)
         self.socket.unlink(missing_ok=True)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._configuration)]
         # Services must not inherit variables of this shell.
@@ -65,8 +62,8 @@ class Supervisor:
         try:
             done = subprocess.run(
                 command,
-                env=inherited | mark(self._settings.state),
-                cwd=self._settings.folder,
+                env=inherited,
+                cwd=self._settings.checkout or self._settings.state,
                 start_new_session=True,
                 text=True,
                 stdin=subprocess.DEVNULL,
@@ -103,13 +100,9 @@ class Supervisor:
         return {info["name"]: info for info in self._rpc().getAllProcessInfo()}
 
     def restart(self, name: str) -> None:
-        """Stop and start one service; raises StackError for an unknown name."""
+        """Stop and start one service."""
         rpc = self._rpc()
-        try:
-            rpc.stopProcess(name)
-        except xmlrpc.client.Fault as fault:
-            if fault.faultCode != Faults.NOT_RUNNING:
-                raise StackError(f"cannot restart {name}: {fault.faultString}") from fault
+        rpc.stopProcessGroup(name)
         rpc.startProcess(name, False)
 
     def hang_up(self, name: str) -> None:
@@ -117,18 +110,17 @@ class Supervisor:
         self._rpc().signalProcess(name, "HUP")
 
     def shut_down(self) -> None:
-        """Stop every service and supervisord; returns when it has ended, or after STOP_SECONDS."""
+        """Stop every service and supervisord, if it runs; StackError if it has not ended in STOP_SECONDS."""
         try:
             pid = self.pid()
             self._rpc().shutdown()
         except (OSError, xmlrpc.client.Error):
             return
         deadline = time.monotonic() + STOP_SECONDS
-        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        while Path(f"/proc/{pid}").exists():
+            if time.monotonic() > deadline:
+                raise StackError(f"the supervisor (process {pid}) has not ended in {STOP_SECONDS} s")
             time.sleep(0.05)
-        if not self.socket.is_relative_to(self._settings.state):
-            with suppress(OSError):
-                self.socket.parent.rmdir()
 
     def _rpc(self) -> Any:
         transport = SupervisorTransport(None, None, f"unix://{self.socket}")
@@ -168,7 +160,7 @@ class Supervisor:
             f"program:{name}",
             # A half of a stack is worse than none: the service ends with supervisord.
             command=shlex.join(["setpriv", "--pdeathsig", "TERM", *command]),
-            directory=self._settings.folder,
+            directory=self._settings.checkout or self._settings.state,
             environment=",".join(f"{key}={_quoted(key, value)}" for key, value in environment.items()),
             priority=priority,
             autorestart="true",

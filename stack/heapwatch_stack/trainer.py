@@ -17,12 +17,9 @@ from heapwatch.runtime.plain_text import say
 NAME = "demo"
 AGENTS = 30
 LIMBS = 5
-FOOD = 6
 STEPS_PER_SECOND = 30.0
-STEPS_PER_GENERATION = 1800
 # What each step leaks: so many bodies that a scrape sees them below the first limit or above the last.
 BODIES_PER_STEP = 4
-STEPS_PER_FOOD = 3
 STEPS_PER_MEGABYTE = 9
 
 
@@ -31,7 +28,6 @@ class Arena:
 
     def __init__(self) -> None:
         self.leaks = False
-        self.food: list[float] = [0.0] * FOOD
         self._spare_limbs: list[object] = []
         self._history: list[bytes] = []
 
@@ -44,22 +40,15 @@ class Arena:
         if not self.leaks:
             return
         self._spare_limbs += [object() for _ in range(BODIES_PER_STEP)]
-        if number % STEPS_PER_FOOD == 0:
-            self.food.append(0.0)
         if number % STEPS_PER_MEGABYTE == 0:
             self._history.append(b"\x01" * 1_000_000)
 
     def clean(self, _action: str) -> dict[str, int]:
         """Remove what has leaked, and leak no more; returns the removed number of each resource."""
-        removed = {
-            "bodies": len(self._spare_limbs),
-            "food_sources": len(self.food) - FOOD,
-            "history": len(self._history),
-        }
+        removed = {"bodies": len(self._spare_limbs), "history": len(self._history)}
         self.leaks = False
         self._spare_limbs.clear()
         self._history.clear()
-        del self.food[FOOD:]
         return removed
 
 
@@ -69,7 +58,6 @@ def main() -> int:
     arena = Arena()
     with start(NAME, port=0, interval=5.0, profile="walker") as watch:
         watch.bodies(arena.bodies)
-        watch.entities("food_sources", lambda: arena.food)
         watch.on_cleanup(arena.clean)
         say(watch.port)
         step = 0
@@ -81,8 +69,6 @@ def main() -> int:
             step += 1
             arena.step(step)
             watch.step()
-            if step % STEPS_PER_GENERATION == 0:
-                watch.progress("generation")
 
 
 if __name__ == "__main__":

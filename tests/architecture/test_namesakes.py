@@ -27,6 +27,7 @@ TESTED_BY = {
     "tests/dashboards/test_generated.py": (
         f"{DASHBOARDS}: __main__ dashboard panel panels tables colors navigation promql boards/shared"
     ),
+    "tests/dashboards/test_texts.py": f"{DASHBOARDS}: empty",
     "tests/dashboards/test_pages_agree.py": f"{DASHBOARDS}: queries/trainers",
     "tests/dashboards/test_what_pages_say.py": f"{DASHBOARDS}: queries/explanation",
     "tests/dashboards/viewer/test_browser.py": f"{VIEWER}: app",
@@ -52,7 +53,7 @@ TESTED_BY = {
     "tests/exporters/test_watch.py": f"{LIBRARY}: exporter",
     "tests/exporters/trackers/test_trackers.py": f"{LIBRARY}/trackers: mlflow tensorboard",
     "tests/stack/test_compose.py": "stack/heapwatch_stack: containers",
-    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services processes",
+    "tests/stack/test_supervision.py": "stack/heapwatch_stack: services",
 }
 EXCEPTIONS = {
     f"{folder}/{name}.py": test

@@ -51,7 +51,6 @@ ALLOWED: dict[tuple[str, str, int], str] = {
         "awaited within wait_for, and after a kill of the whole session"
     ),
     ("alerting/heapwatch_receiver/worker.py", "self._wake.wait", 1): "awaited within wait_for",
-    ("dashboards/heapwatch_viewer/units.py", "zone.get", 1): "a context variable",
     ("exporters/heapwatch/entering/entered_process.py", "tracer.submit(deliver).result", 1): (
         "all that this thread waits for has a deadline"
     ),

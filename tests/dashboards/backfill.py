@@ -4,14 +4,11 @@
 `scenarios.py` (healthy, leaking, filling, growing on a GPU, stalled), their recorded series, alerts and
 cleanups, and the stack's own metrics. The history goes on for a while after now, so that a server started on
 it does not run dry. `tests.dashboards.server.prometheus` starts one. The viewer's tests use both.
-
-    python -m tests.dashboards.backfill DIRECTORY [HOURS]
 """
 
 import math
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -78,7 +75,3 @@ def write_openmetrics(all_series: Iterable[Series], clock: Clock, stream: TextIO
             if value is not None and not math.isnan(value)
         )
     stream.write("# EOF\n")
-
-
-if __name__ == "__main__":
-    build_tsdb(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 6)

@@ -1,6 +1,6 @@
-"""What a made-up trainer would expose about a GPU: parts of its memory that add up, and its load."""
+"""What a made-up trainer would expose about a GPU: parts of its memory that add up."""
 
-from tests.dashboards.series import Shape, Value, noisy, within
+from tests.dashboards.series import Shape, Value, within
 from tests.dashboards.trainers import Trainer
 
 TOTAL = 24e9
@@ -50,14 +50,10 @@ def gpu(
         trainer.add("trainer_gpu_memory_allocated_bytes", used, device=device)
         trainer.add("trainer_gpu_memory_reserved_bytes", _added(used, flat(cached)), device=device)
         trainer.add("trainer_gpu_memory_unusable_bytes", flat(unusable), device=device)
-        trainer.count("trainer_gpu_allocation_retries_total", lambda m: float(int(m / 50)), device=device)
     own = _added(used, flat(cached), flat(CONTEXT), beside)
     trainer.add("trainer_gpu_process_memory_bytes", own, device=device)
     trainer.add("trainer_gpu_memory_used_bytes", everybody, device=device)
     trainer.add("trainer_gpu_memory_total_bytes", flat(TOTAL), device=device)
-    trainer.add("trainer_gpu_utilization_ratio", noisy(0.82, 0.05, 9), device=device)
-    trainer.add("trainer_gpu_temperature_celsius", noisy(64, 1, 10), device=device)
-    trainer.add("trainer_gpu_power_watts", noisy(240, 12, 11), device=device)
     uuid = f"GPU-{trainer.target['instance']}-{device}"
     info = {"uuid": uuid, "name": "NVIDIA A10G", "driver": "550.54"}
     trainer.add("trainer_gpu_info", flat(1), device=device, **info)

@@ -1,58 +1,46 @@
-"""Servers of the stack on a free loopback port, for as long as a test needs them."""
+"""A Prometheus on a free loopback port, for as long as a test needs it."""
 
 import shutil
 import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
+
+from tests.e2e.running import wait_for
 from tests.support.ports import free_port
 
-START_SECONDS = 30
+END_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
 
 
 @contextmanager
 def prometheus(data: Path, configuration: str = SCRAPE_NOTHING, port: int | None = None) -> Iterator[str]:
-    """A Prometheus of the data directory with this configuration; yields the URL. Raises as `serving`."""
+    """A Prometheus of the data directory with this configuration; yields the URL.
+
+    Raises FileNotFoundError when it is not on PATH, AssertionError when it does not become ready.
+    """
+    binary = shutil.which("prometheus")
+    if binary is None:
+        raise FileNotFoundError("prometheus is not on PATH")
     data.mkdir(parents=True, exist_ok=True)
-    file = data / "prometheus.yml"
+    file, address = data / "prometheus.yml", f"127.0.0.1:{port or free_port()}"
     file.write_text(configuration)
     options = [f"--config.file={file}", f"--storage.tsdb.path={data}", "--storage.tsdb.retention.time=10y"]
-    with serving("prometheus", options, data / "prometheus.log", port) as url:
-        yield url
-
-
-@contextmanager
-def serving(program: str, options: list[str], log: Path, port: int | None = None) -> Iterator[str]:
-    """The program on a free port unless one is given; yields the URL.
-
-    Raises FileNotFoundError when it is not on PATH, RuntimeError when it does not become ready.
-    """
-    binary = shutil.which(program)
-    if binary is None:
-        raise FileNotFoundError(f"{program} is not on PATH")
-    address = f"127.0.0.1:{port or free_port()}"
-    with log.open("w") as stream:
+    with (data / "prometheus.log").open("w") as log:
         command = [binary, *options, f"--web.listen-address={address}"]
-        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        _wait_until_ready(f"http://{address}", process, log)
+        wait_for("Prometheus", lambda: answers(f"http://{address}/-/ready"))
         yield f"http://{address}"
     finally:
         process.terminate()
-        process.wait(timeout=START_SECONDS)
+        process.wait(timeout=END_SECONDS)
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{url}/-/ready", timeout=1):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.1)
-    raise RuntimeError(f"{process.args} did not become ready:\n{log.read_text()[-2000:]}")
+def answers(url: str) -> bool:
+    """Whether what is asked there is well."""
+    with suppress(httpx.TransportError):
+        return httpx.get(url, trust_env=False).status_code == 200
+    return False

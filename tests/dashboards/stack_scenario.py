@@ -26,22 +26,15 @@ def stack(clock: Clock) -> list[Series]:
 
     for service in SERVICES:
         add(service, "up", lambda m, s=service: 0 if s == "receiver" and down(m) else 1)
-        add(service, "scrape_duration_seconds", noisy(0.009, 0.001, 20))
-        add(service, "scrape_samples_scraped", 400)
         add(service, "process_start_time_seconds", clock.start - 3600)
         add(service, "process_resident_memory_bytes", noisy(95e6, 1e6, 21))
-        add(service, "process_cpu_seconds_total", lambda m: m * 60 * 0.02)
 
     def prometheus(name: str, shape: Shape, **labels: str) -> None:
         add("prometheus", f"prometheus_{name}", shape, **labels)
 
     for group in RULE_GROUPS:
         labels = {"rule_group": f"rules/{group}.yml;{group}"}
-        prometheus("rule_group_last_duration_seconds", noisy(0.004, 0.0004, 22), **labels)
         prometheus("rule_evaluation_failures_total", lambda m: float(m > 0.8 * total), **labels)
-        prometheus("rule_group_iterations_missed_total", lambda m: float(m > 0.7 * total), **labels)
-    prometheus("tsdb_head_series", noisy(2400, 10, 23))
-    prometheus("tsdb_head_samples_appended_total", lambda m: m * 9600)
     prometheus("notifications_sent_total", lambda m: float(int(m / 4)), alertmanager="a")
     prometheus("notifications_dropped_total", 0)
     prometheus("notifications_errors_total", 0, alertmanager="a")
@@ -80,5 +73,4 @@ def stack(clock: Clock) -> list[Series]:
             lambda m, b=bound: float(sum(seconds <= b for seconds in (8, 22, 41)[: acted(m)])),
             le="+Inf" if bound == float("inf") else f"{bound:g}",
         )
-    receiver("alert_to_effect_seconds_count", acted)
     return result

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from heapwatch_dashboards.boards import gpu
-from tests.dashboards.asking import run
-from tests.dashboards.documents import Target, interpolate, targets
+from tests.dashboards.documents import interpolate
 
 pytestmark = pytest.mark.slow
 
@@ -29,29 +28,10 @@ def held(rank: int, **parts: int) -> list[dict[str, str]]:
     return [{"series": name, "values": f"{value}x5"} for name, value in series.items()]
 
 
+OF_BOTH = {"context": 1, "unattributed": 1, "driver": 1, "free": 9}
 RANKS = [
-    *held(
-        0,
-        torch_in_use=6,
-        torch_cached=1,
-        context=1,
-        other_pools=2,
-        other_processes=3,
-        unattributed=1,
-        driver=1,
-        free=9,
-    ),
-    *held(
-        1,
-        torch_in_use=2,
-        torch_cached=0,
-        context=1,
-        other_pools=0,
-        other_processes=10,
-        unattributed=1,
-        driver=1,
-        free=9,
-    ),
+    *held(0, torch_in_use=6, torch_cached=1, other_pools=2, other_processes=3, **OF_BOTH),
+    *held(1, torch_in_use=2, torch_cached=0, other_pools=0, other_processes=10, **OF_BOTH),
 ]
 
 
@@ -114,15 +94,3 @@ def test_every_part_that_can_leak_has_a_verdict(tmp_path: Path) -> None:
     only = gpu.PART_VERDICT.replace('instance=~"$instance"', 'instance="rank0"')
     samples = [{"labels": f'{{{of}, part="{part}"}}', "value": value} for part, value in verdicts.items()]
     check(tmp_path, [*RANKS, *alerts], {only: samples})
-
-
-def test_the_bands_and_what_is_free_add_up_to_the_devices_memory(prometheus_url: str) -> None:
-    chosen = [t for t in targets() if t.panel["title"] == "Device memory explained"]
-
-    def latest(expression: str) -> float:
-        target = Target("heapwatch-gpu", chosen[0].panel, {**chosen[0].target, "expr": expression})
-        return float(run(prometheus_url, target)[0]["values"][-1][1])
-
-    parts = [t.target["expr"] for t in chosen if " limit" not in t.target["legendFormat"]]
-    whole = latest(gpu.TOTAL_SUM)
-    assert abs(sum(map(latest, [*parts, gpu.FREE_SUM])) - whole) < 0.01 * whole

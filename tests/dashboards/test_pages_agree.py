@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from heapwatch_dashboards.colors import CODES, VERDICTS
-from heapwatch_dashboards.queries import trainers
-from tests.dashboards.asking import ask, asked, column, panel, run, values
-from tests.dashboards.documents import DOCUMENTS, Target, expressions, panels
-from tests.dashboards.short_histories import HOST, HOURS
+from tests.dashboards.asking import ask, asked, column, panel, values
+from tests.dashboards.short_histories import HOST
 
 pytestmark = pytest.mark.slow
 
@@ -59,11 +57,6 @@ def test_the_verdict_is_that_of_alerts_and_explanation(
     name: str, word: str, verdicts: dict[str, float]
 ) -> None:
     assert VERDICTS[verdicts[name]][0] == word
-
-
-def test_the_last_verdict_is_the_one_that_was_shown(url: str) -> None:
-    last = by_instance(column(url, "fleet", "Ended in this range", "Last verdict"))
-    assert last["gone"] == CODES["leak"]
 
 
 @pytest.mark.parametrize(
@@ -130,10 +123,6 @@ def test_a_number_of_the_range_is_the_sum_of_its_chart(stat: str, chart: str, ur
         assert values(asked(url, "trainer", "Freed by cleanups")) == [counted]
 
 
-def test_what_was_removed_before_a_gap_in_the_scrapes_counts_once(url: str) -> None:
-    assert sum(values(asked(url, "alerts", "Removed by cleanups"))) == 2 * 3
-
-
 GROWS = ("trainer", "What grows, where, and what to do")
 
 
@@ -145,35 +134,3 @@ def test_nothing_grows_since_before_its_process(url: str) -> None:
     (since,) = values(column(url, *GROWS, "Since", "again:7777"))
     (started,) = ask(url, "query", query='job:trainer_process:start{instance="again:7777"}', time=time.time())
     assert since == 1000 * float(started["value"][1])
-
-
-WITH_TRAINERS = [
-    (uid, one)
-    for uid, document in DOCUMENTS.items()
-    for one in panels(document)
-    if one["type"] == "table"
-    and "trainer_name" in one["transformations"][-1]["options"].get("renameByName", {})
-]
-
-
-@pytest.mark.parametrize(
-    ("uid", "shown"), WITH_TRAINERS, ids=[f"{uid} {one['title']}" for uid, one in WITH_TRAINERS]
-)
-def test_a_row_names_its_trainer(uid: str, shown: dict[str, Any], url: str) -> None:
-    found = [
-        one["metric"] for target in shown["targets"] for one in run(url, Target(uid, shown, target), HOURS)
-    ]
-    named = {one["instance"] for one in found if "trainer_name" in one}
-    assert {one["instance"] for one in found} <= named
-
-
-def test_the_recorded_state_is_read_in_one_place() -> None:
-    """It is as old as the last evaluation; the verdict has of it what nothing newer says."""
-    state = "job:trainer_verdict:state"
-    for where, expression in expressions():
-        explained = expression.replace("last_over_time(trainer_memory_verdict", "")
-        assert "trainer_memory_verdict" not in explained, f"{where}: a missed scrape is not bridged"
-        rest = expression.replace(trainers.WORST, "")
-        rest = rest.replace(f"on (job, instance) {trainers._STATE} > 0", "")
-        rest = rest.replace(f"{trainers._STATE} > bool 0", "")
-        assert state not in rest, where

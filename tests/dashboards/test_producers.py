@@ -2,12 +2,8 @@
 
 import ast
 import re
-import shutil
-import time
-import urllib.request
 from pathlib import Path
 
-import pytest
 import yaml
 from prometheus_client import REGISTRY
 
@@ -15,8 +11,6 @@ import heapwatch_receiver
 from heapwatch_dashboards.__main__ import ROOT
 from tests.dashboards.documents import DOCUMENTS, expressions
 from tests.dashboards.promql import selectors
-from tests.dashboards.server import prometheus, serving
-from tests.support.ports import free_port
 
 # What Prometheus adds by itself to every target and for every alert:
 # https://prometheus.io/docs/concepts/jobs_instances/#automatically-generated-labels-and-time-series
@@ -38,13 +32,6 @@ def with_prefix(prefix: str) -> dict[str, str]:
     found = {metric: where for metric, where in named().items() if metric.startswith(prefix)}
     assert found, f"nothing is named {prefix}..."
     return found
-
-
-def served(url: str) -> set[str]:
-    """The series names that a server exposes about itself."""
-    with urllib.request.urlopen(f"{url}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    return {line.split()[2] for line in lines if line.startswith("# TYPE ")}
 
 
 def missing(named: dict[str, str], produced: set[str]) -> dict[str, str]:
@@ -78,34 +65,6 @@ def test_the_receivers_series_are_in_its_source() -> None:
 def test_process_and_python_series_come_from_the_client_library() -> None:
     produced = {sample.name for family in REGISTRY.collect() for sample in family.samples}
     assert missing(with_prefix("process_"), produced) == {}
-
-
-@pytest.mark.slow
-def test_prometheus_serves_its_own_series(tmp_path: Path) -> None:
-    nobody = f"127.0.0.1:{free_port()}"
-    rules = {
-        "groups": [{"name": "group", "interval": "1s", "rules": [{"alert": "Always", "expr": "vector(1)"}]}]
-    }
-    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
-    configuration = {
-        "rule_files": ["rules.yml"],
-        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [nobody]}]}]},
-    }
-    deadline = time.monotonic() + 30
-    with prometheus(tmp_path, yaml.safe_dump(configuration)) as url:
-        # Counters of notifications appear with the first one.
-        while absent := missing(with_prefix("prometheus_"), served(url)):
-            assert time.monotonic() < deadline, absent
-            time.sleep(0.2)
-
-
-def test_alertmanager_serves_its_own_series(tmp_path: Path) -> None:
-    file = tmp_path / "alertmanager.yml"
-    file.write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
-    program = "alertmanager" if shutil.which("alertmanager") else "prometheus-alertmanager"
-    options = [f"--config.file={file}", f"--storage.path={tmp_path / 'data'}", "--cluster.listen-address="]
-    with serving(program, options, tmp_path / "log") as url:
-        assert missing(with_prefix("alertmanager_"), served(url)) == {}
 
 
 def test_there_is_no_other_producer() -> None:

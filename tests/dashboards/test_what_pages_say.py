@@ -3,7 +3,7 @@
 import pytest
 
 from tests.dashboards.asking import asked, column, panel, run, values
-from tests.dashboards.documents import DOCUMENTS, Target
+from tests.dashboards.documents import Target
 from tests.dashboards.short_histories import HOST, HOURS, REMEDY, SITE
 
 pytestmark = pytest.mark.slow
@@ -52,16 +52,6 @@ def test_the_first_panel_says_what_leaks_where_how_fast_and_what_to_do(url: str)
     assert values(column(url, "trainer", GROWS, "Share", "leaking:7777")) == [
         1
     ]  # not one more for its second name
-
-
-def test_fleet_has_the_same_in_the_trainers_row(url: str) -> None:
-    tops = {
-        one["metric"].get("what"): one["metric"]
-        for target in panel("fleet", "Trainers by verdict")["targets"]
-        for one in run(url, Target("fleet", panel("fleet", "Trainers by verdict"), target), HOURS)
-    }
-    assert tops["loss_history"]["site"] == SITE
-    assert tops["loss_history"]["remedy"] == REMEDY
 
 
 def test_a_leak_among_the_alerts_says_what_leaks_and_where(url: str) -> None:
@@ -170,11 +160,3 @@ def test_what_was_last_known_of_an_ended_trainer_is_reported(url: str) -> None:
     memory = column(url, "fleet", "Ended in this range", "Last memory", "ended:7777")
     assert values(memory) == [400e6]
     assert values(column(url, "fleet", "Ended in this range", "Last verdict", "ended:7777")) == [1]
-
-
-def test_a_leak_without_a_world_says_so_in_one_line(url: str) -> None:
-    unfolded = [one for one in DOCUMENTS["heapwatch-world"]["panels"] if one["type"] != "row"]
-    about_world = [one for one in unfolded if one["title"] != "Firing alerts"]
-    assert len({one["gridPos"]["y"] for one in about_world}) == 1
-    for one in about_world:
-        assert asked(url, "world", one["title"], of="leaking:7777") == []

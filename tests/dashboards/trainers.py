@@ -49,8 +49,6 @@ class Trainer:
         self.series: list[Series] = []
         self.started = started
         self.add("up", 1)
-        self.add("scrape_duration_seconds", 0.012)
-        self.add("scrape_samples_scraped", 180)
         ranked = {} if rank is None else {"rank": str(rank[0]), "world_size": str(rank[1])}
         self.add("trainer_info", 1, trainer=trainer, framework=framework, run="demo", **ranked)
         # The name of the address says what it is; a life before the last start has a name of its own.
@@ -62,11 +60,8 @@ class Trainer:
             self.add(start, lambda m: clock.start + (started if m >= started else -7200) * 60)
         self.add("job:trainer:watched_minutes", lambda m: m - started if m >= started else m + 120)
         self.add("job:trainer_forecast:needed_minutes", 40)
-        self.add("process_open_fds", 34)
-        self.add("trainer_python_allocated_blocks", 2.1e6)
         for collector, cost in {"process": 4e-4, "bodies": 6e-4, "buffers": 1.1e-3, "objects": 4e-3}.items():
             of = {"collector": collector}
-            self.add("trainer_exporter_collect_seconds", cost, **of)
             self.count("trainer_exporter_collect_errors_total", lambda m: float(int(m / 90)), **of)
             self.count("trainer_exporter_sample_seconds_total", lambda m, c=cost: 4 * c * m, **of)
             self.add("trainer_exporter_sample_age_seconds", lambda m: 1 + m % 4, **of)
@@ -206,7 +201,6 @@ class Trainer:
             self.add(name, 0, action="regular", **labels)
 
         add("trainer_cleanup_duration_seconds_count", lambda size: 1)
-        add("trainer_cleanup_duration_seconds_sum", lambda size: 0.35)
         add("trainer_cleanup_freed_bytes_total", lambda size: size)
         add("trainer_cleanup_removed_total", lambda size: removed, resource=resource)
 
@@ -254,7 +248,6 @@ class Trainer:
         stamp = self.clock.start + 60 * minute
         self.add("job:trainer:lost", stamp, trainer="x", cause=cause)
         self.add("job:trainer:gone", 1)
-        self.add("job:trainer_known:info", 1, trainer="x")
         self.add("job:trainer_known:memory_bytes", memory)
         self.add("job:trainer_known:available_bytes", lambda m: memory / 0.9)
         self.add("job:trainer_known:leak_bytes_per_minute", per_minute, **leak)

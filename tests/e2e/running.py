@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
-from heapwatch_stack import processes
 from heapwatch_stack.demo import Loop
-from heapwatch_stack.settings import Settings
+from heapwatch_stack.settings import TRAINER, Settings
 from heapwatch_stack.supervision import Supervisor
 from tests.support.ports import free_ports
 from tests.support.repository import REPOSITORY
@@ -50,6 +50,18 @@ def finished(process: subprocess.Popen[str], timeout: float) -> subprocess.Compl
     return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
 
+def of_stack(state: Path) -> list[psutil.Process]:
+    """supervisord of a state folder, and what it started, which it gives its address."""
+    address = f"unix://{state / 'run' / 'sock'}"
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            ours = process.environ().get("SUPERVISOR_SERVER_URL") == address
+            if ours or str(state / "etc" / "supervisord.conf") in process.cmdline():
+                found.append(process)
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
 class Stack:
     def __init__(self, folder: Path, **changes: str) -> None:
         self.folder = folder
@@ -65,7 +77,7 @@ class Stack:
         self.environment = clean | port_variables() | own | NOT_DOWNLOADED | changes
         self.settings = Settings.from_environment(self.environment)
         self.supervisor = Supervisor(self.settings)
-        self.trainer = f"127.0.0.1:{self.settings.ports.trainer}"
+        self.trainer = f"127.0.0.1:{self.settings.services[TRAINER].port}"
 
     def start(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "heapwatch", verb, "--mode", "native", *arguments]
@@ -86,4 +98,4 @@ class Stack:
         return {name: info["pid"] for name, info in self.supervisor.processes().items()}
 
     def processes(self) -> list[psutil.Process]:
-        return processes.of_stack(self.settings.state)
+        return of_stack(self.settings.state)

@@ -14,9 +14,8 @@ import pytest
 
 from heapwatch import lost
 from heapwatch.stacks import ANNOUNCED
-from heapwatch_stack import processes
 from tests.e2e.installed import Installed
-from tests.e2e.running import MINUTES, finished, wait_for
+from tests.e2e.running import MINUTES, finished, of_stack, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +40,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     finally:
         down = one.heapwatch("down")
     assert down.returncode == 0, down.stderr
-    assert processes.of_stack(one.state) == []
+    assert of_stack(one.state) == []
     assert [p for p in psutil.process_iter() if str(one.bin) in " ".join(_command(p))] == []
     assert not (one.state / ANNOUNCED).exists()
 
@@ -83,10 +82,10 @@ def test_the_stack_of_the_wheel_is_healthy_with_dashboards(installed: Installed)
     assert {row["service"] for row in rows} == {"prometheus", "alertmanager", "receiver", "dashboards"}
     assert all(row["healthy"] for row in rows)
     settings = installed.settings
-    dashboards = settings.url(settings.ports.dashboards)
+    dashboards = settings.url("dashboards")
     page = httpx.get(f"{dashboards}/d/heapwatch-fleet", follow_redirects=True, timeout=30)
     assert page.status_code == 200
-    rules = httpx.get(settings.url(settings.ports.prometheus) + "/api/v1/rules").json()
+    rules = httpx.get(settings.url("prometheus") + "/api/v1/rules").json()
     assert {"verdict", "thresholds"} <= {group["name"] for group in rules["data"]["groups"]}
 
 
@@ -98,7 +97,7 @@ def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_
     loop, settings = installed.loop(), installed.settings
 
     def alerts(instance: str) -> list[dict[str, str]]:
-        url = settings.url(settings.ports.alertmanager) + "/api/v2/alerts"
+        url = settings.url("alertmanager") + "/api/v2/alerts"
         answer = httpx.get(url, params={"filter": "alertname=TrainerDown"}, timeout=30).json()
         return [one["annotations"] for one in answer if one["labels"]["instance"] == instance]
 
@@ -128,7 +127,7 @@ def test_a_leak_is_alerted_cleaned_up_and_answered_for(
     done = finished(demonstration, 18 * MINUTES)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the loop closed" in done.stdout
-    receiver = installed.settings.url(installed.settings.ports.receiver)
+    receiver = installed.settings.url("receiver")
     rows = httpx.get(f"{receiver}/actions", params={"limit": "100"}).json()["rows"]
     (row,) = [row for row in rows if row["decision"] == "act"]
     assert row["labels"]["severity"] == "critical"

@@ -71,7 +71,7 @@ def test_up_applies_what_changed_and_touches_nothing_else(stack: Stack, tmp_path
     try:
         done = stack.run("up")
         assert "alertmanager reads its configuration" in done.stdout, done.stdout + done.stderr
-        status = stack.settings.url(stack.settings.ports.alertmanager) + "/api/v2/status"
+        status = stack.settings.url("alertmanager") + "/api/v2/status"
         loaded = yaml.safe_load(httpx.get(status).json()["config"]["original"])
         (people,) = [one for one in loaded["receivers"] if one["name"] == "people"]
         assert len(people["webhook_configs"]) == 1

@@ -54,13 +54,8 @@ def pinned_archives(
 
 
 @contextmanager
-def serving(
-    files: Mapping[str, bytes], most: int = 1 << 30, *, hangs: bool = False
-) -> Iterator[tuple[str, list]]:
-    """The address of a server and the paths that it was asked for.
-
-    An answer stops after `most` bytes; if the server `hangs`, without closing the connection.
-    """
+def serving(files: Mapping[str, bytes], most: int = 1 << 30) -> Iterator[tuple[str, list]]:
+    """The address of a server and the paths that it was asked for; an answer hangs after `most` bytes."""
     asked: list[str] = []
     closing = threading.Event()
 
@@ -78,7 +73,7 @@ def serving(
             self.end_headers()
             self.wfile.write(content[:most])
             self.wfile.flush()
-            if hangs:
+            if len(content) > most:
                 closing.wait(30)
             self.close_connection = True
 

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from heapwatch_stack import binaries
-from heapwatch_stack.debian import PackageError
-from heapwatch_stack.errors import StackError
+from heapwatch_stack.errors import FetchError, StackError
 from heapwatch_stack.settings import Settings
-from tests.stack.archives import pinned_archives, serving
+from tests.stack.archives import pinned_archives
 from tests.support.ports import free_ports
 
 PROGRAMS = ("prometheus", "promtool", "alertmanager", "amtool")
@@ -78,11 +76,10 @@ def test_one_too_old_is_not_taken_and_a_failed_download_is_one_line(
     program(path, "prometheus", "2.41.0")
 
     def fail(*_: object) -> None:
-        raise PackageError("apt-get said: no network")
+        raise FetchError("apt-get said: no network")
 
     monkeypatch.setattr(binaries, "unpack", fail)
     monkeypatch.setattr(binaries, "bring", lambda *_: fail())
-    monkeypatch.setattr(binaries, "DownloadError", PackageError)
     with pytest.raises(
         StackError, match=r"not on PATH: prometheus; .*no network.*check the network"
     ) as raised:
@@ -113,37 +110,6 @@ def test_an_alertmanager_of_the_packages_that_cannot_be_run_is_said(
         StackError, match="alertmanager of this system's packages is too old or cannot be run"
     ):
         binaries.find(settings, print)
-
-
-def script(version: str) -> bytes:
-    return f"#!/bin/sh\necho 'version {version}'\n".encode()
-
-
-@pytest.fixture
-def mirrored(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[dict[str, bytes], list[str]]]:
-    """Archives of the official layouts by file name, and what their server was asked for."""
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    programs = {
-        "PROMETHEUS": {"prometheus": script("3.13.2"), "promtool": script("3.13.2")},
-        "ALERTMANAGER": {"alertmanager": script("0.34.0"), "amtool": script("0.34.0")},
-        "GRAFANA": {"bin/grafana": script("13.1.3"), "conf/defaults.ini": b""},
-    }
-    files: dict[str, bytes] = {}
-    with serving(files) as (address, asked):
-        files |= pinned_archives(monkeypatch, programs, address)
-        yield files, asked
-
-
-def test_what_path_lacks_comes_from_official_releases(
-    settings: Settings, mirrored: tuple[dict[str, bytes], list[str]]
-) -> None:
-    for _ in range(2):
-        found, grafana = binaries.find(settings, print), binaries.find_grafana(settings, print)
-    assert (found.prometheus.version, found.alertmanager.version) == ("3.13.2", "0.34.0")
-    assert found.web_assets is None
-    assert grafana is not None
-    assert grafana.command == (str(grafana.home / "bin" / "grafana"), "server")
-    assert len(mirrored[1]) == 3
 
 
 def test_the_tools_are_in_one_folder_for_path(path: Path, settings: Settings) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,18 +11,16 @@ from heapwatch_stack.errors import StackError
 
 
 @pytest.fixture
-def installs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def installs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The requirements of each installation that `ensure` asked for."""
-    asked: list[list[str]] = []
+    asked: list[str] = []
 
     def make(command: list[str], _state: Path) -> None:
         (Path(command[-1]) / "bin").mkdir(parents=True)
         (Path(command[-1]) / "bin" / "python").touch()
 
     monkeypatch.setattr(bootstrap, "_run", make)
-    monkeypatch.setattr(
-        bootstrap, "_install", lambda venv, files: asked.append([file.name for file in files])
-    )
+    monkeypatch.setattr(bootstrap, "_install", lambda venv, file: asked.append(file.name))
     return asked
 
 
@@ -36,29 +32,29 @@ def requirements(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def venv(tmp_path: Path, requirements: Path, installs: list[list[str]]) -> Path:
+def venv(tmp_path: Path, requirements: Path, installs: list[str]) -> Path:
     """An environment that is complete."""
-    bootstrap.ensure(tmp_path / "state" / "venv", [requirements])
+    bootstrap.ensure(tmp_path / "state" / "venv", requirements)
     return tmp_path / "state" / "venv"
 
 
 def test_two_sets_of_requirements_share_one_environment_that_is_left_alone_when_complete(
-    venv: Path, requirements: Path, installs: list[list[str]]
+    venv: Path, requirements: Path, installs: list[str]
 ) -> None:
     more = requirements.with_name("dev.txt")
     more.write_text("module==1\nother==1\n")
     for wanted in (requirements, more, requirements, more):
-        bootstrap.ensure(venv, [wanted])
-    assert installs == [["run.txt"], ["dev.txt"]]
+        bootstrap.ensure(venv, wanted)
+    assert installs == ["run.txt", "dev.txt"]
 
 
 def test_changed_pins_are_installed_into_the_same_environment(
-    venv: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    venv: Path, requirements: Path, installs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bootstrap, "_run", lambda *_: pytest.fail("the environment is made again"))
     requirements.write_text("module==2\n")
-    bootstrap.ensure(venv, [requirements])
-    assert installs == [["run.txt"]] * 2
+    bootstrap.ensure(venv, requirements)
+    assert installs == ["run.txt"] * 2
 
 
 @pytest.mark.parametrize("damage", ["no stamp", "no interpreter", "another interpreter"])
@@ -71,19 +67,19 @@ def test_an_incomplete_environment_is_made_anew(
         monkeypatch.setattr(bootstrap.sys, "version", "3.99")
     else:
         (venv / ("complete" if damage == "no stamp" else "bin/python")).unlink()
-    bootstrap.ensure(venv, [requirements])
+    bootstrap.ensure(venv, requirements)
     assert made == [venv]
 
 
 def test_an_installation_that_failed_leaves_no_stamp(
-    tmp_path: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, requirements: Path, installs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(venv: Path, requirements: list[Path]) -> None:
+    def fail(venv: Path, requirements: Path) -> None:
         raise StackError("pip failed: no network")
 
     monkeypatch.setattr(bootstrap, "_install", fail)
     with pytest.raises(StackError):
-        bootstrap.ensure(tmp_path / "state" / "venv", [requirements])
+        bootstrap.ensure(tmp_path / "state" / "venv", requirements)
     assert not (tmp_path / "state" / "venv" / "complete").exists()
 
 
@@ -101,26 +97,3 @@ def test_an_old_python_is_reported_in_one_line(
     assert capsys.readouterr().err == (
         "error: Python 3.9.2 is too old: 3.11 or newer is needed (PYTHON=python3.11 make up)\n"
     )
-
-
-def test_a_state_folder_that_holds_somebodys_files_is_refused(tmp_path: Path, requirements: Path) -> None:
-    project = tmp_path / "project"
-    (project / "venv").mkdir(parents=True)
-    (project / "thesis.tex").write_text("work")
-    with pytest.raises(StackError, match="holds files that heapwatch did not make"):
-        bootstrap.ensure(project / "venv", [requirements])
-    assert sorted(path.name for path in project.iterdir()) == ["thesis.tex", "venv"]
-
-
-def test_two_at_once_make_one_environment(
-    tmp_path: Path, requirements: Path, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    venv, make = tmp_path / "state" / "venv", bootstrap._run
-    monkeypatch.setattr(bootstrap, "_run", lambda *arguments: (time.sleep(0.5), make(*arguments)))
-    (tmp_path / "state").mkdir()
-    with ThreadPoolExecutor() as pool:
-        for made in [pool.submit(bootstrap.ensure, venv, [requirements]) for _ in range(2)]:
-            made.result(60)
-    assert installs == [["run.txt"]]
-    assert "bootstrap.lock: waiting for it" in capsys.readouterr().err

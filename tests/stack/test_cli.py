@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.cli.main import main
-from heapwatch_stack import native, processes
+from heapwatch_stack import native
 from heapwatch_stack.cli import how_to_go_on
 from heapwatch_stack.settings import Settings
 from tests.support.ports import free_ports
@@ -25,7 +25,6 @@ def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
         raise AssertionError("programs were looked for")
 
     monkeypatch.setattr(native.binaries, "find", unpack)
-    monkeypatch.setattr(processes, "of_stack", lambda _: [])
     monkeypatch.delenv("HEAPWATCH_CHECKOUT", raising=False)
     monkeypatch.setenv("HEAPWATCH_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
@@ -38,7 +37,6 @@ def test_a_port_that_is_taken_ends_up_before_anything_is_unpacked(
         assert main(["up", "--mode", "native"]) == 1
     assert f"dashboards cannot listen at 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
     assert not (tmp_path / "state" / "etc").exists()
-    assert processes.of_stack(tmp_path / "state") == []
 
 
 def test_logs_of_which_only_the_first_lines_are_read_end_without_a_word(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import yaml
 from heapwatch_receiver.settings import SHARED_NAMES
 from heapwatch_receiver.settings import Settings as ReceiverSettings
 from heapwatch_stack import compose, configuration, containers
+from heapwatch_stack.alertmanager import channels
 from heapwatch_stack.containers import ADDRESSES
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS
@@ -133,15 +134,6 @@ def test_the_configuration_container_fills_the_volumes(
     }
 
 
-def test_the_configuration_container_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "chown", lambda *_: None)
-    (tmp_path / "etc" / "targets" / "trainer").mkdir(parents=True)
-    with pytest.raises(StackError, match="there is no token: start the stack with make up"):
-        containers.prepare(Settings.from_environment({}), tmp_path / "etc", tmp_path, tmp_path)
-
-
 def test_every_setting_reaches_its_container(composed: dict[str, Any]) -> None:
     """One list of settings makes both ways of running."""
     receiver = set(composed["services"]["receiver"]["environment"])
@@ -173,7 +165,7 @@ def test_channels_and_the_files_that_they_name_are_handed_over(
     (tmp_path / "state").mkdir()
     configuration.make_secrets(settings)
     secrets = settings.token_file.parent
-    containers.hand_over(configuration.notifications(settings), str(tmp_path / "grafana"), secrets)
+    containers.hand_over(channels(settings.environment), str(tmp_path / "grafana"), secrets)
     etc, handed = tmp_path / "etc", tmp_path / "handed"
     for folder in (etc / "targets" / "trainer", handed):
         folder.mkdir(parents=True)
@@ -192,45 +184,14 @@ def test_channels_and_the_files_that_they_name_are_handed_over(
     assert "slack" not in (etc / "alertmanager.yml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        (
-            "HEAPWATCH_NOTIFICATIONS_FILE",
-            "/nowhere",
-            "HEAPWATCH_NOTIFICATIONS_FILE is '/nowhere', which cannot",
-        ),
-        ("HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE", "/nowhere", "a setting names cannot be read"),
-    ],
-)
 def test_a_wrong_setting_is_named_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compose, "engine_answers", lambda: True)
-    ran: list[tuple[str, ...]] = []
-    monkeypatch.setattr(compose.ComposeStack, "_run", lambda _self, *arguments: ran.append(arguments))
-    with pytest.raises(StackError, match=message):
-        stack_of(tmp_path / "state", **{name: value})[0].up()
-    assert ran == []
-
-
-def test_another_token_makes_what_reads_it_again(tmp_path: Path) -> None:
-    stack, settings = stack_of(tmp_path)
-    configuration.make_secrets(settings)
-    before = stack._environment()["REVISION"]
-    assert before == stack._environment()["REVISION"]
-    settings.token_file.write_text("another\n")
-    assert stack._environment()["REVISION"] != before
-
-
-def test_two_clones_have_stacks_of_their_own(tmp_path: Path) -> None:
-    assert stack_of(tmp_path / "a")[0]._project != stack_of(tmp_path / "b")[0]._project
-
-
-def test_the_example_has_the_gpus_with_the_override() -> None:
-    trainer = configured("docker-compose.gpu.yml")["services"]["walker-training-app"]
-    (device,) = trainer["deploy"]["resources"]["reservations"]["devices"]
-    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    monkeypatch.setattr(compose.ComposeStack, "_run", lambda *_: pytest.fail("something was started"))
+    setting = {"HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE": "/nowhere"}
+    with pytest.raises(StackError, match="a setting names cannot be read"):
+        stack_of(tmp_path / "state", **setting)[0].up()
 
 
 def test_docker_mode_without_an_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

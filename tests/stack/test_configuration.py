@@ -14,7 +14,6 @@ from heapwatch.http.signing import webhook_token
 from heapwatch_stack import configuration
 from heapwatch_stack.configuration import fingerprint
 from heapwatch_stack.errors import StackError
-from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import Settings
 
 
@@ -61,19 +60,6 @@ def test_the_links_of_alerts_lead_to_this_stack(tmp_path: Path) -> None:
         "heapwatch_dashboards": "http://127.0.0.1:4000",
         "heapwatch_runbooks": "http://127.0.0.1:4001/runbooks",
     }
-
-
-def test_one_command_at_a_time_changes_a_stack(settings: Settings) -> None:
-    stack = NativeStack(settings, print)
-    with stack._locked(), pytest.raises(StackError, match=r"another heapwatch or make holds .*run/lock"):
-        stack.down()
-
-
-def test_the_last_line_of_a_large_log_is_its_last(settings: Settings) -> None:
-    configuration.lay_out(settings)
-    with (settings.logs / "prometheus.log").open("w") as log:
-        log.writelines(f"line {number}\n" for number in range(100_000))
-    assert NativeStack(settings, print)._last_line("prometheus").startswith("line 99999 ")
 
 
 def test_laying_out_twice_keeps_the_token(settings: Settings) -> None:

@@ -57,9 +57,8 @@ def test_a_request_gets_the_path_that_no_page_can_guess(program: Server) -> None
     [
         *(("127.0.0.1", host, True) for host in ("localhost:9090", "[::1]:9090", "127.0.0.1")),
         *(("127.0.0.1", host, False) for host in ("evil.example:9090", "10.0.0.1:9090", "")),
-        *(("0.0.0.0", host, False) for host in ("evil.example", "10.0.0.1.evil.example")),
-        *(("0.0.0.0", host, True) for host in ("10.0.0.1:9090", "[2001:db8::1]:9090")),
-        *(("0.0.0.0", host, True) for host in ("monitoring.example", "other:9090")),
+        ("0.0.0.0", "evil.example", False),
+        *(("0.0.0.0", host, True) for host in ("10.0.0.1:9090", "monitoring.example")),
     ],
 )
 def test_only_names_of_this_machine_and_given_ones_pass(

@@ -29,12 +29,6 @@ def test_choices_reach_the_command() -> None:
         "-n", "restart", "MODE=native", "SERVICE=receiver"
     )
     assert "logs --mode auto" in make("-n", "logs")
-    assert "--follow" in make("-n", "logs", "FOLLOW=1")
-
-
-def test_only_the_fast_tests_leave_slow_ones_out() -> None:
-    assert '-m "not slow" tests/stack' in make("-n", "test-fast", "ARGS=tests/stack")
-    assert "slow" not in make("-n", "test")
 
 
 def test_a_state_folder_with_a_space_reaches_the_command_whole() -> None:

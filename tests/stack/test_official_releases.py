@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from heapwatch_stack import binaries, processes
+from heapwatch_stack import binaries
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.releases import GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
 from tests.alerting.harness import find
-from tests.e2e.running import port_variables
+from tests.e2e.running import of_stack, port_variables
 from tests.stack.archives import pinned_archives, serving
 
 pytestmark = pytest.mark.slow
@@ -66,10 +66,10 @@ def test_up_runs_what_it_downloaded_with_grafana_in_the_dashboards_place(
         try:
             stack.up()
             assert [row.service for row in stack.status() if not row.healthy] == []
-            reported = httpx.get(settings.url(settings.ports.dashboards) + "/api/health").json()
+            reported = httpx.get(settings.url("dashboards") + "/api/health").json()
         finally:
             stack.down()
-    assert processes.of_stack(settings.state) == []
+    assert of_stack(settings.state) == []
     assert f"prometheus {PROMETHEUS.version}: official release {PROMETHEUS.version}" in said
     assert f"dashboards: Grafana, official release {GRAFANA.version}" in said
     assert reported["arguments"] == ["server", f"--homepath={settings.cache}/{GRAFANA.folder}"]

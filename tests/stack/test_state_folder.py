@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -49,46 +47,12 @@ def test_clean_removes_the_state_folder_and_follows_no_link(
     assert (elsewhere / "file").exists()
 
 
-def test_an_interrupted_removal_can_be_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = tmp_path / "state"
-    state_folder.make(state)
-    for name in ("etc", "logs"):
-        (state / name).mkdir()
-
-    def interrupted(path: Path) -> None:
-        path.rmdir()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            state_folder.remove(state)
-    assert state_folder.carried_by(state)
-    state_folder.remove(state)
-    assert not state.exists()
-
-
-def test_a_folder_that_another_process_makes_at_the_same_time_is_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state_folder.make(tmp_path / "state")
-    (tmp_path / "state" / "bootstrap.lock").touch()
-    seen = iter([False, True])  # the mark appears after the first look
-    monkeypatch.setattr(state_folder, "carried_by", lambda _folder: next(seen))
-    state_folder.make(tmp_path / "state")
-
-
-def test_the_next_waits_for_the_lock_and_not_for_ever(tmp_path: Path) -> None:
-    path, waits = tmp_path / "some.lock", []
-    with locked(path):
+def test_one_process_at_a_time_holds_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "some.lock"
+    for _ in range(2):
         with (
+            locked(path),
             pytest.raises(StackError, match=r"another heapwatch or make holds .*some\.lock: wait for it"),
-            locked(path, 0.3, waits.append),
+            locked(path),
         ):
             pass
-        assert len(waits) == 1
-    first = locked(path)
-    first.__enter__()
-    threading.Timer(0.3, first.__exit__, (None, None, None)).start()
-    with locked(path, 60):
-        pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from heapwatch_stack import processes
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.services import Service
 from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_stack.supervision import Supervisor
-from tests.e2e.running import wait_for
+from tests.e2e.running import of_stack, wait_for
 from tests.support.ports import free_ports
 
 pytestmark = pytest.mark.slow
@@ -47,7 +45,7 @@ def running(state: Path, *services: Service) -> Iterator[Supervisor]:
         yield one
     finally:
         one.shut_down()
-        assert processes.end_all(state) == []
+        assert of_stack(state) == []
     assert not one.running()
 
 
@@ -55,28 +53,6 @@ def test_awkward_values_reach_the_service_as_they_are(tmp_path: Path) -> None:
     word, said = "50% of 'it', a=b;#1 %(here)s", tmp_path / "said"
     with running(tmp_path / "state", service(tmp_path, word)):
         assert wait_for("the service", lambda: said.exists() and said.read_text()) == word
-
-
-def test_a_state_folder_too_deep_for_a_socket_works(tmp_path: Path) -> None:
-    state = tmp_path / ("deep" * 30)
-    with running(state, service(tmp_path, "word")) as one:
-        assert one.running()
-        with pytest.raises(OSError, match="too long"), socket.socket(socket.AF_UNIX) as probe:
-            probe.bind(str(state / "run" / "supervisor.sock"))
-    assert not one.socket.parent.exists()
-
-
-def test_a_temporary_folder_that_others_can_write_in_is_refused(tmp_path: Path) -> None:
-    settings = Settings.from_environment({"HEAPWATCH_STATE": str(tmp_path / ("deep" * 30))})
-    folder = Supervisor(settings).socket.parent
-    assert not folder.exists()
-    folder.mkdir()
-    folder.chmod(0o777)
-    try:
-        with pytest.raises(StackError, match="not a private folder of yours"):
-            Supervisor(settings)
-    finally:
-        folder.rmdir()
 
 
 @pytest.mark.parametrize("word", ["'\"", "a #b", "a ;b", "a\nb"])
@@ -105,4 +81,4 @@ def test_the_services_of_a_killed_supervisor_end_with_it(tmp_path: Path) -> None
     with running(state, service(tmp_path, "word")) as one:
         wait_for("the service", lambda: (tmp_path / "said").exists())
         os.kill(one.pid(), signal.SIGKILL)
-        wait_for("the end of all", lambda: not processes.of_stack(state))
+        wait_for("the end of all", lambda: not of_stack(state))

@@ -5,20 +5,17 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NOTHING_FIRED
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states
-from ..promql import PROCESS, counted, increment, max_by, named, or_zero, sum_by, total
+from ..promql import counted, increment, or_zero, sum_by, total
 from ..queries import alerts, trainers
 from ..tables import Column, table
-from .shared import ALERT, SEVERITY, TRAINER, cleanups, firing_alerts, freed_memory
+from .shared import ALERT, SEVERITY, cleanups, firing_alerts, freed_memory
 
 # What was decided and done, whichever trainers are chosen.
 _HELPED = total(counted('heapwatch_receiver_actions_total{result="helped"}'))
 _ANSWERED = total(counted('heapwatch_receiver_actions_total{result=~"helped|no_effect|failed|unverified"}'))
 _EFFECT_BUCKETS = sum_by("le", counted("heapwatch_receiver_alert_to_effect_seconds_bucket"))
 _OF_CHOSEN = 'trainer_job=~"$job", trainer_instance=~"$instance"'
-_NO_EFFECT = f"heapwatch_receiver_cleanup_no_effect{{{_OF_CHOSEN}}}"
-_TRAINERS_JOB = f'label_replace({_NO_EFFECT}, "job", "$1", "trainer_job", "(.*)")'
-_OF_TRAINER = f'label_replace({_TRAINERS_JOB}, "instance", "$1", "trainer_instance", "(.*)")'
-NO_EFFECT = max_by(PROCESS, _OF_TRAINER)
+NO_EFFECT = f"heapwatch_receiver_cleanup_no_effect{{{_OF_CHOSEN}}}"
 # Without an action the quantile is not a number, which no comparison lets through.
 ALERT_TO_EFFECT_P90 = f"histogram_quantile(0.9, {_EFFECT_BUCKETS}) >= 0"
 ACTIONS = f"{sum_by('action, result', increment('heapwatch_receiver_actions_total'))} > 0"
@@ -112,21 +109,6 @@ DONE = two_a_line(
         COUNT,
         "Bodies, events, experiences and the like that cleanups removed.",
         bars=True,
-    ),
-    lines(
-        "Cleanup duration",
-        Query(alerts.CLEANUP_DURATION, "{{trainer_name}} {{action}}"),
-        SECONDS,
-        "How long a cleanup stopped training. Good: below a second.",
-        bars=True,
-    ),
-    table(
-        "Last cleanup without effect",
-        [
-            *TRAINER,
-            Column("Without effect", named(f"{NO_EFFECT} > 0"), COUNT),
-        ],
-        "Trainers whose last cleanup did not help and whose alert continues. Good: empty.",
     ),
 )
 

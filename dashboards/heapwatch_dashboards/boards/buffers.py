@@ -11,7 +11,6 @@ from ..promql import (
     max_by,
     named,
     or_zero,
-    present,
     select,
     sum_by,
     total,
@@ -38,7 +37,6 @@ ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))
 # Objects.
 _OBJECT = f"{PROCESS}, object"
 OBJECT_SIZES = sum_by(_OBJECT, select("trainer_object_size_bytes"))
-OBJECT_GROWTH_IN_RANGE = present(sum_by(_OBJECT, f"delta({select('trainer_object_size_bytes')}[$__range])"))
 
 FILL = colors.judged(colors.SKY, (0.999, colors.GOOD), (1.1, colors.CRITICAL))
 
@@ -168,21 +166,6 @@ OBJECTS = two_a_line(
         ],
         BYTES,
         "Growth per epoch or generation. Good: around zero. Bad: above the dashed limit.",
-    ),
-    table(
-        "Named objects",
-        [
-            Column("Object", label="object"),
-            *TRAINER,
-            Column("Size", named(OBJECT_SIZES), BYTES),
-            Column(
-                "Growth in range",
-                OBJECT_GROWTH_IN_RANGE,
-                BYTES,
-            ),
-        ],
-        "Size now, and what was gained over the time range; the fastest first.",
-        sort_by="Growth in range",
     ),
 )
 

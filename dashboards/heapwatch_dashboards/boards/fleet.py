@@ -7,7 +7,7 @@ from ..colors import LEAK, VERDICTS
 from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
-from ..panels import alarm, lines, number, states, text
+from ..panels import alarm, lines, number, states
 from ..promql import NAME, PROCESS, SEEN, current, max_by, min_by, named, select, sum_by
 from ..queries import alerts, explanation, trainers
 from ..tables import WRAPPED, Column, table
@@ -17,7 +17,6 @@ from .shared import (
     REMEDY,
     SITE,
     TIME_LEFT,
-    TO_TRAINER,
     TRAINER,
     USED,
     WHAT,
@@ -133,13 +132,19 @@ TRAINERS = table(
     sort_by="Verdict",
 )
 
+WORDS = "\n\n".join(
+    (
+        *(f"{word}: {meaning.claim}." for word, meaning in MEANINGS.items()),
+        "over a limit: a level is over its threshold, or memory will reach its limit within hours.",
+        "down or stalled: the trainer cannot be scraped, or makes no progress.",
+    )
+)
 MEMORY = lines(
     "Memory used of the limit by trainer",
     Query(trainers.USED_SHARE, "{{trainer_name}}", lives=True),
     SHARE,
     "Resident memory of each trainer and its workers over the container's limit, else over physical memory. "
     "Good: rises while buffers fill, then flat. Bad: never stops rising.",
-    links=TO_TRAINER,
     height=9,
     marked=True,
 )
@@ -148,7 +153,7 @@ VERDICT_LINES = states(
     Query(trainers.VERDICT, "{{trainer_name}}", lives=True),
     VERDICTS,
     "The verdict on each trainer, and since when. Good: healthy after a short warm-up. "
-    "Bad: growing, then leak.",
+    "Bad: growing, then leak.\n\n" + WORDS,
 )
 
 OVER_TIME = two_a_line(
@@ -158,7 +163,6 @@ OVER_TIME = two_a_line(
         BYTES,
         "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
         "Bad: above the dashed limit for long.",
-        links=TO_TRAINER,
         marked=True,
     ),
     lines(
@@ -166,7 +170,6 @@ OVER_TIME = two_a_line(
         Query(trainers.RESIDENT, "{{trainer_name}}", lives=True),
         BYTES,
         "Resident memory of each trainer and its workers.",
-        links=TO_TRAINER,
         marked=True,
     ),
     lines(
@@ -174,7 +177,6 @@ OVER_TIME = two_a_line(
         Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}", lives=True),
         SECONDS,
         "How long each growing trainer has until its limit. Good: no line. Bad: a line falling to zero.",
-        links=TO_TRAINER,
     ),
     lines(
         "Progress by trainer",
@@ -182,7 +184,6 @@ OVER_TIME = two_a_line(
         PER_SECOND,
         "Steps, episodes, epochs or generations per second. Good: steady. Bad: falling while memory "
         "grows, or zero.",
-        links=TO_TRAINER,
     ),
     lines(
         "Memory outside trainers",
@@ -231,21 +232,6 @@ ENDED = [
     )
 ]
 
-READING = text(
-    "What the verdicts mean",
-    "\n".join(f"- **{word}**: {meaning.claim}." for word, meaning in MEANINGS.items())
-    + """
-- **over a limit**: a level is over its threshold, or memory will reach its limit within hours.
-- **down or stalled**: the trainer cannot be scraped, or makes no progress.
-
-Growth limits and thresholds are dashed lines, drawn where the data come near them. A trainer can set its own.
-Marks over the charts: red for the start of a leak or a critical alert, green for a cleanup, blue for a start
-of the process. Trainers that have ended are in a separate row, which is collapsed.
-""",
-    "The words of the verdict column and of the timeline.",
-    height=10,
-)
-
 DASHBOARD = Dashboard(
     uid="heapwatch-fleet",
     description="Which trainer leaks, what, since when, and how long has it got?",
@@ -255,6 +241,5 @@ DASHBOARD = Dashboard(
         Row("Alerts and cleanups", [[firing_alerts(width=18, height=8), cleanups()]]),
         Row("Ended trainers", [ENDED], collapsed=True),
         Row("Ranks", [RANKS], collapsed=True),
-        Row("How to read this", [[READING]], collapsed=True),
     ],
 )

@@ -3,19 +3,17 @@
 from .. import colors
 from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row, two_a_line
-from ..empty import NO_DEVICE_FILLS, NO_GPU, NO_TORCH_GPU
-from ..panel import BYTES, CELSIUS, COUNT, NUMBER, SECONDS, SHARE, Query, fixed, override
+from ..empty import NO_GPU, NO_TORCH_GPU
+from ..panel import BYTES, NUMBER, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number
 from ..promql import (
     PROCESS,
     current,
     forecast,
     growth,
-    increment,
     max_by,
     named,
     select,
-    soon,
     soonest,
     sum_by,
     total,
@@ -96,7 +94,6 @@ _TIME_TO_LIMIT = select("job:trainer_gpu_memory:time_to_limit_seconds")
 SHORTEST_TIME_TO_LIMIT = soonest(forecast(_TIME_TO_LIMIT, select("trainer_gpu_memory_total_bytes"), _DEVICE))
 PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory", _NOT_RESERVED)))
 UNUSABLE_SHARE = max_by(_DEVICE, select("trainer_gpu_memory_unusable_bytes")) + f" / {RESERVED}"
-RETRIES = sum_by(_DEVICE, increment(select("trainer_gpu_allocation_retries_total")))
 
 GLANCE = [
     number("Devices", DEVICES, NUMBER, "GPUs that the chosen trainers see."),
@@ -244,40 +241,7 @@ GROWTH = two_a_line(
         "block. Good: a few per cent. Bad: above 20 % for ten minutes.",
         empty=NO_TORCH_GPU,
     ),
-    lines(
-        "Allocation retries",
-        Query(RETRIES, "GPU {{device}} {{trainer_name}}"),
-        COUNT,
-        "Allocations for which torch gave all its reserve back first. Good: none. Bad: again and again: "
-        "the device is full, or fragmented.",
-        empty=NO_TORCH_GPU,
-        bars=True,
-    ),
-    lines(
-        "Time until a device is full",
-        Query(soon(_TIME_TO_LIMIT, _DEVICE), "GPU {{device}} {{trainer_name}}"),
-        SECONDS,
-        "At the growth of that moment. Good: no line. Bad: falling to zero.",
-        empty=NO_DEVICE_FILLS,
-    ),
 )
-
-DEVICE = [
-    lines(
-        "Utilization",
-        Query(max_by(_DEVICE, select("trainer_gpu_utilization_ratio")), "GPU {{device}} {{trainer_name}}"),
-        SHARE,
-        "Share of time in which a kernel ran. Good: steady. Bad: zero while training should run.",
-        top=1,
-    ),
-    lines(
-        "Temperature",
-        Query(max_by(_DEVICE, select("trainer_gpu_temperature_celsius")), "GPU {{device}} {{trainer_name}}"),
-        CELSIUS,
-        "Good: steady, below about 80 °C.",
-        floor=None,
-    ),
-]
 
 DASHBOARD = Dashboard(
     uid="heapwatch-gpu",
@@ -286,7 +250,6 @@ DASHBOARD = Dashboard(
         Row("", [GLANCE, EXPLAINED, [NOW]]),
         Row("Parts", [PARTS]),
         Row("Growth", GROWTH),
-        Row("Device", [DEVICE], collapsed=True),
         Row("Alerts", [[firing_alerts()]]),
     ],
 )

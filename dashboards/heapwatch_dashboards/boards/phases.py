@@ -13,8 +13,8 @@ from ..promql import (
     present,
     select,
 )
-from ..tables import Column, series_table, table
-from .shared import TO_TRAINER, TRAINER, growth_limit
+from ..tables import Column, table
+from .shared import TRAINER, growth_limit
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
 _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
@@ -40,24 +40,10 @@ MEMORY_SINCE_START = max_by(PROCESS, _SINCE_START)
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
 PHASE_RUNS = max_by(_PHASE, f"increase({_PHASE_COUNT}[$__range])")
-_RUNS_RECENTLY = max_by(_PHASE, f"increase({_PHASE_COUNT}[30m])")
 PHASE_DURATION_IN_RANGE = present(
     f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[$__range])')} / ({PHASE_RUNS} > 0)"
 )
-
-
-def _ended(units: str) -> str:
-    counted = select("trainer_progress_total", f'unit=~"{units}"')
-    return f"({counted} > last_over_time({counted}[5m] offset $__interval))"
-
-
-_LARGE_CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
-_CYCLE_ENDED = (
-    f"({_ended('epoch|generation')} or {_ended('episode')} unless on (job, instance) {_LARGE_CYCLES})"
-)
 LIMITS_SINCE_START = min_by("severity", limits("memory", "since start"))
-PHASE_END_AT_CYCLE_END = max_by("phase", f"{_PHASE_END} and on (job, instance) {_CYCLE_ENDED}")
-PHASE_DURATION = f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[30m])')} / ({_RUNS_RECENTLY} > 0)"
 
 GLANCE = [
     number(
@@ -98,7 +84,6 @@ TREND = [
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
         steps=True,
-        links=TO_TRAINER,
         marked=True,
     ),
     table(
@@ -149,36 +134,9 @@ GAINS = [
     ),
 ]
 
-BY_CYCLE = series_table(
-    "Memory at phase end by cycle",
-    [
-        Query(f"max({_CYCLE_ENDED} and on (job, instance) {_PHASE_END})", "Cycle", interval="1m"),
-        Query(PHASE_END_AT_CYCLE_END, "{{phase}}", interval="1m"),
-    ],
-    BYTES,
-    "One row a cycle, the latest first: memory at the end of each phase. Choose one trainer. "
-    "Good: rows alike. Bad: every row higher than the one below it.",
-    counts=["Cycle"],
-)
-
-TIME = [
-    lines(
-        "Phase duration",
-        Query(PHASE_DURATION, "{{phase}} {{trainer_name}}"),
-        SECONDS,
-        "Mean seconds a run of each phase over the last half hour. Good: constant. Bad: slower with every "
-        "cycle, as lists grow.",
-        steps=True,
-    ),
-]
-
 DASHBOARD = Dashboard(
     uid="heapwatch-phases",
     description="Which phase of an episode, epoch or generation gains memory that it does not return?",
-    rows=[
-        Row("", [GLANCE, TREND, GAINS]),
-        Row("Trend by cycle", [[BY_CYCLE]], collapsed=True),
-        Row("Durations", [TIME]),
-    ],
+    rows=[Row("", [GLANCE, TREND]), Row("Gains", [GAINS])],
     start="now-3h",
 )

@@ -5,7 +5,7 @@ from heapwatch.analysis.limits import MEMORY_SHARES
 from .. import colors, promql
 from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
-from ..navigation import data_link
+from ..navigation import link_to_trainer
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
 from ..panels import limit, limit_of_each, lines, number
 from ..promql import NAME, PROCESS, max_by, named, select
@@ -28,10 +28,8 @@ ALERT_PATH_WORDS = {
     3: ("not delivered", colors.CRITICAL),
     4: ("no Alertmanager", colors.CRITICAL),
 }
-TO_TRAINER = [data_link("heapwatch-trainer", "__field.labels")]
-TO_ALERTS = [data_link("heapwatch-alerts", "__field.labels")]
 
-_LINKS = {"links": [data_link("heapwatch-trainer", "__data.fields")]}
+_LINKS = {"links": [link_to_trainer()]}
 _NAME = Column("Trainer", label="trainer_name", options=_LINKS)
 ADDRESS = [
     Column("instance", label="instance", hidden=True),
@@ -138,7 +136,6 @@ def freed_memory() -> Panel:
         BYTES,
         "Memory that each cleanup gave back. Good: a bar at each cleanup. Bad: cleanups without a bar.",
         bars=True,
-        links=TO_ALERTS,
     )
 
 
@@ -151,5 +148,4 @@ def cleanups() -> Panel:
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",
         bars=True,
-        links=TO_ALERTS,
     )

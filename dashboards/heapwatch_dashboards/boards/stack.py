@@ -2,25 +2,14 @@
 
 from .. import colors
 from ..dashboard import Dashboard, Row, two_a_line
-from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
+from ..panel import BYTES, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, limit, lines, number, states
-from ..promql import PROCESS, counted, events_or_zero, max_by, min_by, rate, select, sum_by, total
+from ..promql import PROCESS, counted, max_by, min_by, rate, select, sum_by, total
 from .shared import alert_path
 
 # Targets.
 DOWN_COUNT = f"count({select('up')} == 0) or 0 * count({select('up')})"
 RESIDENT = max_by(f"{PROCESS}, service", select("process_resident_memory_bytes", 'service!=""'))
-
-# Prometheus. A rule group is called FILE;NAME there.
-_GROUP = "rule_group"
-
-
-def _by_group(expression: str) -> str:
-    return f'label_replace({expression}, "group", "$1", "rule_group", ".*;(.*)")'
-
-
-RULE_FAILURES = _by_group(events_or_zero(_GROUP, select("prometheus_rule_evaluation_failures_total")))
-RULES_MISSED = _by_group(events_or_zero(_GROUP, select("prometheus_rule_group_iterations_missed_total")))
 
 # Alertmanager.
 # It counts for every integration that there is, most of which are not configured.
@@ -44,7 +33,6 @@ SAFE_POINT_AGE = min_by(
     PROCESS, f'{_AGE} or label_replace({_SINCE_STEP}, "of", "step", "", "") and on (job, instance) {_AGE}'
 )
 SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
-COLLECT_ERRORS = events_or_zero("collector", select("trainer_exporter_collect_errors_total"))
 
 UP = {0: ("down", colors.CRITICAL), 1: ("up", colors.GOOD)}
 
@@ -114,26 +102,7 @@ TARGETS = [
     ),
 ]
 
-SERVICES = [
-    lines(
-        "Rule failures and missed evaluations",
-        [
-            Query(RULE_FAILURES, "failed {{group}}"),
-            Query(RULES_MISSED, "missed {{group}}"),
-        ],
-        COUNT,
-        "Good: zero. Bad: anything else: verdicts and alerts are late or missing.",
-        bars=True,
-    ),
-    lines(
-        "Memory of the services",
-        Query(RESIDENT, "{{service}} {{instance}}"),
-        BYTES,
-        "The watcher must not be the leak. Good: flat.",
-    ),
-]
-
-EXPORTERS = two_a_line(
+COST = two_a_line(
     lines(
         "Share of training time spent on samples",
         [
@@ -156,11 +125,10 @@ EXPORTERS = two_a_line(
         "How old the sample is that a scrape gets. Good: seconds. Bad: rising: no safe point is reached.",
     ),
     lines(
-        "Collector errors",
-        Query(COLLECT_ERRORS, "errors {{collector}}"),
-        COUNT,
-        "Reads that failed. Good: none. The series of that collector are missing meanwhile.",
-        bars=True,
+        "Memory of the services",
+        Query(RESIDENT, "{{service}} {{instance}}"),
+        BYTES,
+        "The watcher must not be the leak. Good: flat.",
     ),
 )
 
@@ -169,8 +137,7 @@ DASHBOARD = Dashboard(
     description="Does the watcher itself work, and what does it cost the trainers?",
     rows=[
         Row("", [GLANCE, TARGETS]),
-        Row("Rules and services", [SERVICES]),
-        Row("What watching costs the trainers", EXPORTERS),
+        Row("What watching costs", COST),
     ],
     about_trainers=False,
 )

@@ -36,10 +36,8 @@ _OF_MEMORY = _since(kind="leak", resource="memory", component="trainer")
 _LEAK = f"0 * {select('job:trainer_known:leak_bytes_per_minute')}"
 ALERTS_SINCE = f"{_OF_MEMORY} + on ({PROCESS}) group_left (path, site) {_LEAK} or on ({_ALERT}) {_since()}"
 _MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
-_ANY = max_by(_ALERT, _FIRING)
 # One mark a trainer, when the first of them begins: a mark for each hides the data.
 MAJOR_ALERT_STARTS = started(max_by(PROCESS, _MAJOR))
-MINOR_ALERT_STARTS = f"({started(max_by(PROCESS, _ANY))}) unless on (job, instance) ({_MAJOR})"
 # By the names of that time: a trainer may have ended since, and another process have its address.
 ALERTS_FIRED_FOR = f"60 * count_over_time(({_ROWS})[$__range:1m])"
 
@@ -53,5 +51,3 @@ _FREED = select("trainer_cleanup_freed_bytes_total")
 FREED = f"{sum_by(_ACTION, increment(_FREED))} > 0"
 FREED_IN_RANGE = total(counted(_FREED))
 REMOVED = f"{sum_by('resource', increment_from_zero(select('trainer_cleanup_removed_total')))} > 0"
-_CLEANUP_SECONDS = increment(select("trainer_cleanup_duration_seconds_sum"))
-CLEANUP_DURATION = f"{sum_by(_ACTION, _CLEANUP_SECONDS)} / ({CLEANUP_EVENTS})"

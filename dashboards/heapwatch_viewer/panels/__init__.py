@@ -3,14 +3,13 @@
 from collections.abc import Callable
 
 from heapwatch_viewer.panels import charts, table
-from heapwatch_viewer.panels.base import Answers, Chart, Html, stat, text
+from heapwatch_viewer.panels.base import Answers, Chart, Html, stat
 
 RENDERERS: dict[str, Callable[[Answers], Chart | Html]] = {
     "timeseries": charts.time_series,
     "stat": stat,
     "table": table.render,
     "state-timeline": charts.state_timeline,
-    "text": text,
 }
 
 __all__ = ["RENDERERS", "Answers", "Chart", "Html"]

@@ -1,4 +1,4 @@
-"""The input and output of panel types, functions that several of them use, and the two smallest types."""
+"""The input and output of panel types, functions that several of them use, and the smallest type."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-import markdown2
-
 from heapwatch_viewer.fields import PALETTE, Field, field_for, ink
 from heapwatch_viewer.model import Panel
 from heapwatch_viewer.prometheus import Series
 from heapwatch_viewer.timerange import Window
 
-_MARKDOWN = ["tables", "fenced-code-blocks", "code-friendly", "cuddled-lists"]
 # Grafana's calculations: what a legend calls each, and how it makes one number of several.
 CALCULATIONS: dict[str, tuple[str, Callable[[list[float]], float]]] = {
     "lastNotNull": ("Last", lambda numbers: numbers[-1]),
@@ -70,12 +67,6 @@ class Html:
     """A panel that is plain HTML, escaped already."""
 
     body: str
-
-
-def text(answers: Answers) -> Html:
-    """A text panel: its Markdown as HTML; raw HTML in it is escaped."""
-    shown = markdown2.markdown(answers.panel.options["content"], safe_mode="escape", extras=_MARKDOWN)
-    return Html(f'<div class="text">{shown}</div>')
 
 
 def nothing(panel: Panel) -> str:

@@ -101,62 +101,27 @@ class _Column:
 
 
 def tabulate(panel: Panel, series: list[Series]) -> Table:
-    """The answers of `panel` as one table, its transformations applied in order, then its sorting.
-
-    Raises:
-        ValueError: a transformation is not one of those known here.
-
-    """
-    tables = _per_query(panel, series)
+    """The answers of `panel` as one table: merged, organized and sorted."""
+    table = _merge([_of_query(panel, target.ref_id, series) for target in panel.targets])
     for step in panel.raw.get("transformations", ()):
-        options = step.get("options", {})
-        match step["id"]:
-            case "merge":
-                tables = [_merge(tables)]
-            case "joinByField":
-                tables = [_join(tables, options["byField"])]
-            case "organize":
-                tables = [_organize(table, options) for table in tables]
-            case unknown:
-                raise ValueError(
-                    f"no transformation is called {unknown!r}; known: merge, joinByField, organize"
-                )
-    table = tables[0] if len(tables) == 1 else _merge(tables)
-    for sort in reversed(panel.options.get("sortBy", ())):
+        if step["id"] == "organize":
+            table = _organize(table, step["options"])
+    for sort in panel.options.get("sortBy", ()):
         _sort(table, sort["displayName"], bool(sort.get("desc")))
     return table
 
 
-def _per_query(panel: Panel, series: list[Series]) -> list[Table]:
-    """One table an instant query: a column a label, then `Value` (`Value #A` beside other queries).
-
-    A range query gives one table a series: its times and, under its name, its values.
-    """
-    several = len(panel.targets) > 1
-    tables: list[Table] = []
-    for target in panel.targets:
-        column = f"Value #{target.ref_id}" if several else "Value"
-        mine = [one for one in series if one.ref_id == target.ref_id]
-        if not target.instant:
-            tables += [
-                Table(
-                    ["Time", one.name],
-                    [{"Time": moment * 1000, one.name: value} for moment, value in one.points],
-                    {one.name: target.ref_id},
-                )
-                for one in mine
-            ]
-            continue
-        labels = sorted({label for one in mine for label in one.labels})
-        rows: list[Row] = [
-            {"Time": one.points[-1][0] * 1000, **one.labels, column: reduced(one.points)} for one in mine
-        ]
-        tables.append(Table(["Time", *labels, column], rows, {column: target.ref_id}))
-    return tables
+def _of_query(panel: Panel, ref_id: str, series: list[Series]) -> Table:
+    """The answer to one query: a column a label, then `Value` (`Value #A` beside other queries)."""
+    column = f"Value #{ref_id}" if len(panel.targets) > 1 else "Value"
+    mine = [one for one in series if one.ref_id == ref_id]
+    labels = sorted({label for one in mine for label in one.labels})
+    rows: list[Row] = [{**one.labels, column: reduced(one.points)} for one in mine]
+    return Table([*labels, column], rows, {column: ref_id})
 
 
 def _merge(tables: list[Table]) -> Table:
-    """Join rows that agree in every column they share but the values and the time."""
+    """Join rows that agree in every label that they share."""
     columns: list[str] = []
     ref_ids: dict[str, str] = {}
     for table in tables:
@@ -165,7 +130,7 @@ def _merge(tables: list[Table]) -> Table:
     rows: list[Row] = []
     for row in (row for table in tables for row in table.rows):
         for known in rows:
-            shared = [name for name in row if name in known and name not in ref_ids and name != "Time"]
+            shared = [name for name in row if name in known and name not in ref_ids]
             free = not any(name in known for name in row if name in ref_ids)
             if shared and free and all(row[name] == known[name] for name in shared):
                 known.update(row)
@@ -174,20 +139,6 @@ def _merge(tables: list[Table]) -> Table:
             rows.append(dict(row))
     columns.sort(key=lambda name: name in ref_ids)  # values last
     return Table(columns, rows, ref_ids)
-
-
-def _join(tables: list[Table], key: str) -> Table:
-    """Outer join of all tables on one column."""
-    ref_ids: dict[str, str] = {}
-    columns: list[str] = [key]
-    rows: dict[Any, Row] = {}
-    for table in tables:
-        ref_ids |= table.ref_ids
-        columns += [name for name in table.columns if name not in columns]
-        for row in table.rows:
-            rows.setdefault(row.get(key), {}).update(row)
-    ordered = [rows[value] for value in sorted(rows, key=lambda value: (value is None, value))]
-    return Table(columns, ordered, ref_ids)
 
 
 def _organize(table: Table, options: Row) -> Table:

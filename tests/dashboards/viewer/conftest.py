@@ -3,18 +3,19 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import httpx
 import pytest
 
+from tests.dashboards.server import answers
+from tests.e2e.running import wait_for
 from tests.support.ports import free_port
 
 
-def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
-    """A viewer of the generated dashboards, on a free port unless one is given; stop it with terminate()."""
+@contextmanager
+def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[str]:
+    """The address of a viewer of the generated dashboards, on a free port unless one is given."""
     port = port or free_port()
     environment = os.environ | {
         "HEAPWATCH_DASHBOARDS_PORT": str(port),
@@ -24,22 +25,8 @@ def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subproce
     environment.pop("PYTEST_CURRENT_TEST", None)
     process = subprocess.Popen([sys.executable, "-m", "heapwatch_viewer"], env=environment)
     url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{url}/healthz", trust_env=False).status_code == 200:
-                return process, url
-        except httpx.TransportError:
-            time.sleep(0.1)
-    process.kill()
-    raise RuntimeError("the viewer did not start")
-
-
-@contextmanager
-def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[str]:
-    """The address of a viewer that is stopped at the end."""
-    process, url = start_viewer(prometheus_url, port)
     try:
+        wait_for("the viewer", lambda: answers(f"{url}/healthz"))
         yield url
     finally:
         process.terminate()

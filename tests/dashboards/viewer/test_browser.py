@@ -64,12 +64,6 @@ def test_charts_are_drawn_when_the_browser_reports_leaving_and_entering_the_wind
     assert page.locator(".plot:visible canvas").count() > 0
 
 
-def test_a_variable_narrows_every_panel(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-world?var-instance=walker-leaking:7777")
-    expect(page.locator(".legend").first).to_be_visible()
-    assert "trading-filling" not in page.locator(".grid").first.inner_text()
-
-
 def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer):
     opened(page, viewer)
     assert page.url.startswith(f"{viewer}/d/heapwatch-fleet")
@@ -91,14 +85,6 @@ def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer
     for title, number in (("Trainers", 8), ("Leaking", 2), ("Over a limit", 3), ("Down or stalled", 2)):
         panel = page.locator(f".panel.stat:has(.panel-title :text-is('{title}'))")
         expect(panel.locator(".value")).to_have_text(str(number))
-
-
-def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
-    opened(page, f"{viewer}/d/heapwatch-stack")
-    last = page.locator(".plot").last
-    assert last.locator("canvas").count() == 0
-    last.scroll_into_view_if_needed()
-    expect(last.locator("canvas")).to_be_visible()
 
 
 def test_a_link_leads_to_the_trainer_and_keeps_the_time_range_and_of_its_links_all_but_fleet_the_trainer(
@@ -142,17 +128,6 @@ def test_a_phone_shows_growth_and_time_left_without_scrolling_sideways_or_a_bar_
     assert page.locator(".bar-top").evaluate("bar => bar.getBoundingClientRect().bottom") <= 0
 
 
-def test_a_time_range_is_shown_in_the_browsers_time_and_one_that_is_chosen_kept_in_the_address(
-    browser, viewer
-):
-    with browser.new_context(viewport=SIZE, timezone_id="Asia/Tokyo") as context:
-        midnight_utc = "from=1767312000000&to=1767315600000"
-        page = opened(context.new_page(), f"{viewer}/d/heapwatch-gpu?{midnight_utc}")
-        page.get_by_text("2026-01-02 09:00:00 to 2026-01-02 10:00:00").click()
-        page.get_by_text("Last 3 hours", exact=True).click()
-        page.wait_for_url(re.compile("from=now-3h"))
-
-
 def test_the_legend_isolates_a_series_the_crosshair_is_shared_and_dragging_zooms(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-phases?theme=light")
     legend = page.locator(".legend:has(tr[data-series] + tr[data-series])").first
@@ -171,6 +146,9 @@ def test_the_legend_isolates_a_series_the_crosshair_is_shared_and_dragging_zooms
     page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
     page.mouse.up()
     page.wait_for_url(re.compile(r"from=\d{13}&to=\d{13}"))
+    page.get_by_text("of your choice").click()
+    page.get_by_text("Last 3 hours", exact=True).click()
+    page.wait_for_url(re.compile("from=now-3h"))
     assert page.complaints == []
 
 
@@ -179,7 +157,7 @@ def test_bars_share_the_time_axis_of_lines(page, viewer):
     opened(page, f"{viewer}/d/heapwatch-alerts?from=now-6h&to=now")
     lines, bars = (
         page.locator(f".panel:has(.panel-title :text-is('{title}'))")
-        for title in ("Memory around cleanups", "Cleanup duration")
+        for title in ("Memory around cleanups", "Removed by cleanups")
     )
     lines.scroll_into_view_if_needed()
     expect(bars.locator("canvas")).to_be_visible()
@@ -206,19 +184,8 @@ def test_no_trainers_and_a_dead_prometheus_are_said_and_a_restart_is_survived(pa
         expect(page.locator(".panel-error:visible").first).to_be_visible()
 
 
-def test_a_malformed_range_and_an_unknown_dashboard_are_said_and_a_closed_page_is_forgotten(browser, viewer):
-    def open_pages() -> str:
-        return probe.request.get(f"{viewer}/metrics").text()
-
-    probe, page = browser.new_page(), browser.new_page(viewport=SIZE)
+def test_a_malformed_range_and_an_unknown_dashboard_are_said(page, viewer):
     page.goto(f"{viewer}/d/nonsense")
     expect(page.locator(".note.error:visible")).to_contain_text("There is no dashboard nonsense")
     opened(page, f"{viewer}/d/heapwatch-phases?from=yesterday")
     expect(page.locator(".note.error:visible")).to_contain_text("'yesterday' is not a time")
-    page.close()
-    for _ in range(100):
-        if "heapwatch_viewer_open_pages 0.0" in open_pages():
-            break
-        probe.wait_for_timeout(200)
-    assert "heapwatch_viewer_open_pages 0.0" in open_pages()
-    probe.close()

@@ -11,7 +11,7 @@ from heapwatch_viewer.panel import RENDERERS, PanelView
 from heapwatch_viewer.prometheus import QueryError
 from heapwatch_viewer.timerange import Window
 
-PANEL = Panel(1, "text", "Title", "", (0, 0, 6, 4), (), {"options": {"content": "fine"}})
+PANEL = Panel(1, "stat", "Title", "", (0, 0, 6, 4), (), {})
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_an_error_is_shown_until_the_panel_can_be_drawn(monkeypatch, problem, sh
         with Client(page("/panel"), request=None):
             view = PanelView(PANEL, 0, lambda address, values: address, lambda start, end: None)
             with monkeypatch.context() as broken:
-                broken.setitem(RENDERERS, "text", fail)
+                broken.setitem(RENDERERS, "stat", fail)
                 await view.refresh(None, {}, Window(0, 300, 60), [])
             assert view._error.visible
             assert shown in view._error.text

@@ -49,14 +49,6 @@ def test_no_value_breaks_out_of_its_matcher():
     assert re.fullmatch(json.loads(f'"{inside}"'), value)
 
 
-def test_all_is_everything_and_what_is_unknown_stays():
-    assert interpolate("${instance} $unknown", {"instance": (ALL,)}, WINDOW) == ".+ $unknown"
-
-
-def test_grafanas_own_variables():
-    assert interpolate("rate(x[$__rate_interval]) $__range", {}, WINDOW) == "rate(x[60s]) 3600s"
-
-
 def test_choices_are_narrowed_by_the_variables_before():
     prometheus = Answering(["b", "a"])
     found = chosen_from('label_values(up{job=~"$job"}, instance)', prometheus, job=("trainer",))
@@ -72,11 +64,6 @@ def test_a_choice_has_a_value_and_a_text_of_its_own():
     found = chosen_from("query_result(last_over_time(name[$__range]))", prometheus, NAMED)
     assert found == {"b:1": "ppo", "a:1": "walker"}
     assert prometheus.asked == "last_over_time(name[3600s])"
-
-
-def test_an_unknown_kind_of_query_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"instance.*label_values"):
-        chosen_from("metrics(up)", Answering([]))
 
 
 @pytest.mark.parametrize(
