@@ -341,8 +341,7 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
                 owner = None
             return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
         at = at.parent
-    root = place.start
-    return root.label if root.name.startswith("context ") else None, None, "any"
+    return None, None, "any"
 
 
 def _library_of(place: Place) -> str | None:

@@ -35,7 +35,6 @@ from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
     Root,
-    context_roots,
     frame_roots,
     is_user_file,
     is_user_module,
@@ -111,7 +110,6 @@ class Inventory:
         self._clock = clock
         self._spent = spent
         self._extra_roots = extra_roots
-        self._ask = ask
         self._pending: deque[tuple[Place, str]] = deque()
         self._roots: deque[list[tuple[Place, str]]] = deque()
         self._again: deque[tuple[Place, str]] = deque()
@@ -190,7 +188,7 @@ class Inventory:
         self._round_worlds = {}
         self._round_multiplicity = {}
         lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
-        lasting += [*self._extra_roots(), *context_roots(self._ask)]
+        lasting += self._extra_roots()
         waiting = chain(self._pending, self._again, self._later, *self._roots)
         left = list(islice(waiting, _MOST_PENDING))
         for queue in (self._pending, self._again, self._later):

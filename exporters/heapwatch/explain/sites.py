@@ -11,7 +11,6 @@ from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
 from heapwatch.measure.introspection.attributes import nested_code
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
-    CONTEXT_SUFFIX,
     is_user_file,
     is_user_module,
     module_namespace,
@@ -127,7 +126,6 @@ def _deeds(name: str, codes: Iterable[CodeType], scope: Scope) -> Iterator[tuple
 
 def mentions(code: CodeType, name: str) -> bool:
     """Whether a function uses a name of a variable, an attribute or a key, also in its comprehensions."""
-    name = name.removesuffix(CONTEXT_SUFFIX)
     parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_consts)
     return any(type(one) is str and one == name for one in names) or any(mentions(one, name) for one in parts)

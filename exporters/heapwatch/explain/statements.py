@@ -25,7 +25,6 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from heapwatch.measure.introspection.attributes import nested_code
-from heapwatch.measure.introspection.roots import CONTEXT_SUFFIX
 from heapwatch.runtime.own_files import read_bytes
 
 _MOST_BYTES = 2_000_000
@@ -219,10 +218,6 @@ class _Reader:
             return self._private.get(node.attr, node.attr), "attribute"
         if isinstance(node, ast.Name):
             return node.id, "local" if node.id in self._locals else "global"
-        match node:
-            case ast.Call(func=ast.Attribute(value=value, attr="get")):
-                of = self._named(value)
-                return of and (of[0] + CONTEXT_SUFFIX, of[1])
         return None
 
     def _act(self, node: ast.AST, deed: Deed, line: int | None) -> None:

@@ -93,18 +93,6 @@ def test_where_a_container_grows(name):
     assert use.site.function.endswith(name)
 
 
-def test_what_a_call_of_get_returns_is_not_the_container_that_it_is_called_on():
-    def train(history: Any, item: Any) -> None:
-        history.get().append(item)
-        rows = history.get()
-        rows.append(item)
-
-    first = train.__code__.co_firstlineno
-    found = uses_of("history.get()", [train.__code__])
-    assert [(use.effect, use.site.line - first) for use in found] == [("grows", 1), ("grows", 3)]
-    assert {use.effect for use in uses_of("history", [train.__code__])} == {"shrinks"}
-
-
 @pytest.mark.parametrize(
     ("effects", "names"),
     [
