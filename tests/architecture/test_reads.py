@@ -26,9 +26,6 @@ LIBRARIES = (
     ("pyarrow.lib", "ChunkedArray"),
     ("pyarrow.lib", "Table"),
     ("jaxlib._jax", "ArrayImpl"),
-    ("pandas._libs.index", "IndexEngine"),
-    ("polars._plr", "PySeries"),
-    ("polars._plr", "PyDataFrame"),
 )
 # Attributes of Python's own containers and texts, which every thread may read.
 PLAIN = {

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from operator import itemgetter
 from types import GetSetDescriptorType, MethodDescriptorType, SimpleNamespace
 from typing import Any, NamedTuple
 from weakref import ref
@@ -23,14 +22,6 @@ from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
 _MOST_WANTED = 200  # storages read at once: some 0.1 ms
-_SPARSE_PARTS = {
-    "sparse_coo": ("_indices", "_values"),
-    "sparse_csr": ("crow_indices", "col_indices", "values"),
-    "sparse_bsr": ("crow_indices", "col_indices", "values"),
-    "sparse_csc": ("ccol_indices", "row_indices", "values"),
-    "sparse_bsc": ("ccol_indices", "row_indices", "values"),
-}
-_MOST_TEXTS = 10_000  # of an array of texts, measured one by one
 _MOST_OPERATIONS = 2000
 _LEAF = 2**63  # parameters and inputs are numbered above all operations
 
@@ -80,32 +71,16 @@ def array_view(array: Any) -> MemoryBlock:
 
 
 def array_items(array: Any) -> list[Any]:
-    """The objects of an array of objects, in a list made for the purpose; of texts the memory they lie in."""
+    """The objects of an array of objects, in a list made for the purpose; of texts what is known of them."""
     numpy = _numpy()
     dtype = numpy.dtype(array)
     if not dtype.hasobject or numpy.base(array) is not None:
         return []
     if type(dtype).__name__ == "StringDType":
-        return _texts(array)
+        # numpy has a lock of its own for long ones, and their memory is not read.
+        return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
     items = object_items(array)
     return [UNREAD] if items is None else [items]
-
-
-def _texts(array: Any) -> list[Any]:
-    """The entries of an array of `StringDType`, and the texts of more than 15 bytes in its arena.
-
-    numpy does not report what it allocated for them, which may be a quarter more.
-    """
-    numpy = _numpy()
-    step = -(-int(array.size) // _MOST_TEXTS) or 1
-    # numpy has a lock of its own for them: whoever waits for it with the interpreter's may wait for ever.
-    read = read_alone([array], (numpy.ravel, itemgetter(slice(None, None, step)), numpy.tolist))
-    if read is None:
-        return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
-    lengths = [len(text.encode()) for text in read[0][0] if type(text) is str]
-    texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
-    arena = MemoryBlock(id(array) + 1, int(numpy.nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
-    return [arena] if step == 1 else [arena, UNREAD]
 
 
 class Storages:
@@ -153,9 +128,9 @@ class Storages:
 
 
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
-    """The memory of a tensor, or the tensors that a sparse one consists of; and its gradient.
+    """The memory of a tensor and its gradient.
 
-    Storages inside an autograd graph cannot be reached from Python and count as unread. What a wrapper is
+    Sparse tensors, and storages inside an autograd graph, count as unread. What a wrapper is
     made of is found among its attributes.
     """
     torch = sys.modules["torch"]
@@ -176,7 +151,7 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
         return [*parts, MemoryBlock(torch._C._storage_address(tensor), int(tensor.nbytes), "mapped", 1)]
     if tensor.layout is not torch.strided:
-        return parts + _sparse_parts(tensor)
+        return [*parts, UNREAD]
     if tensor.device.type == "meta":
         return parts
     memory = _memory_alone(tensor)
@@ -185,13 +160,6 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
         if not storages.knows(memory):
             parts.append(UNREAD)
     return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
-
-
-def _sparse_parts(tensor: Any) -> list[Any]:
-    torch = sys.modules["torch"]
-    names = _SPARSE_PARTS.get(str(tensor.layout).partition(".")[2], ())
-    read = read_alone([tensor], *((getattr(torch._C.TensorBase, name),) for name in names)) if names else None
-    return [UNREAD] if read is None else list(read[0])
 
 
 def _memory_alone(tensor: Any) -> MemoryBlock | None:

@@ -40,7 +40,6 @@ from heapwatch.measure.sizing.foreign import (
     Unread,
     exported,
     holds_memory,
-    is_device_array,
     reader_of,
 )
 from heapwatch.measure.sizing.sampling import (
@@ -421,9 +420,7 @@ def kind_of(cls: type) -> Kind:
         return "storage"
     if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
         return "foreign"
-    if layout.kind in ("object", "tensor", "programs") and (
-        holds_memory(layout) or is_device_array(layout.mro)
-    ):
+    if layout.kind in ("object", "tensor", "programs") and holds_memory(layout):
         return "native"
     return "object" if flags_of(cls) & HAS_GC or layout_of(cls).sizer == "python" else "atom"
 
