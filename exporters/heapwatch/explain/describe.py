@@ -169,32 +169,31 @@ class Describer:
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
         objects cannot be examined, some of them may live: no cycles are claimed.
         """
-        growth = uncollected.counts.growth(levels.startup_end)
-        examined = uncollected.latest is not None
-        garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ())
-        if growth.total <= 0 or not garbage.objects or not (examined or growth.rising):
+        growth, garbage = uncollected.counts.growth(levels.startup_end), uncollected.latest
+        if growth.total <= 0 or (not growth.rising if garbage is None else not garbage.objects):
             return []
-        items_per_minute = 60 * (
-            uncollected.per_second(levels.startup_end) if examined else growth.per_second
-        )
-        rate = levels.per_minute * garbage.share
-        if garbage.bytes is not None:
-            rate = min(levels.per_minute, items_per_minute * garbage.bytes / garbage.objects)
+        if garbage is None:
+            garbage = Garbage(0, 1.0, None, ())
+            what, remedy = _NOT_EXAMINED, "`gc.collect()` once: what it frees was in cycles"
+        else:
+            what, remedy = f"uncollected cycles of {', '.join(garbage.types)}", remedy_for_type(None)
+        items, each = round(garbage.share * (uncollected.counts.last or 0.0)), garbage.each_bytes
+        items_per_minute = 60 * garbage.share * growth.per_second
         return [
             Finding(
                 kind="type",
                 path=None,
-                type=f"uncollected cycles of {', '.join(garbage.types)}" if examined else _NOT_EXAMINED,
-                items=round(garbage.objects),
-                bytes=None if garbage.bytes is None else round(garbage.bytes),
+                type=what,
+                items=items,
+                bytes=None if each is None else round(items * each),
                 items_per_minute=items_per_minute,
-                bytes_per_minute=rate,
+                bytes_per_minute=levels.per_minute * garbage.share
+                if each is None
+                else min(levels.per_minute, items_per_minute * each),
                 site=None if garbage.key is None else self.stored_at(garbage.key),
-                holders=("reference cycles: the collector is switched off",) if examined else (),
-                remedy=remedy_for_type(None)
-                if examined
-                else "`gc.collect()` once: what it frees was in cycles",
-                inferred=garbage.bytes is None,
+                holders=("reference cycles: the collector is switched off",) if garbage.objects else (),
+                remedy=remedy,
+                inferred=each is None,
             )
         ]
 
