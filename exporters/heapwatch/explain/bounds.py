@@ -57,11 +57,7 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     read = [statements_of(code) for code in naming]
     asked = {test.value for one in read for test, *_ in one.guards if test.sort == "call"}
     answers = {
-        code.co_name: test
-        for code in codes
-        if code.co_name in asked
-        for _, tests in statements_of(code).returns
-        for test in tests
+        code.co_name: test for code in codes if code.co_name in asked for test in statements_of(code).returns
     }
     cycles = {
         target: value.parts[1]

@@ -84,7 +84,6 @@ class GrowingType:
         each_bytes: typical deep size of an instance; None where it was not measured.
         holders: what refers to the newest, the nearest first; empty if no Python object does, None if that
             was not found out.
-        is_linked: whether instances refer to each other.
 
     """
 
@@ -92,7 +91,6 @@ class GrowingType:
     counts: LevelSeries = field(default_factory=LevelSeries)
     each_bytes: float | None = None
     holders: tuple[str, ...] | None = None
-    is_linked: bool = False
     is_weighed: bool = False
 
 
@@ -255,7 +253,6 @@ class Census:
         followed = self._left(growing, most) if searches else []
         for key, known in types.items():
             if has_time and newest[key] and known in followed:
-                known.is_linked = _are_linked(newest[key])
                 path = next((anchors[id(one)] for one in newest[key] if id(one) in anchors), None)
                 known.holders = (path,) if path else tuple(self._holders(newest[key][0], hidden, until))
                 has_time = own_time() <= until
@@ -377,16 +374,6 @@ def _name_of(cls: type) -> str:
 
 def _full_collections() -> int:
     return int(gc.get_stats()[-1]["collections"])
-
-
-def _are_linked(instances: list[Any]) -> bool:
-    """Whether one of these refers to another object of its class."""
-    for obj in instances:
-        parts = gc.get_referents(obj)
-        parts += gc.get_referents(*(part for part in parts if type(part) is dict))
-        if any(type(part) is type(obj) for part in parts):
-            return True
-    return False
 
 
 def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:

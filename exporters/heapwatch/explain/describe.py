@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -25,18 +25,18 @@ from heapwatch.explain.sites import (
     code_of_class,
     function_at,
     lines_of,
-    only_return,
+    site_of,
     user_code,
     uses_of,
 )
 from heapwatch.explain.statements import Deed, Scope
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
+from heapwatch.explain.weigh import newest_of, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
-from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import qualified_type_name
-from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
+from heapwatch.measure.introspection.roots import is_user_file, is_user_module, running_code
 from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6
@@ -47,9 +47,6 @@ _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
-# What a program calls to make instances of a class that has no such name.
-_MADE_BY = {"itertools._tee": "tee", "itertools._tee_dataobject": "tee"}
-
 
 @dataclass
 class _Searched:
@@ -57,8 +54,6 @@ class _Searched:
 
     code: tuple[list[Use], list[Limit], Site | None] | None = None  # its uses, its limits, and what fills it
     traced: Site | None = None  # where its items were seen to be made
-    library: set[int] | None = None  # ids of the library code that may fill it
-    callers: set[Site] = field(default_factory=set)  # of that code
     bound: int | None = None
     bound_due: float = 0.0
 
@@ -127,7 +122,7 @@ class Describer:
             growth,
             traits,
             capacity,
-            self._searched_of(known.path).traced or site or self._called_at(known, place, owner),
+            self._searched_of(known.path).traced or site,
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
         )
@@ -154,9 +149,9 @@ class Describer:
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            site=self._only_line("loaded", _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
+            site=self._only_line("loaded", known.name.rpartition(".")[2]),
             holders=(OUTSIDE,) if holders == () else holders or (),
-            remedy=remedy_for_type(holders, known.name, is_linked=known.is_linked),
+            remedy=remedy_for_type(holders),
         )
 
     def processes_started(self) -> Site | None:
@@ -169,16 +164,17 @@ class Describer:
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
         objects cannot be examined, some of them may live: no cycles are claimed.
         """
-        growth, garbage = uncollected.counts.growth(levels.startup_end), uncollected.latest
-        if growth.total <= 0 or (not growth.rising if garbage is None else not garbage.objects):
-            return []
+        garbage = uncollected.latest
         if garbage is None:
-            garbage = Garbage(0, 1.0, None, ())
+            garbage, level = Garbage(0, 1.0, None, ()), uncollected.counts
             what, remedy = _NOT_EXAMINED, "`gc.collect()` once: what it frees was in cycles"
         else:
-            what, remedy = f"uncollected cycles of {', '.join(garbage.types)}", remedy_for_type(None)
-        items, each = round(garbage.share * (uncollected.counts.last or 0.0)), garbage.each_bytes
-        items_per_minute = 60 * garbage.share * growth.per_second
+            level, remedy = uncollected.garbage, remedy_for_type(None)
+            what = f"uncollected cycles of {', '.join(garbage.types)}"
+        growth = level.growth(levels.startup_end)
+        if growth.total <= 0 or not (garbage.objects or growth.rising):
+            return []
+        items, each, items_per_minute = round(level.last or 0.0), garbage.each_bytes, 60 * growth.per_second
         return [
             Finding(
                 kind="type",
@@ -234,16 +230,6 @@ class Describer:
             line = site._replace(function=function_at(site, user_code()))
             self._searched_of(known.path).traced = line
 
-    def _called_at(self, known: KnownContainer, place: Place, owner: Any) -> Site | None:
-        """The one line of the user's code that has been seen to call the library which fills a container."""
-        found = self._searched_of(known.path)
-        if found.library is None:
-            found.library = _library_codes(place, owner)
-        if found.library and len(found.callers) < 2 and own_time() <= self._until:
-            line = calling_line(found.library)
-            found.callers |= {Site(*line)} if line is not None else set()
-        return _only(found.callers)
-
     def stored_at(self, key: str) -> Site | None:
         """The only line of the user's code that stores under a name; None if there are several or none."""
         return self._only_line("assigned", key)
@@ -275,7 +261,7 @@ class Describer:
         if found.code is not None:
             return found.code
         if known.kind == "cache":
-            return [], [], _cached_line(place)
+            return [], [], _cached_function(place)
         name, owner, scope = _named(place)
         if name is None:
             return [], [], None
@@ -305,19 +291,13 @@ def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
     return bool(is_measured) and not 0 < Candidate(known, growth).bytes_per_minute < _LEAST_PER_MINUTE
 
 
-def _cached_line(place: Place) -> Site | None:
-    """The only `return` of a cached function, whose results the cache keeps.
-
-    None if the arguments are larger than the results, such as `self` of a cached method.
-    """
+def _cached_function(place: Place) -> Site | None:
+    """The first line of a cached function."""
     try:
-        cached = place.find({})
-        if type(cached) is not CACHE_TYPE or keeps_its_arguments(cached):
-            return None
-        function = cached.__wrapped__
-    except (Gone, RuntimeError, AttributeError):
+        function = getattr(place.find({}), "__wrapped__", None)
+    except (Gone, RuntimeError):
         return None
-    return only_return(function.__code__) if type(function) is FunctionType else None
+    return site_of(function.__code__) if type(function) is FunctionType else None
 
 
 def _length(known: KnownContainer, inventory: Inventory) -> float | None:
@@ -380,15 +360,6 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
         own = code_of_class(type(owner) if kind == "object" else owner) if kind in ("object", "class") else []
     known = set(map(id, own))
     return own, [code for code in user_code() if id(code) not in known]
-
-
-def _library_codes(place: Place, owner: Any) -> set[int]:
-    """Ids of library code: methods of a container's owner, and the function that it is local to."""
-    root = place.start
-    codes = {id(code) for code in _codes(place, owner)[0] if not is_user_file(code.co_filename)}
-    if root.frame_code:
-        codes |= {root.frame_code} - {id(code) for code in running_code()}
-    return codes
 
 
 def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:

@@ -55,13 +55,16 @@ class Uncollected:
 
     Attributes:
         counts: number of objects in the youngest generation, over time.
-        latest: the garbage found last; None if the objects were never examined.
+        garbage: how many of them are garbage, over time.
+        latest: the newest objects that were found to be garbage; None if the objects were never examined.
 
     """
 
     def __init__(self, census: Census, clock: Callable[[], float] = time.monotonic) -> None:
         self.counts = LevelSeries()
+        self.garbage = LevelSeries()
         self.latest: Garbage | None = None
+        self._mark: list[Any] = []  # older than all objects that are new
         self._census = census
         self._clock = clock
 
@@ -74,26 +77,33 @@ class Uncollected:
         objects = self._census.youngest()
         if objects is None:
             return
-        del objects[:-_MOST_EXAMINED]
         try:
-            objects += tuples_in(objects)
-            found = unreachable(objects)
+            self._examine(objects)
+        finally:
+            objects.clear()
+            self._mark = []
+
+    def _examine(self, objects: list[Any]) -> None:
+        new = next((at for at, one in enumerate(reversed(objects)) if one is self._mark), None)
+        if new is None:  # the first time, or a collection took the mark out, and maybe what was found
+            self.garbage = LevelSeries()
+        del objects[: -min(_MOST_EXAMINED, len(objects) if new is None else max(1, new))]
+        examined = len(objects)
+        objects += tuples_in(objects)
+        found = unreachable(objects)
+        # The newest stand for all that came since the last time, not for what had come before.
+        before, scale = (0.0, 1.0) if new is None else (self.garbage.last or 0.0, new / max(1, examined))
+        self.garbage.add(self._clock(), before + scale * len(found))
+        if found or self.latest is None or new is None:
             types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in found)
+            common = types.most_common(_TYPES_NAMED)
             self.latest = Garbage(
                 len(found),
                 len(found) / max(1, len(objects)),
                 bytes_held(objects, found),
-                tuple(
-                    name for name, number in types.most_common(_TYPES_NAMED) if number >= _COMMON * len(found)
-                ),
+                tuple(name for name, number in common if number >= _COMMON * len(found)),
                 closing_key(objects, found),
             )
-        finally:
-            objects.clear()
-
-    def per_second(self, start: float) -> float:
-        """Objects of garbage added in a second since `start`, where all new ones are like the newest."""
-        return self.counts.growth(start).per_second * (self.latest.share if self.latest else 0.0)
 
 
 _BUDGET_SECONDS = 0.02

@@ -102,20 +102,11 @@ def remedy_for(
     return None
 
 
-def remedy_for_type(
-    holders: tuple[str, ...] | None, name: str = "", *, is_linked: bool = False
-) -> str | None:
+def remedy_for_type(holders: tuple[str, ...] | None) -> str | None:
     """A suggestion for a growing type that no known container holds; None if none is known.
 
-    `holders` is what refers to its instances; None if that is not known. `is_linked` tells whether the
-    instances refer to each other.
+    `holders` is what refers to its instances; None if that is not known.
     """
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
-    if holders == ():
-        return "free it where it was made: nothing in Python refers to it"
-    if name.startswith("itertools._tee"):
-        return "advance both iterators of `tee` together, or drop the one that does not advance"
-    if is_linked:
-        return "they refer to each other, so one keeps all: set the reference to None once it is not needed"
-    return None
+    return "free it where it was made: nothing in Python refers to it" if holders == () else None

@@ -89,7 +89,7 @@ class Statements:
 
     Attributes:
         acts: name, scope, what is done to its object, and the line.
-        returns: lines that return a value, and the comparisons that they return.
+        returns: the comparisons whose result it returns.
         guards: conditions, with the first and the last line that run if they hold.
         keys: containers, and the keys under which is stored.
         cuts: containers, and the ends of the slices that are kept or deleted.
@@ -99,7 +99,7 @@ class Statements:
     """
 
     acts: list[tuple[str, Scope, Deed, int]] = field(default_factory=list)
-    returns: list[tuple[int, list[Operand]]] = field(default_factory=list)
+    returns: list[Operand] = field(default_factory=list)
     guards: list[tuple[Operand, int, int]] = field(default_factory=list)
     keys: list[tuple[str, Operand]] = field(default_factory=list)
     cuts: list[tuple[str, list[Operand]]] = field(default_factory=list)
@@ -210,8 +210,7 @@ class _Reader:
                 for condition in self._conditions(test):
                     self.found.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
             case ast.Return(value=ast.expr() as value):
-                if not (isinstance(value, ast.Constant) and value.value is None):
-                    self.found.returns.append((node.lineno, list(self._conditions(value))))
+                self.found.returns += self._conditions(value)
 
     def _named(self, node: ast.AST) -> tuple[str, Scope] | None:
         if isinstance(node, ast.Attribute):

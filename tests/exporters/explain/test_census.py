@@ -12,7 +12,7 @@ import pytest
 
 from heapwatch.explain import census as census_module
 from heapwatch.explain import schedule as stall
-from heapwatch.explain.census import Census, GrowingType
+from heapwatch.explain.census import Census
 
 
 class Leaked:
@@ -131,28 +131,6 @@ def test_a_step_of_a_search_does_what_its_time_suffices_for(census, clock, monke
     assert steps[-1] == (True, True, True)
     assert steps.index((True, True, False)) < len(steps) - 1
     assert leaked.holders is None, "only the heaviest are followed"
-
-
-def local_chain(census: Census, clock: list[float]) -> GrowingType:
-    last: Linked | None = None
-    for _ in range(12):
-        for _ in range(20):
-            last = Linked(last)
-        clock[0] += 10
-        assert census.count()
-    growing = [entry for entry in census.growing(0.0) if entry[0].name == f"{__name__}.Linked"]
-    while not census.is_inspected(growing, 1):
-        census.inspect(growing, {id(last): "main().last", id(last.before): "main().last.before"}, 1)
-    return growing[0][0]
-
-
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="the frame of a running function refers to its variables"
-)
-def test_a_chain_that_a_local_variable_holds_has_its_path(census, clock):
-    known = local_chain(census, clock)
-    assert known.is_linked
-    assert known.holders == ("main().last",)
 
 
 def test_types_that_have_not_become_more_make_room(census, clock, monkeypatch):

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import collections
 import functools
-import inspect
 import itertools
 import multiprocessing
-import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -49,17 +45,6 @@ class Policy:
         return [0.0] * size
 
 
-class Caller:
-    """Runs a library's function that keeps what is handed to it."""
-
-    def __init__(self) -> None:
-        self.at = 0
-
-    def run(self, look: Callable[[Any], None]) -> None:
-        self.at = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
-        LIBRARY["learn"](look)
-
-
 class Replay:
     def __init__(self) -> None:
         self.capacity = 20
@@ -77,33 +62,6 @@ class MadeInOnePlace:
 
 def make() -> Any:
     return MadeInOnePlace()
-
-
-def split() -> Any:
-    return itertools.tee(range(3))
-
-
-LIBRARY: dict[str, Any] = {}
-exec(  # a module of an installed package
-    compile(
-        """
-class Buffer:
-    def __init__(self):
-        self.kept_by_library = []
-
-    def fill_of_library(self, look):
-        for number in range(20):
-            self.kept_by_library.append([number])
-        look(self)
-
-def learn(look):
-    Buffer().fill_of_library(look)
-""",
-        f"{sys.prefix}/lib/site-packages/library.py",
-        "exec",
-    ),
-    LIBRARY,
-)
 
 
 def walked(obj: Any) -> Inventory:
@@ -169,17 +127,16 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on():
     (known,) = (one for one in inventory.known.values() if one.kind == "cache")
     found = Describer(inventory).describe(known, NO_GROWTH)
     assert found.traits.item_type == "Policy"
-    assert found.site is None, "the line that makes the result is not the one that makes what weighs"
+    assert found.site is not None
+    assert (found.site.file, found.site.function.rpartition(".")[2]) == (__file__, "anchors")
     Policy.anchors.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
-)
-def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name, made_by):
-    found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH)
+def test_a_growing_type_is_reported_with_the_one_line_that_makes_it():
+    known = GrowingType(f"{__name__}.MadeInOnePlace")
+    found = Describer(Inventory()).describe_type(known, NO_GROWTH)
     assert found.site is not None
-    assert (found.site.file, found.site.function) == (__file__, made_by)
+    assert (found.site.file, found.site.function) == (__file__, "make")
 
 
 def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch):
@@ -196,22 +153,3 @@ def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch)
     assert (found.file, found.line) == (__file__, starts.__code__.co_firstlineno + 1)
     codes.append(starts_too.__code__)
     assert Describer(Inventory()).processes_started() is None
-
-
-def test_what_a_library_fills_is_reported_with_the_line_that_calls_it():
-    caller, found = Caller(), []
-
-    def look(buffer: Any) -> None:
-        inventory = walked(buffer)
-        known = inventory.known["it.kept_by_library"]
-        describer = Describer(inventory)
-        # The explainer asks from a thread of its own.
-        with ThreadPoolExecutor(1) as other:
-            found.append(other.submit(describer.describe, known, NO_GROWTH).result())
-        assert describer.is_traceable(known), "where its items are made would say more"
-
-    caller.run(look)
-    (described,) = found
-    assert described.site is not None
-    assert (described.site.file, described.site.line) == (__file__, caller.at)
-    assert described.site.function.endswith("run")
