@@ -36,7 +36,6 @@ PLAIN = {
 # Attributes of this package's own objects, and of the standard library's.
 OWN = {
     "collectors.limits": {"max"},
-    "explain.ended_workers": {"log"},
     "explain.engine": {"log", "set"},
     "explain.statements": {"slice"},
     "explain.tracing": {"filename", "traceback"},

@@ -164,12 +164,11 @@ class Describer:
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
         objects cannot be examined, some of them may live: no cycles are claimed.
         """
-        garbage = uncollected.latest
+        garbage, level, remedy = uncollected.latest, uncollected.garbage, remedy_for_type(None)
         if garbage is None:
             garbage, level = Garbage(0, 1.0, None, ()), uncollected.counts
             what, remedy = _NOT_EXAMINED, "`gc.collect()` once: what it frees was in cycles"
         else:
-            level, remedy = uncollected.garbage, remedy_for_type(None)
             what = f"uncollected cycles of {', '.join(garbage.types)}"
         growth = level.growth(levels.startup_end)
         if growth.total <= 0 or not (garbage.objects or growth.rising):

@@ -14,7 +14,6 @@ from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.conclusion import Conclusion
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.ended_workers import WorkerEnds
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
@@ -53,7 +52,6 @@ _TRACE_SECONDS = 5.0
 _WORLDS_SECONDS = 5.0
 _NATIVE_SECONDS = 1.0
 _VISITS_SECONDS = 5.0
-_ENDS_SECONDS = 1.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -108,8 +106,7 @@ class Explainer:
         self.tracer = Tracer(clock)
         self.native = NativeTracer(clock)
         self.workers = WorkerVisits(clock)
-        self.ends = WorkerEnds(self.workers, clock)
-        self.memory = ProcessMemory(clock, progress, self.ends.saw)
+        self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self._describer = Describer(self.inventory)
@@ -159,7 +156,6 @@ class Explainer:
         self._asked, self._answered = threading.Event(), threading.Event()
         self.native.abandon()
         self.workers.abandon()
-        self.ends.abandon()
         self._reads.abandon()
 
     def explain_now(self, seconds: float = NOW_SECONDS) -> Explanation:
@@ -183,12 +179,8 @@ class Explainer:
             self.explain_now(seconds)
         self._stopped.set()
         self._asked.set()
-        self.ends.step()
-        self.latest = self._with_ends(self._conclusion.explanation() or self.latest)
+        self.latest = self._conclusion.explanation() or self.latest
         return self.latest
-
-    def _with_ends(self, found: Explanation) -> Explanation:
-        return replace(found, ended_workers=self.ends.so_far())
 
     def _read_again(self) -> None:
         allow_capture()
@@ -226,8 +218,6 @@ class Explainer:
             self.native.step(
                 sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
             )
-        if self._is_due("ends", now, _ENDS_SECONDS) and self.ends.step() and not self._stopped.is_set():
-            self.latest = self._with_ends(self.latest)
         if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
@@ -325,7 +315,6 @@ class Explainer:
             if self._stopped.is_set():
                 self.native.stop()
                 self.workers.stop()
-                self.ends.close()
                 self.memory.close()
                 return
             try:
@@ -391,7 +380,7 @@ class Explainer:
             found = explain(levels, candidates, self._types(levels), rounds, self.census.seconds)
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
-        found = self._with_ends(self._beside(self.workers.with_names(found)))
+        found = self._beside(self.workers.with_names(found))
         if not self._stopped.is_set():
             self.latest = found
         self._conclusion.explained(levels.now, self.memory.held, found)

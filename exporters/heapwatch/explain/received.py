@@ -9,7 +9,6 @@ from heapwatch.analysis.judge import Verdicts
 from heapwatch.analysis.readings import Readings
 from heapwatch.analysis.verdict import SERIOUS, WORDS, Word
 from heapwatch.explain.findings import (
-    EndedWorkers,
     Explanation,
     Finding,
     FindingKind,
@@ -61,7 +60,6 @@ def _read(document: dict[str, Any]) -> Explanation:
         tuple(map(str, document.get("unread") or ())),
         float(document.get("gpu_growth_bytes_per_minute", 0.0)),
         bool(document.get("ends_on_gpu")),
-        tuple(EndedWorkers(one["how"], one["count"]) for one in document.get("ended_workers") or ()),
     )
 
 
@@ -87,10 +85,6 @@ def exposed_explanation(readings: Readings) -> Explanation | None:
         readings.value("trainer_memory_growth_explained_ratio") or 0.0,
         findings,
         time_left=TimeLeft(left["least"], left["most"]) if {"least", "most"} <= left.keys() else None,
-        ended_workers=tuple(
-            EndedWorkers(how, round(count))
-            for how, count in readings.by("trainer_ended_workers_total", "how").items()
-        ),
     )
 
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from heapwatch.analysis.judge import LiveVerdicts
 from heapwatch.analysis.readings import Readings
 from heapwatch.collectors.explanation import ExplanationCollector
-from heapwatch.explain.findings import EndedWorkers, Explanation, Finding, TimeLeft, message, narrative
+from heapwatch.explain.findings import Explanation, Finding, TimeLeft, message, narrative
 from heapwatch.explain.received import explanation_of, exposed_explanation, verdict_of
 from heapwatch.explain.sites import Site
 
@@ -35,8 +35,6 @@ def with_finding(**fields: Any) -> dict[str, Any]:
 def test_what_was_sent_is_what_is_shown():
     sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
     assert explanation_of(json.loads(json.dumps(GOOD))) == sent
-    sent = replace(sent, ended_workers=(EndedWorkers("SIGSEGV", 2), EndedWorkers("exit code 3", 1)))
-    assert explanation_of(json.loads(json.dumps(sent.as_json()))) == sent
 
 
 def test_fields_and_words_of_a_later_version_are_no_error():
@@ -49,7 +47,7 @@ def test_fields_and_words_of_a_later_version_are_no_error():
     [
         None, "leak", [GOOD], {}, changed(findings=[3]), changed(findings=[{}]), changed(verdict=3),
         changed(seconds="long"), changed(growth_bytes_per_minute=10**400),
-        changed(growth_bytes_per_minute=float("nan")), changed(ended_workers=["SIGSEGV"]),
+        changed(growth_bytes_per_minute=float("nan")),
         with_finding(share="half"), with_finding(bytes="many"), with_finding(holders=3),
         with_finding(site="a.py:3"), with_finding(site={"file": "a.py"}),
     ],
@@ -77,7 +75,6 @@ def exposed(explanation):
         Explanation("leak", 0.0, 151e6, 0.97, (HISTORY,), "", LEFT),
         Explanation("will not fit", 0.0, 130e6, 0.97, (replace(HISTORY, is_leak=False), REPLAY), "", LEFT),
         Explanation("filling", 0.0, 52e6, 1.0, (replace(REPLAY, capacity_items=7000, fits=True),)),
-        Explanation("healthy", 0.0, 0.0, 1.0, ended_workers=(EndedWorkers("SIGSEGV", 2),)),
     ],
 )
 def test_series_carry_the_whole_message(explanation):

@@ -62,18 +62,6 @@ class Ending(NamedTuple):
         return f"ended with {self.how}{at}" if self.code else f"ended by itself{at} (exit code 0)"
 
 
-def several_ended(count: int, how: str) -> str:
-    """Such as "2 worker processes were killed by SIGSEGV"; `how` is that of an `Ending`."""
-    many = count != 1
-    who = f"{count:,} worker process{'es' if many else ''}"
-    if how == _UNKNOWN:
-        return f"{who} {'have' if many else 'has'} ended, how is not known"
-    if how.startswith(_BY_CODE):
-        return f"{who} ended with {how}"
-    verb = "ended" if how in _ASKED_TO_END else "killed"
-    return f"{who} {'were' if many else 'was'} {verb} by {how}"
-
-
 def opened(pid: int) -> int | None:
     """A file descriptor of a process, which tells its end, and that no program inherits.
 
