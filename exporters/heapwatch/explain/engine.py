@@ -6,13 +6,15 @@ import gc
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from operator import itemgetter
 
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
-from heapwatch.explain.conclusion import Conclusion
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
@@ -61,6 +63,7 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
+_ENDING_SECONDS, _MOST_RECENT = 20.0, 8  # the longest time between two evaluations; more than it has
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
@@ -128,7 +131,7 @@ class Explainer:
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
-        self._conclusion = Conclusion()
+        self._recent: deque[tuple[float, Explanation]] = deque(maxlen=_MOST_RECENT)
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -174,13 +177,19 @@ class Explainer:
         return self.latest
 
     def conclude(self, seconds: float = 0.0) -> Explanation:
-        """End the search; objects are read again within `seconds`. See `Conclusion` for what stays."""
+        """End the search; objects are read again within `seconds`."""
         if seconds:
             self.explain_now(seconds)
         self._stopped.set()
         self._asked.set()
-        self.latest = self._conclusion.explanation() or self.latest
+        self.latest = self._concluded()
         return self.latest
+
+    def _concluded(self) -> Explanation:
+        """The latest explanation, or a leak of just before: as a program ends, it frees what leaked."""
+        since = self.latest.seconds - _ENDING_SECONDS
+        serious = [one for one in self._recent if one[1].verdict in SERIOUS and one[1].seconds >= since]
+        return max(reversed(serious), key=itemgetter(0))[1] if serious else self.latest
 
     def _read_again(self) -> None:
         allow_capture()
@@ -336,7 +345,6 @@ class Explainer:
         """
         self.memory.read_resident()
         self.memory.read_parts()
-        self._conclusion.read(self._clock(), self.memory.held)
         named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
         self.inventory.lengths.read_named(named)
         if not gc.isenabled():
@@ -383,7 +391,7 @@ class Explainer:
         found = self._beside(self.workers.with_names(found))
         if not self._stopped.is_set():
             self.latest = found
-        self._conclusion.explained(levels.now, self.memory.held, found)
+        self._recent.append((self.memory.held, found))
         self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

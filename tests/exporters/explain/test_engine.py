@@ -222,17 +222,26 @@ def test_an_explanation_that_is_asked_for_is_new():
     assert explainer.explain_now(60) is explainer.latest  # nothing answers any more
 
 
-def test_the_explanation_that_stays_is_not_replaced(monkeypatch, time):
-    explainer, verdicts = Explainer(clock=lambda: time.now), {75: "leak", 78: "healthy"}
+@pytest.mark.parametrize(
+    ("judged", "stays"),
+    [
+        ([(70, 400e6, "leak"), (75, 500e6, "leak"), (78, 90e6, "healthy")], 75),
+        ([(75, 500e6, "leak"), (78, 90e6, "leak")], 75),
+        ([(50, 500e6, "leak"), (65, 80e6, "healthy"), (80, 80e6, "healthy")], 80),
+        ([(75, 500e6, "growing"), (78, 500e6, "filling")], 78),
+        ([(75, 500e6, "leak"), (78, 500e6, "leak")], 78),
+    ],
+    ids=["freed as it ended", "and still a leak", "freed before the end", "found to be harmless", "kept"],
+)
+def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch, time, judged, stays):
+    explainer = Explainer(clock=lambda: time.now)
+    verdicts = {at: verdict for at, _, verdict in judged}
     monkeypatch.setattr(
         engine, "explain", lambda *_, **__: Explanation(verdicts[time.now], time.now, 0.0, 0.0)
     )
-    for source in ("read_resident", "read_parts"):
-        monkeypatch.setattr(explainer.memory, source, lambda: None)
-    for time.now, level in ((75, 500e6), (78, 80e6)):
+    for time.now, level, _ in judged:
         explainer.memory.resident.add(time.now, level)
-        explainer._read_memory()
         explainer._judge()
-    assert explainer.conclude().seconds == 75
+    assert explainer.conclude().seconds == stays
     explainer._judge()
-    assert explainer.latest.seconds == 75
+    assert explainer.latest.seconds == stays

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from heapwatch.measure.introspection.names import type_of
@@ -116,11 +116,6 @@ def spread(count: int) -> tuple[int, ...]:
     bits = max(1, (count - 1).bit_length())
     order = (int(format(index, f"0{bits}b")[::-1], 2) for index in range(1 << bits))
     return tuple(index for index in order if index < count)
-
-
-def around(wanted: Iterable[int], reach: int) -> list[int]:
-    """The positions `wanted` with the `reach` positions before and after each: increasing, each once."""
-    return sorted(set(chain.from_iterable(range(at - reach, at + reach + 1) for at in wanted)))
 
 
 def variance_of_mean(values: Sequence[float], length: int) -> float:
