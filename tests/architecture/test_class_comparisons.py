@@ -18,7 +18,6 @@ HASHED = ("get", "add", "setdefault", "index", "count", "discard", "remove", "po
 # Of constants of the compiler, nodes of a syntax tree, and keys that were found to be texts and numbers.
 KNOWN = {
     "explain/statements.py:_conditions",
-    "explain/statements.py:_facts",
     "explain/statements.py:_number",
 }
 

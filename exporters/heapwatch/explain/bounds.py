@@ -230,7 +230,7 @@ def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
 def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
     for obj, layout in inventory.places_of(known):
         keys = list(dict.keys(obj)) if layout.kind == "dict" else []
-        if all(map(_is_plain, keys)) and not (set(map(type, keys)) == {int} and keys == sorted(keys)):
+        if all(map(_is_plain, keys)) and not (all(type(key) is int for key in keys) and keys == sorted(keys)):
             return set(keys)
     return set()
 

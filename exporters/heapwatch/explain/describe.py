@@ -312,7 +312,7 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
     while at.parent is not None:
         step = at.step
         assert step is not None
-        if step.how in ("name", "slot", "class", "closure", "default", "keyword_default", "thread_local"):
+        if step.how in ("name", "slot", "class", "closure", "default", "keyword_default"):
             try:
                 owner = at.parent.find({})
             except (Gone, RuntimeError):

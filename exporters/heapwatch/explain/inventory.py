@@ -32,7 +32,7 @@ from heapwatch.measure.introspection.containers import array_bytes, is_object_ar
 from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.names import qualified_type_name
-from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
+from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
     Root,
     frame_roots,
@@ -57,7 +57,6 @@ _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
 _MOST_WORLDS = 8
 _LARGE = 65_536  # bytes from which an array or a text is followed
-_LONG_NAMESPACE = 64
 _TO_ITEMS = frozenset(("item", "key", "value", "element"))
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
 _CLASS_BOOKKEEPING = frozenset(
@@ -260,9 +259,6 @@ class Inventory:
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
         for step, part in found:
             self._push(part, place, step, path, weight if step.label == "[*]" else place.weight)
-        if sum(step.how == "name" for step, _ in found) >= _LONG_NAMESPACE:
-            attributes = Place(place, Step("attributes", "", ".__dict__"), None, place.weight)
-            self._note(instance_dict(obj), layout_of(dict), attributes, f"{path}.__dict__")
         if layout.kind == "object" and is_user_module(layout.module):
             self._push(cls, place, Step("type", "", ""), qualified_type_name(layout), full=True)
 
@@ -292,8 +288,6 @@ class Inventory:
         return [(step, part) for step, part in found if step.key not in books]
 
     def _namespace(self, namespace: dict[str, Any], place: Place, path: str) -> None:
-        if len(namespace) >= _LONG_NAMESPACE:
-            self._note(namespace, layout_of(dict), place, f"{path or '__main__'}.__dict__")
         of_ipython = path == "" and "IPython" in sys.modules
         for step, part in list(namespace_parts(namespace)):
             name = str(step.key)

@@ -1,7 +1,7 @@
 """What the statements of a function of the program do with the names in them, read once from its source.
 
 A function is parsed by itself, so that the program never waits for a long file. Source counts only if it
-compiles to the function's own lines, names and numbers: the file may have changed since the import.
+compiles to the function's own lines: the file may have changed since the import.
 """
 
 from __future__ import annotations
@@ -389,26 +389,10 @@ def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
 
 
 def _is_same(compiled: CodeType, code: CodeType, before: int) -> bool:
-    """Whether two code objects have the same lines, numbers and names in the same order.
-
-    Their instructions may differ: they depend on what the whole file imports.
-    """
-    (names, facts), (others, wanted) = _facts(compiled, before), _facts(code, 0)
-    # The name of the class is a part of private names.
-    same = [
-        mine == its or (mine[:2] == "__" and its.endswith(mine))
-        for mine, its in zip(names, others, strict=False)
-    ]
-    return facts == wanted and all(same)
-
-
-def _facts(code: CodeType, before: int) -> tuple[tuple[str, ...], tuple[object, ...]]:
-    names = code.co_names + code.co_varnames
-    numbers = [value for value in code.co_consts if type(value) in (int, float)]
-    if "__firstlineno__" in names:
-        numbers = []  # a class of Python 3.13, of which one is its first line
-    lines = {before + line for _, _, line in code.co_lines() if line}
-    return names, (len(names), numbers, lines, code.co_name.startswith("<") or code.co_name)
+    """Whether two code objects have the same name and the same lines."""
+    lines, wanted = ({line for _, _, line in one.co_lines() if line} for one in (compiled, code))
+    names = (one.co_name.startswith("<") or one.co_name for one in (compiled, code))
+    return {before + line for line in lines} == wanted and len(set(names)) == 1
 
 
 @contextmanager

@@ -39,8 +39,6 @@ def test_what_is_suggested_depends_on_the_container_and_its_items(path, kind, cl
     ("path", "owner", "remedy"),
     [
         ("gate._waiters", "asyncio.locks.Event", "timeout"),
-        ("session.identity_map._dict", "sqlalchemy.orm.Session", "expunge_all"),
-        ("batches", "itertools.cycle", "keeps its first round"),
         ("client._pending", "some_library.Client", ""),
         ("client._pending", None, "maxlen"),
     ],

@@ -89,8 +89,6 @@ def test_a_private_name_is_the_one_that_the_object_has(compiled):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("1_000", "2_000"),
-        ("self.history.append(", "self.episodes.append("),
         ("class Trainer", "\nclass Trainer"),
         ("def record", "def other"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import sqlite3
 import sys
@@ -68,35 +67,6 @@ def test_the_line_that_makes_the_items_is_found(filling):
     filling(lambda: {"observation": bytes(2000)})
     assert "bytes(2000)" in line_of(Tracer().trace("items", lambda: len(items), newest))
     assert not tracemalloc.is_tracing()
-
-
-@pytest.mark.slow
-def test_items_that_a_library_makes_are_found_with_more_frames(filling):
-    nested: list[Any] = [{}]
-    for _ in range(FRAMES):
-        nested = [nested]
-
-    def innermost(made: list[Any]) -> Any:
-        while type(made) is list:
-            made = made[0]
-        return made
-
-    now = [0.0]
-    tracer = Tracer(clock=lambda: now[0])
-
-    def length() -> float:
-        now[0] += 0.005
-        return len(items)
-
-    def trace() -> Site | None:
-        return tracer.trace("items", length, newest)
-
-    filling(lambda: innermost(copy.deepcopy(nested)))
-    assert trace() is None
-    shallow = tracer.seconds
-    assert "deepcopy(" in line_of(trace())
-    now[0] += 1.5 * (tracer.seconds - shallow) / SHARE
-    assert not tracer.may_trace("items"), "the pause is longer, as more frames cost more"
 
 
 def test_items_that_are_rare_are_traced_when_the_next_is_due(now):

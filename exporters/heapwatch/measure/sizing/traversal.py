@@ -49,7 +49,7 @@ from heapwatch.measure.sizing.sampling import (
     length_of,
     pick,
     positions,
-    spread,
+    shuffled,
     variance_of_mean,
 )
 from heapwatch.measure.sizing.tensor_storage import (
@@ -64,7 +64,7 @@ from heapwatch.measure.sizing.tensor_storage import (
 )
 
 _BEFORE = 4  # items before an item that may share objects with it: a frame stack of 4
-_RUNS, _COMPARED = 3, 8  # runs of neighbours that are compared, if items may share objects, and their length
+_RUNS, _COMPARED = 2, 8  # runs of neighbours that are compared, if items may share objects, and their length
 _FEW_REFERENCES = 8
 FEWEST_SAMPLES = 8  # of a container inside an item, and when the time runs out
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
@@ -261,7 +261,7 @@ class Walk:
         seen: dict[int, Tally] = {}
         may_share = False
         until = own_time() + (self._deadline - own_time()) / 2
-        for index in spread(len(items)):
+        for index in shuffled(len(items)):
             seen[index], shares = self._reach(items[index], shared)
             may_share |= shares
             if own_time() > until and len(seen) >= FEWEST_SAMPLES:
