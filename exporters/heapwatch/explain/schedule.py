@@ -108,12 +108,13 @@ class Budget:
 T = TypeVar("T")
 What = Literal["types", "objects"]  # what a list of all tracked objects is made for
 
-PAUSE_SECONDS = 0.02  # for which a list of all objects may stop the program
+# For which a list of all objects may stop the program. A full collection of such a heap takes longer.
+PAUSE_SECONDS = 0.05
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
 # imported torch a third of the blocks are tracked objects.
 _FIRST_RATE = 25e-9
 _OBJECTS_TO_TYPES = 1.7  # time of a list of objects, as a multiple of one of types
-_YOUNG_RATE = 150e-9  # seconds for each object of the young generations
+_YOUNG_RATE = 150e-9  # seconds for each object of the youngest generation
 
 
 class PauseLimit:
@@ -141,11 +142,9 @@ class PauseLimit:
         """Whether all tracked objects may be listed now."""
         return self.predicted(what) <= self.allowed
 
-    def allows_young(self, generation: int) -> bool:
-        """Whether generation 0 or 1 may be listed, by the number of objects that it can have."""
-        newest, collections, _ = gc.get_count()
-        most = newest if generation == 0 else collections * gc.get_threshold()[0]
-        return most * _YOUNG_RATE <= self.allowed
+    def allows_young(self) -> bool:
+        """Whether the youngest generation may be listed, by the number of its objects."""
+        return gc.get_count()[0] * _YOUNG_RATE <= self.allowed
 
     def timed(self, call: Callable[[], list[T]], what: What | None = None) -> list[T]:
         """What `call` returns. With `what` it lists all tracked objects: that predicts the next time."""

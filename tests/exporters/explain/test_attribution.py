@@ -18,7 +18,6 @@ from heapwatch.explain.findings import (
 from heapwatch.explain.memory import OWN, RETAINED, VIRTUAL, ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
-from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
 
@@ -144,22 +143,6 @@ def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(pause, s
     known = container(lambda at: 40 * (min(at, 900 - stopped) // pause * pause), 900)
     found = judged(900, memory(48 * MB, 900), Candidate(known, known.items.growth(225)))
     assert found.findings[0].is_leak == leaks
-
-
-def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes():
-    episodes = candidate(600, 20_000, 400)
-    episodes.known.items, episodes.known.held = LevelSeries(), LevelSeries()
-    for at in range(400):
-        episodes.known.items.add(at, round(900 * (1 - exp(-at / 600))))
-        if at % 20 == 0:
-            episodes.known.held.add(at, 200_000 * at)
-    slowing = replace(episodes, growth=episodes.known.items.growth(60))
-    finding = judged(400, memory(12 * MB, 400), slowing).findings[0]
-    assert (finding.path, finding.is_leak, finding.steady) == ("trainer.history", True, True)
-
-    episodes.known.held = LevelSeries()
-    episodes.known.held.add(400, 80 * MB)
-    assert not judged(400, memory(12 * MB, 400), slowing).findings[0].steady
 
 
 @pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])
@@ -490,17 +473,6 @@ def test_there_is_no_comfort_while_memory_rises_by_more_than_a_percent_a_minute(
     for seconds, risen in curves(level, range(180, 1200, 60)):
         found = judged(seconds, risen)
         assert found.verdict in ("too early", "growing", "leak"), (seconds, message(found))
-
-
-def test_a_sawtooth_is_no_rise():
-    for seconds, risen in curves(lambda at: 500 * MB + at % 100 * MB, range(600, 1200, 7)):
-        assert not Levels(risen, 0.0, seconds).rises_fast_by, seconds
-
-
-def test_what_was_loaded_at_the_start_is_no_rise():
-    for seconds in range(20, 600):
-        steady = curve(lambda at: 30 * MB + min(at, 10) * 3 * MB, seconds)
-        assert not Levels(steady, 0.0, seconds).rises_fast_by, seconds
 
 
 def test_slowing_down_is_said_where_it_was_tested():

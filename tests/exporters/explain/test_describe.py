@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import itertools
 import multiprocessing
 from dataclasses import replace
 from typing import Any
@@ -12,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heapwatch.explain import describe, sites
+from heapwatch.explain import describe
 from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
 
@@ -68,30 +65,6 @@ def walked(obj: Any) -> Inventory:
     inventory = inventory_of(obj)
     inventory.lengths.read(1.0)
     return inventory
-
-
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source of one function can be read in an evaluation."""
-    passing = itertools.count(0.0, 0.6 * describe._SEARCHING_SECONDS)
-    monkeypatch.setattr(sites, "own_time", lambda: next(passing))
-    monkeypatch.setattr(describe, "own_time", lambda: next(passing))
-
-
-@pytest.mark.usefixtures("slow")
-def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time():
-    inventory = walked(Trainer())
-    describer = Describer(inventory)
-    growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
-    for known, _ in growing:
-        weigh(known, inventory, 0.0)
-    found = []
-    for _ in range(5):
-        described = describer.describe_all(growing)
-        assert {one.emptied for one in described if one.site is None} <= {"trimmed"}
-        assert {one.emptied for one in described if one.site is not None} <= {"never"}
-        found.append(sum(one.site is not None for one in described))
-    assert found == [0, 1, 2, 3, 3]
 
 
 def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():

@@ -127,61 +127,6 @@ def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch, time):
     assert time.spent < 1.1 * (0.15 + 0.002 * 600)
 
 
-def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_weeks(
-    explainer, time, monkeypatch
-):
-    """Walks that end at once."""
-    inventory = explainer.inventory
-
-    def discover(seconds: float) -> bool:
-        inventory.rounds += 1
-        return True
-
-    def rounds_in(seconds: float) -> int:
-        before = inventory.rounds
-        tick(explainer, time, time.now + seconds, every=0.5)
-        return inventory.rounds - before
-
-    monkeypatch.setattr(inventory, "discover", discover)
-    monkeypatch.setattr(explainer, "_search", lambda now: "")
-    rounds_in(120)
-    assert rounds_in(600) in (9, 10)
-    inventory.newest_round = inventory.rounds
-    assert rounds_in(120) >= 4
-    explainer._searching = True
-    rounds_in(60)
-    assert rounds_in(600) in range(36, 41)
-    inventory.rounds = 50_000
-    assert rounds_in(600) in range(36, 41)
-
-
-@pytest.mark.parametrize(("cost", "least"), [(0.001, 15), (0.3, 3)])
-def test_the_time_for_a_walk_is_saved_up(explainer, time, monkeypatch, cost, least):
-    """A walk that crawls takes minutes, and nothing else is read as often meanwhile."""
-    began, ended, left = [], [], 0.0
-
-    def discover(_: float) -> bool:
-        nonlocal left
-        if left <= 0:
-            left = cost
-            began.append(time.now)
-        time.spent += min(left, 0.001)
-        left -= 0.001
-        if left > 0:
-            return False
-        ended.append(time.now)
-        explainer.inventory.rounds += 1
-        return True
-
-    monkeypatch.setattr(explainer.inventory, "discover", discover)
-    monkeypatch.setattr(explainer, "_search", lambda now: "")
-    explainer._searching = True
-    tick(explainer, time, 1200)
-    later = list(zip(began[1:], ended[1:], strict=False))
-    assert len(later) >= least
-    assert all(end - begin < 80 for begin, end in later)
-
-
 def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     explainer = Explainer()

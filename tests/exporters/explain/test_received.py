@@ -92,16 +92,6 @@ def test_what_is_not_known_yet_says_what_grows_so_far():
     )
 
 
-@pytest.mark.parametrize("line", ["", "x", "\u0661", "9" * 5000])
-def test_a_line_that_is_no_number_of_a_line_is_left_out(line):
-    text = (
-        'trainer_memory_verdict{verdict="leak"} 1\n'
-        f'trainer_growing_path_leak{{path="a",type="list",kind="container",site="a.py:{line}"}} 1\n'
-    )
-    (finding,) = exposed_explanation(Readings(parse(text))).findings
-    assert (finding.path, finding.site) == ("a", None)
-
-
 def test_a_process_without_an_explainer_is_judged_by_the_rules_alone():
     assert exposed_explanation(Readings([])) is None
     assert exposed_explanation(Readings(parse('trainer_memory_verdict{verdict="improbable"} 1\n'))) is None

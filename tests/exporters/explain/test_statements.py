@@ -114,18 +114,6 @@ def test_what_was_typed_is_found_where_the_shell_left_it(compiled):
         del linecache.cache["<input>"]
 
 
-def test_nothing_waits_for_a_pipe_or_reads_a_giant_file(compiled, tmp_path):
-    code = compiled(PROGRAM)["record"]
-    file = tmp_path / "program.py"
-    file.unlink()
-    os.mkfifo(file)
-    assert source_of(code) is None
-    file.unlink()
-    with file.open("wb") as stream:
-        stream.truncate(1 << 40)
-    assert source_of(code) is None
-
-
 def test_a_function_of_a_long_file_is_parsed_alone(compiled, monkeypatch):
     body = textwrap.indent("x = [1, 2, 3]\n" * 40, "    ")
     codes = compiled("".join(f"def number_{at}():\n{body}\n" for at in range(200)))

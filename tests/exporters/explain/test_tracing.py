@@ -108,24 +108,6 @@ def test_a_program_that_traces_by_itself_is_left_alone():
         tracemalloc.stop()
 
 
-def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch):
-    now = [0.0]
-
-    def passes(seconds: float) -> None:
-        now[0] += seconds
-        if now[0] > 1.0:
-            tracemalloc.start()
-
-    monkeypatch.setattr(subject.time, "sleep", passes)
-    tracer = Tracer(clock=lambda: now[0])
-    try:
-        assert tracer.trace("items", lambda: now[0] // 4.0, newest, interval=4.0) is None
-        assert tracemalloc.is_tracing()
-        assert tracer.seconds == 0.0
-    finally:
-        tracemalloc.stop()
-
-
 def test_a_child_that_is_forked_in_a_period_is_not_traced():
     watch = lifecycle.begin_unserved("forking")
     try:
@@ -293,9 +275,3 @@ def test_a_record_that_is_too_large_ends_it(native, monkeypatch):
     monkeypatch.setattr(subject, "MOST_BYTES", 10)
     until(native, lambda: not native.enabled)
     assert native.site is None
-
-
-def test_a_record_that_cannot_be_read_is_said(native, monkeypatch, caplog):
-    monkeypatch.setattr(subject.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
-    until(native, lambda: not native.enabled)
-    assert "memory of C code is not traced any more" in caplog.text

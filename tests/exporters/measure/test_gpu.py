@@ -7,7 +7,6 @@ import types
 import urllib.request
 
 import jax
-import pynvml
 import pytest
 
 import heapwatch
@@ -20,7 +19,6 @@ from heapwatch.measure.gpu import (
     Pool,
     Processes,
     allow_capture,
-    free_bytes,
     jax_pools,
 )
 from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
@@ -182,18 +180,6 @@ def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, mo
             time.sleep(0.05)
     assert wanted <= names
     assert any("request" in name or "process" in name for name in names), names
-
-
-def test_the_free_bytes_of_each_device(monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    opened = NvmlSession(Nvml(Gpu(0), Gpu(1)), {})
-    assert free_bytes(opened) == {0: 79e9 - RESERVED, 1: 78e9 - RESERVED}
-    opened.library.gpus[0].fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    assert free_bytes(opened) == {}
-    opened.library.gpus[0].fails.clear()
-    assert len(free_bytes(opened)) == 2
-    opened.disconnect()
-    assert opened.library.initialised == 0
 
 
 def test_the_end_of_a_watch_closes_the_connection(monkeypatch):

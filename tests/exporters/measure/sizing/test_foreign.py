@@ -1,7 +1,6 @@
 """Memory that libraries keep to themselves; what they really hold, test_libraries.py tests."""
 
 import gc
-import mmap
 import re
 import sqlite3
 import sys
@@ -19,7 +18,7 @@ import torch
 
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.sizing.deep_size import deep_size
-from heapwatch.measure.sizing.foreign import Mappings, exported, exported_memory, holds_memory
+from heapwatch.measure.sizing.foreign import Mappings, exported, holds_memory
 from tests.exporters.measure.program import printed
 
 LENGTH = 100_000
@@ -172,17 +171,6 @@ def test_what_lies_in_a_file_is_known_and_without_the_list_nothing_is(tmp_path):
     assert [at for at in range(0x1000, 0xA000, 0x1000) if mappings.in_file(at)] == [0x6000, 0x7000]
     for unknown, at in ((mappings, 0xFFF), (mappings, 0xA000), (Mappings(tmp_path / "none"), 0x1000)):
         assert not unknown.in_file(at)
-
-
-def test_this_process(tmp_path):
-    array = np.zeros(10**6)
-    (tmp_path / "file").write_bytes(bytes(mmap.PAGESIZE))
-    with (tmp_path / "file").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-        address, size = exported_memory(mapped)
-        mappings = Mappings()
-        assert size == mmap.PAGESIZE
-        assert mappings.in_file(address)
-        assert not mappings.in_file(array.ctypes.data)
 
 
 class Plain:
