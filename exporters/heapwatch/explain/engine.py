@@ -103,7 +103,7 @@ class Explainer:
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
-        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world, clock)
+        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
