@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -36,7 +36,7 @@ from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import qualified_type_name
-from heapwatch.measure.introspection.roots import is_user_file, is_user_module, running_code
+from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6
@@ -54,6 +54,8 @@ class _Searched:
 
     code: tuple[list[Use], list[Limit], Site | None] | None = None  # its uses, its limits, and what fills it
     traced: Site | None = None  # where its items were seen to be made
+    library: set[int] | None = None  # ids of the library code that may fill it
+    callers: set[Site] = field(default_factory=set)  # of that code
     bound: int | None = None
     bound_due: float = 0.0
 
@@ -122,7 +124,7 @@ class Describer:
             growth,
             traits,
             capacity,
-            self._searched_of(known.path).traced or site,
+            self._searched_of(known.path).traced or site or self._called_at(known, place, owner),
             emptied,
             tuple(islice(_holders(place), _MOST_HOLDERS)),
         )
@@ -164,23 +166,24 @@ class Describer:
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
         objects cannot be examined, some of them may live: no cycles are claimed.
         """
-        garbage, level, remedy = uncollected.latest, uncollected.garbage, remedy_for_type(None)
+        garbage, remedy = uncollected.latest, remedy_for_type(None)
+        growth = uncollected.counts.growth(levels.startup_end)
+        if growth.total <= 0 or (not growth.rising if garbage is None else not garbage.objects):
+            return []
         if garbage is None:
-            garbage, level = Garbage(0, 1.0, None, ()), uncollected.counts
+            garbage, items, per_second = Garbage(0, 1.0, None, ()), uncollected.counts.last, growth.per_second
             what, remedy = _NOT_EXAMINED, "`gc.collect()` once: what it frees was in cycles"
         else:
+            items, per_second = uncollected.garbage.last, uncollected.per_second(levels.startup_end)
             what = f"uncollected cycles of {', '.join(garbage.types)}"
-        growth = level.growth(levels.startup_end)
-        if growth.total <= 0 or not (garbage.objects or growth.rising):
-            return []
-        items, each, items_per_minute = round(level.last or 0.0), garbage.each_bytes, 60 * growth.per_second
+        each, items_per_minute = garbage.each_bytes, 60 * per_second
         return [
             Finding(
                 kind="type",
                 path=None,
                 type=what,
-                items=items,
-                bytes=None if each is None else round(items * each),
+                items=round(items or 0.0),
+                bytes=None if each is None else round((items or 0.0) * each),
                 items_per_minute=items_per_minute,
                 bytes_per_minute=levels.per_minute * garbage.share
                 if each is None
@@ -228,6 +231,16 @@ class Describer:
         if site is not None:
             line = site._replace(function=function_at(site, user_code()))
             self._searched_of(known.path).traced = line
+
+    def _called_at(self, known: KnownContainer, place: Place, owner: Any) -> Site | None:
+        """The one line of the user's code that has been seen to call the library which fills a container."""
+        found = self._searched_of(known.path)
+        if found.library is None:
+            found.library = _library_codes(place, owner)
+        if found.library and len(found.callers) < 2 and own_time() <= self._until:
+            line = calling_line(found.library)
+            found.callers |= {Site(*line)} if line is not None else set()
+        return _only(found.callers)
 
     def stored_at(self, key: str) -> Site | None:
         """The only line of the user's code that stores under a name; None if there are several or none."""
@@ -359,6 +372,15 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
         own = code_of_class(type(owner) if kind == "object" else owner) if kind in ("object", "class") else []
     known = set(map(id, own))
     return own, [code for code in user_code() if id(code) not in known]
+
+
+def _library_codes(place: Place, owner: Any) -> set[int]:
+    """Ids of library code: methods of a container's owner, and the function that it is local to."""
+    root = place.start
+    codes = {id(code) for code in _codes(place, owner)[0] if not is_user_file(code.co_filename)}
+    if root.frame_code:
+        codes |= {root.frame_code} - {id(code) for code in running_code()}
+    return codes
 
 
 def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:

@@ -74,19 +74,30 @@ class Uncollected:
 
     def examine(self) -> None:
         """Find the garbage among the newest objects, unless listing them would take too long."""
-        objects = self._census.youngest()
+        since = self.counts.since(float("-inf"))
+        objects = self._census.youngest() if since else None
         if objects is None:
             return
         try:
-            self._examine(objects)
+            self._examine(objects, since[0].start)
         finally:
             objects.clear()
             self._mark = []
 
-    def _examine(self, objects: list[Any]) -> None:
+    def per_second(self, start: float) -> float:
+        """Objects of garbage that were added in a second since `start`: a few looks are enough for that."""
+        first = self.garbage.since(float("-inf"))[:1]
+        begin = max([start, *(bucket.end for bucket in first)])
+        before, elapsed = self.garbage.at(begin), self.garbage.read_at - begin
+        if before is None or elapsed <= 0:
+            return 0.0
+        return max(0.0, ((self.garbage.last or 0.0) - before) / elapsed)
+
+    def _examine(self, objects: list[Any], start: float) -> None:
         new = next((at for at, one in enumerate(reversed(objects)) if one is self._mark), None)
         if new is None:  # the first time, or a collection took the mark out, and maybe what was found
             self.garbage = LevelSeries()
+            self.garbage.add(start, 0.0)
         del objects[: -min(_MOST_EXAMINED, len(objects) if new is None else max(1, new))]
         examined = len(objects)
         objects += tuples_in(objects)

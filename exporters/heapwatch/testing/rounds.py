@@ -171,7 +171,7 @@ class GrowthCheck:
             return []
         if not self._uncollected.counts.growth(self._start).rising:
             return []
-        rate = self._uncollected.garbage.growth(self._start).per_second
+        rate = self._uncollected.per_second(self._start)
         size = None if garbage.each_bytes is None else rate * garbage.each_bytes
         if rate <= 0 or (size is not None and size < self._least):
             return []

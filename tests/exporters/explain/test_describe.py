@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import multiprocessing
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +46,17 @@ class Policy:
         return [0.0] * size
 
 
+class Caller:
+    """Runs a library's function that keeps what is handed to it."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def run(self, look: Callable[[Any], None]) -> None:
+        self.at = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        LIBRARY["learn"](look)
+
+
 class Replay:
     def __init__(self) -> None:
         self.capacity = 20
@@ -59,6 +74,29 @@ class MadeInOnePlace:
 
 def make() -> Any:
     return MadeInOnePlace()
+
+
+LIBRARY: dict[str, Any] = {}
+exec(  # a module of an installed package
+    compile(
+        """
+class Buffer:
+    def __init__(self):
+        self.kept_by_library = []
+
+    def fill_of_library(self, look):
+        for number in range(20):
+            self.kept_by_library.append([number])
+        look(self)
+
+def learn(look):
+    Buffer().fill_of_library(look)
+""",
+        f"{sys.prefix}/lib/site-packages/library.py",
+        "exec",
+    ),
+    LIBRARY,
+)
 
 
 def walked(obj: Any) -> Inventory:
@@ -127,3 +165,22 @@ def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch)
     assert (found.file, found.line) == (__file__, starts.__code__.co_firstlineno + 1)
     codes.append(starts_too.__code__)
     assert Describer(Inventory()).processes_started() is None
+
+
+def test_what_a_library_fills_is_reported_with_the_line_that_calls_it():
+    caller, found = Caller(), []
+
+    def look(buffer: Any) -> None:
+        inventory = walked(buffer)
+        known = inventory.known["it.kept_by_library"]
+        describer = Describer(inventory)
+        # The explainer asks from a thread of its own.
+        with ThreadPoolExecutor(1) as other:
+            found.append(other.submit(describer.describe, known, NO_GROWTH).result())
+        assert describer.is_traceable(known), "where its items are made would say more"
+
+    caller.run(look)
+    (described,) = found
+    assert described.site is not None
+    assert (described.site.file, described.site.line) == (__file__, caller.at)
+    assert described.site.function.endswith("run")

@@ -20,7 +20,6 @@ from heapwatch.explain.garbage import (
 )
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.explain.series import LevelSeries
 
 EVERY = 8.0  # seconds between two looks at the objects
 ENTRY = 8_000  # bytes
@@ -82,7 +81,7 @@ def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_byte
     assert f"{__name__}.Holder" in found.types
     assert uncollected.garbage.last == pytest.approx(1200, rel=0.1)
     assert found.each_bytes == pytest.approx(ENTRY, rel=0.1)
-    assert uncollected.garbage.growth(30.0).per_second == pytest.approx(100 / EVERY, rel=0.1)
+    assert uncollected.per_second(30.0) == pytest.approx(100 / EVERY, rel=0.1)
 
 
 def test_without_cycles_there_is_no_garbage_and_no_finding(uncollected, clock):
@@ -92,7 +91,7 @@ def test_without_cycles_there_is_no_garbage_and_no_finding(uncollected, clock):
     run(uncollected, clock, 6, lambda: cycles(20))
     levels = levels_after(clock[0])
     assert described(uncollected, levels)
-    uncollected.latest, uncollected.garbage = Garbage(0, 0.0, None, ()), LevelSeries()
+    uncollected.latest = Garbage(0, 0.0, None, ())
     assert not Describer(Inventory()).describe_garbage(uncollected, levels)
 
 

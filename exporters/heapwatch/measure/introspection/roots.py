@@ -7,7 +7,7 @@ import inspect
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import compress
@@ -29,6 +29,7 @@ _OWN_FOLDER = __file__.rpartition("measure")[0]
 _LIBRARY = tuple(
     {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
 )
+_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
 _NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
 _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
 
@@ -145,6 +146,31 @@ def frame_roots() -> list[Root]:
 def running_code() -> list[Any]:
     """Code objects of the running functions and scripts of the user, the outermost first."""
     return [code for _, code, user in _running_functions(modules=True) if user]
+
+
+def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
+    """File, line and function of the user's code that is calling library functions now.
+
+    Args:
+        codes: ids of the code objects of these functions.
+
+    Returns:
+        None if no thread is in one of them, or several lines are calling them.
+
+    """
+    found: set[tuple[str, int, str]] = set()
+    own = _own_threads()
+    for thread in thread_ids():
+        called = False
+        for frame in callers(None if thread in own else innermost(thread)):
+            code = frame.f_code
+            if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
+                break  # the line that entered the loop called nothing that runs now
+            if called and is_user_file(code.co_filename):
+                found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
+                break
+            called = called or id(code) in codes
+    return found.pop() if len(found) == 1 else None
 
 
 def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:

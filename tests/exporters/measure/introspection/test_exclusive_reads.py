@@ -27,7 +27,7 @@ from heapwatch.measure.introspection.exclusive_reads import (
     read_alone,
     waits_in,
 )
-from heapwatch.measure.introspection.roots import OWN_THREADS, running_code
+from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
 from heapwatch.measure.objects.tracked import tracked_and_in_tuples
 from tests.support.waiting import wait_for
 
@@ -126,7 +126,7 @@ def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> 
         lambda: read_alone([[1]], length),
         lambda: read_alone([[1]], length),
         tracked_and_in_tuples,
-        running_code,
+        lambda: (running_code(), calling_line({id(length)})),
     ]
 
     def repeat(look: Callable[[], Any]) -> None:
