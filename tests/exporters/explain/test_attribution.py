@@ -410,26 +410,6 @@ def test_too_early_lasts_forty_seconds():
     assert judged(1600, memory(0, 1600), rounds=0).verdict == "healthy"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "grown", "held_per_minute", "wanted"),
-    [
-        (100, memory(48 * MB, 100), 0.0, True),
-        (100, memory(48 * MB, 100), 20 * MB, True),
-        (100, memory(48 * MB, 100), 28 * MB, False),
-        (100, memory(48 * MB, 100), 48 * MB, False),
-        (400, curve(lambda at: 500 * MB + min(at, 10) * MB, 400), 0.0, False),  # has ended
-        (100, memory(2 * MB, 100), 0.0, False),  # small
-        (60, memory(48 * MB, 60), 0.0, False),  # short
-    ],
-)
-def test_growth_without_a_name_is_examined_where_it_is_most_of_it_and_goes_on(
-    seconds, grown, held_per_minute, wanted
-):
-    levels = Levels(grown, 0.0, seconds)
-    held = [candidate(600, held_per_minute / 600, seconds)] if held_per_minute else []
-    assert is_unexplained(explain(levels, held), levels) is wanted
-
-
 def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes():
     several = candidate(2400, 20_000, 100, capacity=10_000)
     several.known.multiplicity = 3.0

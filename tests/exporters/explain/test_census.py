@@ -3,13 +3,11 @@ from __future__ import annotations
 import gc
 import itertools
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from heapwatch.explain import schedule as stall
 from heapwatch.explain.census import Census
 
 
@@ -179,31 +177,3 @@ def test_searching_keeps_nothing_alive(census):
     held.clear()
     gc.collect()
     assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]
-
-
-def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch):
-    """The census runs in a thread of its own; what it holds while the trainer goes on must not be a tuple."""
-    counting, filled = threading.Event(), threading.Event()
-    found = Census(unlimited=True, fewest=1)
-    clock = itertools.count()
-
-    def slowly() -> float:
-        if next(clock) == 1:  # after all objects were looked at
-            counting.set()
-            filled.wait(30)
-        return 0.0
-
-    monkeypatch.setattr(stall, "own_time", slowly)
-
-    def items() -> Iterator[int]:
-        yield 0
-        thread.start()
-        assert counting.wait(30)
-        yield from range(20)
-
-    thread = threading.Thread(target=found.count)
-    try:
-        assert len(tuple(items())) == 21
-    finally:
-        filled.set()
-        thread.join()

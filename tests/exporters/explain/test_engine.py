@@ -84,18 +84,6 @@ def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(explainer,
     assert len(judged) in range(9, 20)
 
 
-@pytest.mark.usefixtures("used_up")
-def test_reading_memory_leaves_time_for_everything_else(explainer, time, monkeypatch):
-    """On a busy machine with many processes it takes a millisecond, once a second."""
-
-    def read_memory() -> None:
-        time.spent += 0.0012
-
-    monkeypatch.setattr(explainer, "_read_memory", read_memory)
-    tick(explainer, time, 600)
-    assert 0 < time.spent / 600 <= 0.0004
-
-
 def test_memory_is_read_often_enough_for_the_first_verdict(explainer, time, monkeypatch):
     """A rate needs five readings, of the thirty seconds before it. Each of these takes 4 ms."""
 
@@ -106,25 +94,6 @@ def test_memory_is_read_often_enough_for_the_first_verdict(explainer, time, monk
     monkeypatch.setattr(explainer, "_read_memory", read_memory)
     tick(explainer, time, 40)
     assert explainer.memory.own.growth(10).rising
-
-
-def test_waking_up_does_not_use_up_what_may_be_spent(monkeypatch, time):
-    """On a busy machine the first walk of a large program takes minutes, and a wake-up 0.1 ms."""
-    judged: list[float] = []
-
-    def costs(seconds: float, answer: object = None) -> object:
-        time.spent += seconds
-        return answer
-
-    explainer = Explainer(clock=lambda: time.now, spent=lambda: costs(1e-4) or time.spent)
-    monkeypatch.setattr(explainer, "_read_memory", lambda: costs(8e-4))
-    monkeypatch.setattr(explainer, "_judge", lambda: judged.append(time.now) or costs(5e-3))
-    monkeypatch.setattr(explainer, "_weigh", lambda most: costs(3e-3))
-    monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: costs(1e-3, True))
-    monkeypatch.setattr(explainer.inventory, "discover", lambda seconds: costs(1e-3, False))
-    tick(explainer, time, 600)
-    assert len([at for at in judged if at > 300]) >= 10
-    assert time.spent < 1.1 * (0.15 + 0.002 * 600)
 
 
 def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, caplog):

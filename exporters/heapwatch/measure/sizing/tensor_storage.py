@@ -8,16 +8,16 @@ from __future__ import annotations
 import ctypes
 import heapq
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from types import GetSetDescriptorType, MethodDescriptorType, SimpleNamespace
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 from weakref import ref
 
 from heapwatch.measure.introspection.containers import object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
-from heapwatch.measure.introspection.layout import classes, layout_of, namespace_of
+from heapwatch.measure.introspection.layout import classes
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
@@ -200,11 +200,6 @@ def storage_memory(storage: Any) -> MemoryBlock:
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)
 
 
-class _Readers(NamedTuple):
-    number: Callable[[Any], int]
-    inputs: Callable[[Any], tuple[tuple[Any, int], ...]]
-
-
 def has_graph(tensor: Any) -> bool:
     """Whether a tensor keeps the operations that made it; False for a class that the program defines."""
     torch = sys.modules.get("torch")
@@ -224,7 +219,8 @@ def read_graphs(tensors: Sequence[ref[Any]]) -> list[tuple[int, Any]] | None:
 
 def number_of(operation: Any) -> int:
     """Torch numbers the operations of a thread in the order of their creation."""
-    return _readers_of(operation, {}).number(operation)
+    number = getattr(operation, "_sequence_nr", None)
+    return _LEAF if number is None else int(number())
 
 
 def holds_operation(first: Any, after: int, until: int) -> bool:
@@ -233,7 +229,6 @@ def holds_operation(first: Any, after: int, until: int) -> bool:
     Looks at 2000 operations at most, the oldest first. In a graph that each step of training makes longer,
     this goes back one step after the other.
     """
-    readers: dict[int, _Readers] = {}
     seen = {id(first): first}
     waiting = [(number_of(first), id(first))]
     for _ in range(_MOST_OPERATIONS):
@@ -242,33 +237,8 @@ def holds_operation(first: Any, after: int, until: int) -> bool:
         number, key = heapq.heappop(waiting)
         if after < number <= until:
             return True
-        for node, _ in _readers_of(seen[key], readers).inputs(seen[key]):
-            if node is None or id(node) in seen:
-                continue
-            number = _readers_of(node, readers).number(node)
-            if number < _LEAF:
+        for node, _ in seen[key].next_functions:
+            if node is not None and id(node) not in seen and (number := number_of(node)) < _LEAF:
                 seen[id(node)] = node
                 heapq.heappush(waiting, (number, id(node)))
     return False
-
-
-def _readers_of(node: Any, known: dict[int, _Readers]) -> _Readers:
-    """What reads an operation; `known` has it by the class's id, as long as operations of it are alive."""
-    cls = type(node)
-    found = known.get(id(cls))
-    if found is None:
-        found = known[id(cls)] = _make_readers(cls)
-    return found
-
-
-def _make_readers(cls: type) -> _Readers:
-    # An operation written by the user is of a class of its own: only the library's accessors are used.
-    number, inputs = _first(cls, "_sequence_nr"), _first(cls, "next_functions")
-    return _Readers(
-        number if type(number) is MethodDescriptorType else lambda _: _LEAF,
-        inputs.__get__ if type(inputs) is GetSetDescriptorType else lambda _: (),
-    )
-
-
-def _first(cls: type, name: str) -> Any:
-    return next((space[name] for base in layout_of(cls).mro if name in (space := namespace_of(base))), None)

@@ -6,7 +6,6 @@ import functools
 import gc
 import logging
 import sys
-import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -179,15 +178,6 @@ def test_slots_are_no_attributes_and_fields_of_a_data_class_and_many_names_are()
     many.attribute_399 = [399]
     many.attribute_3 = [3]
     assert attributes_of(many) == {"attribute_399": [399], "attribute_3": [3]}
-
-
-def test_nothing_is_kept_alive() -> None:
-    agent = Agent(3)
-    agent.other = Agent(4)
-    gone = weakref.ref(agent.other)
-    attributes_of(agent)
-    agent.other = None
-    assert gone() is None
 
 
 @pytest.fixture

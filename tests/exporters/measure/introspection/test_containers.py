@@ -16,7 +16,6 @@ from heapwatch.measure.introspection.containers import (
     filled_items,
     first_items,
     is_object_array,
-    item_at,
     length_of,
 )
 from heapwatch.measure.introspection.layout import layout_of
@@ -107,8 +106,3 @@ def test_an_array_with_gaps_is_estimated_and_one_of_more_dimensions_is_read_flat
     array[:3] = "text"
     assert filled(array) == 120
     assert filled_items(array) == ["text"] * 120
-
-
-def test_a_huge_array_is_not_copied_and_one_that_becomes_shorter_meanwhile_has_nothing_there() -> None:
-    assert filled_items(np.broadcast_to(np.empty(1, dtype=object), 2_000_000)) is None
-    assert item_at(np.empty(3, dtype=object), 7) is None
