@@ -95,17 +95,19 @@ class Uncollected:
 
     def _examine(self, objects: list[Any], start: float) -> None:
         new = next((at for at, one in enumerate(reversed(objects)) if one is self._mark), None)
-        if new is None:  # the first time, or a collection took the mark out, and maybe what was found
+        begins = new is None or self.latest is None
+        if begins:  # the first time, or a collection took the mark out, and maybe what was found
             self.garbage = LevelSeries()
             self.garbage.add(start, 0.0)
-        del objects[: -min(_MOST_EXAMINED, len(objects) if new is None else max(1, new))]
-        examined = len(objects)
+        new = len(objects) if new is None else new
+        examined = min(new, _MOST_EXAMINED)
+        del objects[: len(objects) - examined]
         objects += tuples_in(objects)
         found = unreachable(objects)
         # The newest stand for all that came since the last time, not for what had come before.
-        before, scale = (0.0, 1.0) if new is None else (self.garbage.last or 0.0, new / max(1, examined))
-        self.garbage.add(self._clock(), before + scale * len(found))
-        if found or self.latest is None or new is None:
+        scale = 1.0 if begins else new / max(1, examined)
+        self.garbage.add(self._clock(), (self.garbage.last or 0.0) + scale * len(found))
+        if found or begins:
             types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in found)
             common = types.most_common(_TYPES_NAMED)
             self.latest = Garbage(

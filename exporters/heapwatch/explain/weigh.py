@@ -100,7 +100,7 @@ def _bytes_of(
     known: KnownContainer, inventory: Inventory, budget_seconds: float, storages: Storages
 ) -> float | None:
     """The bytes of all containers at a path; None where time did not suffice for one of them."""
-    anchors = [key for key, path in inventory.anchors.items() if not _is_inside(path, known.path)]
+    anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, known.path)]
     total, count = 0.0, 0
     until = own_time() + budget_seconds * (_LONGER if known.weigh_failures else 1)
     for obj, layout in inventory.places_of(known):
@@ -193,7 +193,7 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        if not _is_inside(inventory.anchors.get(id(obj), known.path), known.path):
+        if not is_inside(inventory.anchors.get(id(obj), known.path), known.path):
             continue  # the item only refers to it
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
@@ -211,7 +211,8 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
     return ItemTraits(item_type, ids, opaque or graph, graph, view, frozenset(found))
 
 
-def _is_inside(path: str, of: str) -> bool:
+def is_inside(path: str, of: str) -> bool:
+    """Whether a path is that of an object or of a part of it."""
     return path == of or path.startswith((f"{of}.", f"{of}["))
 
 
