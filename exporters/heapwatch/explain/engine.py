@@ -42,10 +42,8 @@ NOW_SECONDS = 10.0  # for an explanation that is asked for
 _WAITED_AT_ONCE = 0.05
 _FIRST_TICKS_SECONDS = 0.02
 _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
-# Between the first walks through the program's objects, and after so many without a new container.
+# Between the first walks through the program's objects.
 _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
-_ROUNDS_WITHOUT_NEWS = 3
-_IDLE_ROUND_SECONDS = 60.0
 _NAMED_SECONDS = 10.0  # in which what the first walk has found is read and weighed, before a search
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 5.0
@@ -292,12 +290,9 @@ class Explainer:
         return ""
 
     def _round_pause(self) -> float:
-        """Seconds until the next walk: more if the last ones found nothing new and all growth has a name."""
+        """Seconds until the next walk."""
         rounds = self.inventory.rounds
-        if rounds < len(_FIRST_ROUNDS_SECONDS):
-            return _FIRST_ROUNDS_SECONDS[rounds]
-        is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
-        return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
+        return _FIRST_ROUNDS_SECONDS[rounds] if rounds < len(_FIRST_ROUNDS_SECONDS) else self._schedule.walk
 
     def _set_schedule(self, levels: Levels) -> None:
         schedule = schedule_for(levels, self.inventory.rounds)

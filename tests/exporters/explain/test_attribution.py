@@ -105,15 +105,6 @@ def test_nothing_leaks_is_said_of_memory_that_was_read_often_and_long_enough(tim
     assert judged(45, read).verdict == verdict
 
 
-@pytest.mark.parametrize(("times", "verdict"), [((10, 25, 40), "too early"), (range(0, 45, 5), "healthy")])
-def test_a_rise_that_is_noise_is_healthy_once_the_workers_were_read_often_enough(times, verdict):
-    read = memory(MB, 45)
-    for time in times:
-        read.processes.add(time, 3)
-        read.workers.add(time, 90 * MB)
-    assert judged(45, read).verdict == verdict
-
-
 @pytest.mark.parametrize("share", [1, 2 / 3])
 def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     found = judged(100, memory(48 * MB, 100), candidate(share * 40 * 60, 20_000, 100))
@@ -468,15 +459,6 @@ def test_slowing_down_is_said_where_it_was_tested():
     late = judged(900, curve(lambda at: 5000 * MB + 40 * MB * max(0.0, at - 450) / 60, 900))
     assert late.verdict == "too early"
     assert "slows down: a" not in message(faster)
-
-
-def test_growth_that_continues_is_said_to_grow_once_a_slow_leak_could_be_found():
-    """Of a process of 40 GB, too little in an hour for the leak rules."""
-    grown = {minutes: memory(14 * MB, 60 * minutes, start=40e9, limit=50e9) for minutes in (10, 40)}
-    early, late = judged(600, grown[10]), judged(2400, grown[40])
-    assert early.verdict == "too early"
-    assert "Whether it slows down is known in 15 min." in message(early)
-    assert late.verdict in ("growing", "leak")
 
 
 def test_noise_of_a_healthy_program_is_not_mentioned():

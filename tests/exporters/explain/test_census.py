@@ -75,23 +75,6 @@ def test_what_is_not_read_under_an_audit_hook_is_said(census, clock, monkeypatch
     assert inspected(census, LEAKED)[LEAKED] == told
 
 
-def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(census, clock):
-    """The oldest have paths, as `itertools.tee` and other chains can be followed from their beginning."""
-    kept: list[Leaked] = []
-    for at in range(6):
-        kept += [Leaked(), Leaked()]
-        if at < 3:
-            gc.collect()
-        clock[0] += 10
-        assert census.count()
-    (entry,) = (one for one in census.growing(0.0) if one[0].name == LEAKED)
-    anchors = {id(one.payload): "other.payload" for one in kept[:6]}
-    anchors |= {id(one): f"chain{at}" for at, one in enumerate(kept[6:])}
-    anchors |= {id(one.payload): f"chain{at}.payload" for at, one in enumerate(kept[6:])}
-    census.inspect([entry], anchors, 1)
-    assert entry[0].each_bytes == pytest.approx(5300, rel=0.1)
-
-
 def test_a_heap_that_takes_too_long_is_not_listed(census, clock):
     census.count()
     clock[0] += 100
