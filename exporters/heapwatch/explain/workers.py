@@ -21,7 +21,7 @@ from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.measure.process.ended import NO_DEATHS, close, ending, opened, ready
+from heapwatch.measure.process.ended import ASKED_TO_END, close, ending, opened, ready
 from heapwatch.measure.process.process_tree import VISITOR, descendants, private_bytes
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
@@ -155,12 +155,12 @@ class WorkerVisits:
         self._last = float("inf")
 
     def _check_worker(self) -> None:
-        """Begin no further visit if the worker died of this one."""
+        """Begin no further visit if the worker may have died of this one."""
         pid = self._worker.pid
         if self._descriptor is None or not ready([self._descriptor]):
             return
         ended = ending(pid, self._descriptor)
-        if ended.is_failure and ended.how not in NO_DEATHS:
+        if ended.is_failure and ended.how not in ASKED_TO_END:
             self._may_begin = False
             said = ended.said("during a visit of Heapwatch")
             log.warning("heapwatch: worker process %d %s; no other worker is entered", pid, said)
