@@ -1,7 +1,7 @@
 """What is read of objects that are not pure Python, in which thread, and why that is safe.
 
 `python -m docs.reads [--check]` makes the page. A test compares the table with the code: it finds an
-attribute of numpy, torch, pandas, Arrow, polars or JAX that is read without a row here.
+attribute of numpy, torch, pandas, Arrow or JAX that is read without a row here.
 """
 
 from __future__ import annotations
@@ -94,10 +94,9 @@ READS = (
     ),
     Read(
         "torch.Tensor",
-        ("grad", "_indices", "_values", "crow_indices", "col_indices", "ccol_indices", "row_indices",
-         "values"),
+        ("grad",),
         ("measure.sizing.tensor_storage",),
-        "`backward` and in-place operations replace these objects without the lock. A gradient that "
+        "`backward` and in-place operations replace it without the lock. A gradient that "
         "cannot be read counts as an uncertainty as large as its parameter.",
         "alone",
     ),
@@ -162,34 +161,11 @@ READS = (
         "any",
     ),
     Read(
-        "numpy arrays of StringDType",
-        ("tolist", "ravel"),
-        ("measure.sizing.tensor_storage",),
-        "Their memory has its own lock. A thread that waits for it while it holds the interpreter's lock "
-        "could wait for ever.",
-        "alone",
-    ),
-    Read(
-        "pandas index engines",
-        ("sizeof",),
-        ("measure.sizing.foreign",),
-        "Numbers inside the hash table. Frames are read as the Python objects and arrays that they "
-        "consist of.",
-        "any",
-    ),
-    Read(
         "Arrow buffers, arrays and tables",
         ("buffers", "parent", "is_cpu", "is_mutable", "address", "size", "chunks", "itercolumns", "type",
-         "dictionary", "as_buffer"),
+         "dictionary"),
         ("measure.sizing.foreign",),
         "Immutable.",
-        "any",
-    ),
-    Read(
-        "polars series and frames",
-        ("get_columns", "n_chunks", "get_chunks", "estimated_size", "to_numpy_view", "__array_interface__"),
-        ("measure.sizing.foreign",),
-        "Each object has its own lock in Rust, which is held only while the interpreter's lock is free.",
         "any",
     ),
     Read(
@@ -216,10 +192,10 @@ READS = (
     ),
     Read(
         "objects of unknown C code",
-        ("PyObject_GetBuffer", "__cuda_array_interface__"),
+        ("PyObject_GetBuffer",),
         ("measure.sizing.foreign",),
         "Nothing is known of their locks, so one call into C requests and releases their buffer. Mapped "
-        "memory and ctypes are changed only with the lock held, so these may be read at any time.",
+        "memory is changed only with the lock held, so it may be read at any time.",
         "alone",
     ),
     Read(

@@ -19,7 +19,6 @@ HASHED = ("get", "add", "setdefault", "index", "count", "discard", "remove", "po
 KNOWN = {
     "explain/bounds.py:_keys",
     "explain/statements.py:_conditions",
-    "explain/statements.py:_facts",
     "explain/statements.py:_number",
 }
 

@@ -26,9 +26,6 @@ LIBRARIES = (
     ("pyarrow.lib", "ChunkedArray"),
     ("pyarrow.lib", "Table"),
     ("jaxlib._jax", "ArrayImpl"),
-    ("pandas._libs.index", "IndexEngine"),
-    ("polars._plr", "PySeries"),
-    ("polars._plr", "PyDataFrame"),
 )
 # Attributes of Python's own containers and texts, which every thread may read.
 PLAIN = {
@@ -39,7 +36,6 @@ PLAIN = {
 # Attributes of this package's own objects, and of the standard library's.
 OWN = {
     "collectors.limits": {"max"},
-    "explain.ended_workers": {"log"},
     "explain.engine": {"log", "set"},
     "explain.statements": {"slice"},
     "explain.tracing": {"filename", "traceback"},

@@ -22,7 +22,7 @@ class ExplanationCollector:
 
     Args:
         read: returns the latest explanation: an object with `verdict`, `explained_share`,
-            `growth_bytes_per_minute`, `time_left`, `findings` and `ended_workers`.
+            `growth_bytes_per_minute`, `time_left` and `findings`.
         spent: returns the CPU seconds of the search so far, by activity.
 
     """
@@ -58,13 +58,6 @@ class ExplanationCollector:
             "trainer_memory_growth_explained_ratio",
             "Share of the process's growth that the findings account for; absent if nothing grows.",
             latest.explained_share if latest.growth_bytes_per_minute > 0 else None,
-        )
-        yield counter(
-            "trainer_ended_workers",
-            "Child processes that were watched and have not ended with exit code 0: by the signal, the exit "
-            "code or `unknown`.",
-            "how",
-            {ended.how: float(ended.count) for ended in latest.ended_workers},
         )
         yield from _named(latest)
         yield from _paths(latest.findings[:MOST_PATHS])

@@ -57,11 +57,7 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     read = [statements_of(code) for code in naming]
     asked = {test.value for one in read for test, *_ in one.guards if test.sort == "call"}
     answers = {
-        code.co_name: test
-        for code in codes
-        if code.co_name in asked
-        for _, tests in statements_of(code).returns
-        for test in tests
+        code.co_name: test for code in codes if code.co_name in asked for test in statements_of(code).returns
     }
     cycles = {
         target: value.parts[1]
@@ -234,7 +230,7 @@ def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
 def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
     for obj, layout in inventory.places_of(known):
         keys = list(dict.keys(obj)) if layout.kind == "dict" else []
-        if all(map(_is_plain, keys)) and not (set(map(type, keys)) == {int} and keys == sorted(keys)):
+        if all(map(_is_plain, keys)) and not (all(type(key) is int for key in keys) and keys == sorted(keys)):
             return set(keys)
     return set()
 

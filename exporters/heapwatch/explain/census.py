@@ -1,16 +1,11 @@
 """Types with a growing number of instances, and what refers to them: for growth that no container explains.
 
 To list all tracked objects stops the program. How long that takes is predicted from the last time. Where it
-would take too long, a sample is counted after each full garbage collection that the program makes itself: it
-stops the program for longer than the sample does. Until there is one, the explanation says that nothing was
-counted.
+would take too long, nothing is counted, and the explanation says so.
 """
 
 from __future__ import annotations
 
-import gc
-import math
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -45,14 +40,7 @@ _CHUNK = 20_000
 _FEWEST = 4  # instances of a type worth following: a few blocks of `itertools.tee` may keep all batches
 _MOST_TYPES = 300
 _STEP_SECONDS = 0.04  # for a list of objects and what is looked at in it; the rest is left to the next step
-_SAMPLED = 50_000  # objects of a heap that is too large to count all
-# Primes: objects of several types often follow each other in turn.
-_STEPS = (11, 23, 47, 97, 199, 397, 797)
-_BLOCKS_PER_OBJECT = 3  # memory blocks of Python, in processes that have imported torch
 _RECENT_SECONDS = 300.0
-_SURE = 4.0  # standard deviations by which a count by sampling has to differ
-# There the collector works in small steps, and a full collection stops nothing.
-_COLLECTS_AT_ONCE = sys.version_info[:2] != (3, 14)
 _WEIGHED = 8
 _WEIGHING_SECONDS = 0.005
 # PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
@@ -84,7 +72,6 @@ class GrowingType:
         each_bytes: typical deep size of an instance; None where it was not measured.
         holders: what refers to the newest, the nearest first; empty if no Python object does, None if that
             was not found out.
-        is_linked: whether instances refer to each other.
 
     """
 
@@ -92,7 +79,6 @@ class GrowingType:
     counts: LevelSeries = field(default_factory=LevelSeries)
     each_bytes: float | None = None
     holders: tuple[str, ...] | None = None
-    is_linked: bool = False
     is_weighed: bool = False
 
 
@@ -148,15 +134,13 @@ class Census:
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
         self._found: dict[int, LongContainer] = {}
         self._step_seconds = float("inf") if unlimited else _STEP_SECONDS
-        self._collections = _full_collections()
 
     def count(self) -> bool:
         """Count the tracked objects by type; False if that would stop the program for too long."""
         now = self._clock()
-        step = self._step()
-        if step is None:
+        if not self.pause_limit.allows("types"):
             return False
-        listed = self.pause_limit.timed(partial(tracked_types, step), "types" if step == 1 else None)
+        listed = self.pause_limit.timed(tracked_types, "types")
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
         while listed:
@@ -168,15 +152,9 @@ class Census:
                 if key not in names:
                     names[key] = _name_of(kind)
         before = self._before
-        self._before = {key: step * number for key, number in counts.items() if number >= self._fewest}
+        self._before = {key: number for key, number in counts.items() if number >= self._fewest}
         for key, number in self._before.items():
             known = self.types.get(key)
-            last = before.get(key, 0)
-            # The variance of a difference is the sum of both. For a type that is followed already, that of
-            # the new count is enough: its level may be less certain.
-            variance = step * (number + last if known is None else number)
-            if step > 1 and abs(number - last) < _SURE * math.sqrt(variance):
-                self._before[key] = number = before.get(key, number)
             if known is None or known.name != names[key]:
                 changed = key in before and before[key] != number
                 if not changed or not names[key] or not self._has_room():
@@ -194,16 +172,6 @@ class Census:
         if len(self.types) >= _MOST_TYPES:
             self.types = {key: known for key, known in self.types.items() if known.counts.growth().total > 0}
         return len(self.types) < _MOST_TYPES
-
-    def _step(self) -> int | None:
-        """Of how many objects one is counted; None where that would stop the program for too long."""
-        if self.pause_limit.allows("types"):
-            return 1
-        before, self._collections = self._collections, _full_collections()
-        if not _COLLECTS_AT_ONCE or self._collections == before:
-            return None
-        wanted = sys.getallocatedblocks() / _BLOCKS_PER_OBJECT / _SAMPLED
-        return next((step for step in _STEPS if step >= wanted), _STEPS[-1])
 
     @property
     def seconds(self) -> float:
@@ -223,24 +191,17 @@ class Census:
         """Measure instances of these types; find what refers to those of the `most` that grow most in bytes.
 
         It does what the time of a step suffices for, and the next call goes on: see `is_inspected`. Where a
-        list of all instances would stop the program for too long, young ones are measured, and what refers to
-        them is not searched for. `anchors` are paths by id of objects that have one.
+        list of all instances would stop the program for too long, it does nothing. `anchors` are paths by id
+        of objects that have one.
         """
         until = own_time() + self._step_seconds
         left = self._left(growing, most)
         types = {key: known for key, known in self.types.items() if known in left}
-        searches = self.pause_limit.allows("objects")
-        listed: list[list[Any]]  # the oldest generation of the collector comes first
-        if searches:
-            listed = self.pause_limit.timed(
-                lambda: [tracked_objects(types, generation) for generation in (2, 1, 0)], "objects"
-            )
-        else:
-            listed = [
-                self.pause_limit.timed(partial(tracked_objects, types, generation))
-                for generation in (1, 0)
-                if self.pause_limit.allows_young(generation)
-            ]
+        if not self.pause_limit.allows("objects"):
+            return
+        listed = self.pause_limit.timed(
+            lambda: [tracked_objects(types, generation) for generation in (2, 1, 0)], "objects"
+        )  # the oldest generation of the collector comes first
         newest = _newest(listed, types)
         for objects in listed:
             objects.clear()
@@ -248,14 +209,13 @@ class Census:
 
         has_time = True
         for key, known in types.items():
-            if has_time and not known.is_weighed and (searches or newest[key]):
+            if has_time and not known.is_weighed:
                 known.each_bytes = _typical_size(newest[key], anchors)
                 known.is_weighed = True
                 has_time = own_time() <= until
-        followed = self._left(growing, most) if searches else []
+        followed = self._left(growing, most)
         for key, known in types.items():
             if has_time and newest[key] and known in followed:
-                known.is_linked = _are_linked(newest[key])
                 path = next((anchors[id(one)] for one in newest[key] if id(one) in anchors), None)
                 known.holders = (path,) if path else tuple(self._holders(newest[key][0], hidden, until))
                 has_time = own_time() <= until
@@ -264,12 +224,12 @@ class Census:
 
     def is_inspected(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> bool:
         """Whether `inspect` can tell no more."""
-        return not self._left(growing, most)
+        return not self.pause_limit.allows("objects") or not self._left(growing, most)
 
     def _left(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> list[GrowingType]:
         """The types that are to be weighed; once all are, those whose holders are to be found."""
         unweighed = [known for known, _ in growing if not known.is_weighed]
-        if unweighed or not self.pause_limit.allows("objects"):
+        if unweighed:
             return unweighed
         heaviest = sorted(growing, key=lambda entry: -(entry[0].each_bytes or 0.0) * entry[1].per_second)
         return [known for known, _ in heaviest[:most] if known.holders is None]
@@ -279,7 +239,7 @@ class Census:
 
         Tuples are left out, see `heapwatch.measure.objects.tracked`.
         """
-        if not self.pause_limit.allows_young(0):
+        if not self.pause_limit.allows_young():
             return None
         return self.pause_limit.timed(partial(tracked_objects, generation=0))
 
@@ -373,20 +333,6 @@ def _name_of(cls: type) -> str:
     layout = layout_of(cls)
     name = "" if layout.name in _PLAIN else qualified_type_name(layout)
     return "" if name.startswith("heapwatch.") or name == _MADE_TO_MEASURE else name
-
-
-def _full_collections() -> int:
-    return int(gc.get_stats()[-1]["collections"])
-
-
-def _are_linked(instances: list[Any]) -> bool:
-    """Whether one of these refers to another object of its class."""
-    for obj in instances:
-        parts = gc.get_referents(obj)
-        parts += gc.get_referents(*(part for part in parts if type(part) is dict))
-        if any(type(part) is type(obj) for part in parts):
-            return True
-    return False
 
 
 def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:

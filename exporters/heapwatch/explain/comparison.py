@@ -18,7 +18,7 @@ from heapwatch.explain.findings import size_text
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site
-from heapwatch.explain.weigh import weigh
+from heapwatch.explain.weigh import is_inside, weigh
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 
@@ -130,11 +130,6 @@ def foremost(weighed: Iterable[tuple[float, Candidate]]) -> Iterator[tuple[float
         ids |= one.traits.ids
         if nbytes > 0 and (known.kind == "ring" or not one.bounded):
             paths.append(known.path)
-
-
-def is_inside(path: str, of: str) -> bool:
-    """Whether a path is that of an object or of a part of it."""
-    return path == of or path.startswith((f"{of}.", f"{of}["))
 
 
 def read_apart(work: Callable[[], T]) -> T:

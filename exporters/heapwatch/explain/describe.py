@@ -25,16 +25,16 @@ from heapwatch.explain.sites import (
     code_of_class,
     function_at,
     lines_of,
-    only_return,
+    site_of,
     user_code,
     uses_of,
 )
 from heapwatch.explain.statements import Deed, Scope
 from heapwatch.explain.tracing import Tracer
-from heapwatch.explain.weigh import keeps_its_arguments, newest_of, traits_of
+from heapwatch.explain.weigh import newest_of, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
-from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.process.own_time import own_time
@@ -46,9 +46,6 @@ _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's ot
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
-
-# What a program calls to make instances of a class that has no such name.
-_MADE_BY = {"itertools._tee": "tee", "itertools._tee_dataobject": "tee"}
 
 
 @dataclass
@@ -154,9 +151,9 @@ class Describer:
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            site=self._only_line("loaded", _MADE_BY.get(known.name, known.name.rpartition(".")[2])),
+            site=self._only_line("loaded", known.name.rpartition(".")[2]),
             holders=(OUTSIDE,) if holders == () else holders or (),
-            remedy=remedy_for_type(holders, known.name, is_linked=known.is_linked),
+            remedy=remedy_for_type(holders),
         )
 
     def processes_started(self) -> Site | None:
@@ -169,32 +166,32 @@ class Describer:
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the
         objects cannot be examined, some of them may live: no cycles are claimed.
         """
+        garbage, remedy = uncollected.latest, remedy_for_type(None)
         growth = uncollected.counts.growth(levels.startup_end)
-        examined = uncollected.latest is not None
-        garbage = uncollected.latest or Garbage(uncollected.counts.last or 0.0, None, ())
-        if growth.total <= 0 or not garbage.objects or not (examined or growth.rising):
+        if growth.total <= 0 or (not growth.rising if garbage is None else not garbage.objects):
             return []
-        items_per_minute = 60 * (
-            uncollected.per_second(levels.startup_end) if examined else growth.per_second
-        )
-        rate = levels.per_minute * garbage.share
-        if garbage.bytes is not None:
-            rate = min(levels.per_minute, items_per_minute * garbage.bytes / garbage.objects)
+        if garbage is None:
+            garbage, items, per_second = Garbage(0, 1.0, None, ()), uncollected.counts.last, growth.per_second
+            what, remedy = _NOT_EXAMINED, "`gc.collect()` once: what it frees was in cycles"
+        else:
+            items, per_second = uncollected.garbage.last, uncollected.per_second(levels.startup_end)
+            what = f"uncollected cycles of {', '.join(garbage.types)}"
+        each, items_per_minute = garbage.each_bytes, 60 * per_second
         return [
             Finding(
                 kind="type",
                 path=None,
-                type=f"uncollected cycles of {', '.join(garbage.types)}" if examined else _NOT_EXAMINED,
-                items=round(garbage.objects),
-                bytes=None if garbage.bytes is None else round(garbage.bytes),
+                type=what,
+                items=round(items or 0.0),
+                bytes=None if each is None else round((items or 0.0) * each),
                 items_per_minute=items_per_minute,
-                bytes_per_minute=rate,
+                bytes_per_minute=levels.per_minute * garbage.share
+                if each is None
+                else min(levels.per_minute, items_per_minute * each),
                 site=None if garbage.key is None else self.stored_at(garbage.key),
-                holders=("reference cycles: the collector is switched off",) if examined else (),
-                remedy=remedy_for_type(None)
-                if examined
-                else "`gc.collect()` once: what it frees was in cycles",
-                inferred=garbage.bytes is None,
+                holders=("reference cycles: the collector is switched off",) if garbage.objects else (),
+                remedy=remedy,
+                inferred=each is None,
             )
         ]
 
@@ -276,7 +273,7 @@ class Describer:
         if found.code is not None:
             return found.code
         if known.kind == "cache":
-            return [], [], _cached_line(place)
+            return [], [], _cached_function(place)
         name, owner, scope = _named(place)
         if name is None:
             return [], [], None
@@ -306,19 +303,13 @@ def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
     return bool(is_measured) and not 0 < Candidate(known, growth).bytes_per_minute < _LEAST_PER_MINUTE
 
 
-def _cached_line(place: Place) -> Site | None:
-    """The only `return` of a cached function, whose results the cache keeps.
-
-    None if the arguments are larger than the results, such as `self` of a cached method.
-    """
+def _cached_function(place: Place) -> Site | None:
+    """The first line of a cached function."""
     try:
-        cached = place.find({})
-        if type(cached) is not CACHE_TYPE or keeps_its_arguments(cached):
-            return None
-        function = cached.__wrapped__
-    except (Gone, RuntimeError, AttributeError):
+        function = getattr(place.find({}), "__wrapped__", None)
+    except (Gone, RuntimeError):
         return None
-    return only_return(function.__code__) if type(function) is FunctionType else None
+    return site_of(function.__code__) if type(function) is FunctionType else None
 
 
 def _length(known: KnownContainer, inventory: Inventory) -> float | None:
@@ -334,15 +325,14 @@ def _named(place: Place) -> tuple[str | None, Any, Scope]:
     while at.parent is not None:
         step = at.step
         assert step is not None
-        if step.how in ("name", "slot", "class", "closure", "default", "keyword_default", "thread_local"):
+        if step.how in ("name", "slot", "class", "closure", "default", "keyword_default"):
             try:
                 owner = at.parent.find({})
             except (Gone, RuntimeError):
                 owner = None
             return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
         at = at.parent
-    root = place.start
-    return root.label if root.name.startswith("context ") else None, None, "any"
+    return None, None, "any"
 
 
 def _library_of(place: Place) -> str | None:

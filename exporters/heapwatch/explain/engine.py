@@ -6,15 +6,16 @@ import gc
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from operator import itemgetter
 
+from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
-from heapwatch.explain.conclusion import Conclusion
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.ended_workers import WorkerEnds
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
@@ -41,10 +42,8 @@ NOW_SECONDS = 10.0  # for an explanation that is asked for
 _WAITED_AT_ONCE = 0.05
 _FIRST_TICKS_SECONDS = 0.02
 _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
-# Between the first walks through the program's objects, and after so many without a new container.
+# Between the first walks through the program's objects.
 _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
-_ROUNDS_WITHOUT_NEWS = 3
-_IDLE_ROUND_SECONDS = 60.0
 _NAMED_SECONDS = 10.0  # in which what the first walk has found is read and weighed, before a search
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 5.0
@@ -53,7 +52,6 @@ _TRACE_SECONDS = 5.0
 _WORLDS_SECONDS = 5.0
 _NATIVE_SECONDS = 1.0
 _VISITS_SECONDS = 5.0
-_ENDS_SECONDS = 1.0
 _WEIGHED_AT_ONCE = 3
 _MOST_WEIGHED = 40
 _MOST_DESCRIBED = 40
@@ -63,6 +61,7 @@ _TYPES_REPORTED = 3
 _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
+_ENDING_SECONDS, _MOST_RECENT = 20.0, 8  # the longest time between two evaluations; more than it has
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
@@ -102,14 +101,13 @@ class Explainer:
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
-        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world, clock)
+        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
         self.native = NativeTracer(clock)
         self.workers = WorkerVisits(clock)
-        self.ends = WorkerEnds(self.workers, clock)
-        self.memory = ProcessMemory(clock, progress, self.ends.saw)
+        self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self._describer = Describer(self.inventory)
@@ -130,7 +128,7 @@ class Explainer:
         self._long: list[LongContainer] = []
         self._storages_unread = False
         self._stopped = threading.Event()
-        self._conclusion = Conclusion()
+        self._recent: deque[tuple[float, Explanation]] = deque(maxlen=_MOST_RECENT)
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -158,7 +156,6 @@ class Explainer:
         self._asked, self._answered = threading.Event(), threading.Event()
         self.native.abandon()
         self.workers.abandon()
-        self.ends.abandon()
         self._reads.abandon()
 
     def explain_now(self, seconds: float = NOW_SECONDS) -> Explanation:
@@ -177,17 +174,19 @@ class Explainer:
         return self.latest
 
     def conclude(self, seconds: float = 0.0) -> Explanation:
-        """End the search; objects are read again within `seconds`. See `Conclusion` for what stays."""
+        """End the search; objects are read again within `seconds`."""
         if seconds:
             self.explain_now(seconds)
         self._stopped.set()
         self._asked.set()
-        self.ends.step()
-        self.latest = self._with_ends(self._conclusion.explanation() or self.latest)
+        self.latest = self._concluded()
         return self.latest
 
-    def _with_ends(self, found: Explanation) -> Explanation:
-        return replace(found, ended_workers=self.ends.so_far())
+    def _concluded(self) -> Explanation:
+        """The latest explanation, or a leak of just before: as a program ends, it frees what leaked."""
+        since = self.latest.seconds - _ENDING_SECONDS
+        serious = [one for one in self._recent if one[1].verdict in SERIOUS and one[1].seconds >= since]
+        return max(reversed(serious), key=itemgetter(0))[1] if serious else self.latest
 
     def _read_again(self) -> None:
         allow_capture()
@@ -225,8 +224,6 @@ class Explainer:
             self.native.step(
                 sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
             )
-        if self._is_due("ends", now, _ENDS_SECONDS) and self.ends.step() and not self._stopped.is_set():
-            self.latest = self._with_ends(self.latest)
         if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
@@ -292,12 +289,9 @@ class Explainer:
         return ""
 
     def _round_pause(self) -> float:
-        """Seconds until the next walk: more if the last ones found nothing new and all growth has a name."""
+        """Seconds until the next walk."""
         rounds = self.inventory.rounds
-        if rounds < len(_FIRST_ROUNDS_SECONDS):
-            return _FIRST_ROUNDS_SECONDS[rounds]
-        is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
-        return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
+        return _FIRST_ROUNDS_SECONDS[rounds] if rounds < len(_FIRST_ROUNDS_SECONDS) else self._schedule.walk
 
     def _set_schedule(self, levels: Levels) -> None:
         schedule = schedule_for(levels, self.inventory.rounds)
@@ -324,7 +318,6 @@ class Explainer:
             if self._stopped.is_set():
                 self.native.stop()
                 self.workers.stop()
-                self.ends.close()
                 self.memory.close()
                 return
             try:
@@ -346,7 +339,6 @@ class Explainer:
         """
         self.memory.read_resident()
         self.memory.read_parts()
-        self._conclusion.read(self._clock(), self.memory.held)
         named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
         self.inventory.lengths.read_named(named)
         if not gc.isenabled():
@@ -390,10 +382,10 @@ class Explainer:
             found = explain(levels, candidates, self._types(levels), rounds, self.census.seconds)
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
-        found = self._with_ends(self._beside(self.workers.with_names(found)))
+        found = self._beside(self.workers.with_names(found))
         if not self._stopped.is_set():
             self.latest = found
-        self._conclusion.explained(levels.now, self.memory.held, found)
+        self._recent.append((self.memory.held, found))
         self._set_schedule(levels)
         line = self._log_limit.line(found, levels.now)
         if line is not None:

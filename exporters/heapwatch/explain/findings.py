@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
-from heapwatch.measure.process.ended import NO_DEATHS, several_ended
 from heapwatch.runtime.plain_text import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
@@ -85,14 +84,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class EndedWorkers:
-    """The number of worker processes that ended in one way, such as `SIGSEGV`, `exit code 3` or `unknown`."""
-
-    how: str
-    count: int
-
-
-@dataclass(frozen=True)
 class Explanation:
     """The verdict on a process and its findings, sorted by `ranked`.
 
@@ -101,7 +92,6 @@ class Explanation:
         time_left: until memory reaches its limit; None unless its growth is sure.
         ends_on_gpu: whether it is the memory of a GPU that ends then.
         unread: what could not be read the last time, since another thread might have been changing it.
-        ended_workers: how worker processes have ended that did not end by themselves.
 
     """
 
@@ -115,7 +105,6 @@ class Explanation:
     unread: tuple[str, ...] = ()
     gpu_growth_bytes_per_minute: float = 0.0
     ends_on_gpu: bool = False
-    ended_workers: tuple[EndedWorkers, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -132,7 +121,6 @@ class Explanation:
             "explained_share": round(self.explained_share, 3),
             "findings": [finding.as_json() for finding in self.findings],
             "unread": list(self.unread),
-            "ended_workers": [asdict(ended) for ended in self.ended_workers],
         }
 
 
@@ -185,13 +173,7 @@ def message(explanation: Explanation) -> str:
         said = [grows, _filling(explanation), explanation.detail, left]
     else:
         said = [grows, described(first) if first else "", left]
-    return " ".join(filter(None, [*said, _died(explanation)]))
-
-
-def _died(explanation: Explanation) -> str:
-    """How workers have ended, but for those that were asked to."""
-    ended = [one for one in explanation.ended_workers if one.how not in NO_DEATHS]
-    return " ".join(f"{several_ended(one.count, one.how)}." for one in ended)
+    return " ".join(filter(None, said))
 
 
 def described(finding: Finding) -> str:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
 from heapwatch.explain.series import LevelSeries
-from heapwatch.measure.introspection.attributes import namespace_among
 from heapwatch.measure.introspection.layout import layout_of, own_bytes
 from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.sizing.deep_size import deep_size
@@ -24,24 +23,27 @@ _COMMON = 0.1  # least share of the objects for a type that is named
 
 
 class Garbage(NamedTuple):
-    """Garbage among the objects that were added since the collector was switched off.
+    """Garbage among the newest objects.
 
     Attributes:
-        objects: their number, estimated from the newest.
+        objects: their number.
+        share: share of the examined objects that are garbage, 0 to 1.
         bytes: what they hold; None where it was not measured.
         types: names of their commonest types, the commonest first.
         key: the commonest key or attribute under which a dict leads back to itself; None if there is none.
-        share: share of the new objects that are garbage, 0 to 1.
-        new: number of new objects, garbage or not.
 
     """
 
-    objects: float
+    objects: int
+    share: float
     bytes: float | None
     types: tuple[str, ...]
     key: str | None = None
-    share: float = 1.0
-    new: float = 0.0
+
+    @property
+    def each_bytes(self) -> float | None:
+        """Bytes for each object; None where they were not measured."""
+        return None if self.bytes is None or not self.objects else self.bytes / self.objects
 
 
 class Uncollected:
@@ -53,14 +55,15 @@ class Uncollected:
 
     Attributes:
         counts: number of objects in the youngest generation, over time.
-        latest: the garbage found last; None if the objects were never examined.
+        garbage: how many of them are garbage, over time.
+        latest: the newest objects that were found to be garbage; None if the objects were never examined.
 
     """
 
     def __init__(self, census: Census, clock: Callable[[], float] = time.monotonic) -> None:
         self.counts = LevelSeries()
+        self.garbage = LevelSeries()
         self.latest: Garbage | None = None
-        self._garbage = LevelSeries()
         self._mark: list[Any] = []  # older than all objects that are new
         self._census = census
         self._clock = clock
@@ -81,63 +84,39 @@ class Uncollected:
             objects.clear()
             self._mark = []
 
+    def per_second(self, start: float) -> float:
+        """Objects of garbage that were added in a second since `start`: a few looks are enough for that."""
+        first = self.garbage.since(float("-inf"))[:1]
+        begin = max([start, *(bucket.end for bucket in first)])
+        before, elapsed = self.garbage.at(begin), self.garbage.read_at - begin
+        if before is None or elapsed <= 0:
+            return 0.0
+        return max(0.0, ((self.garbage.last or 0.0) - before) / elapsed)
+
     def _examine(self, objects: list[Any], start: float) -> None:
-        after = _after(self._mark, objects)
-        if after is None or self.latest is None:
-            # A collection took the mark out of the youngest generation, and maybe what was found.
-            self.latest, self._garbage = None, LevelSeries()
-            self._garbage.add(start, 0.0)
-        new = len(objects) if after is None else after
+        new = next((at for at, one in enumerate(reversed(objects)) if one is self._mark), None)
+        begins = new is None or self.latest is None
+        if begins:  # the first time, or a collection took the mark out, and maybe what was found
+            self.garbage = LevelSeries()
+            self.garbage.add(start, 0.0)
+        new = len(objects) if new is None else new
         examined = min(new, _MOST_EXAMINED)
         del objects[: len(objects) - examined]
         objects += tuples_in(objects)
         found = unreachable(objects)
         # The newest stand for all that came since the last time, not for what had come before.
-        scale = new / max(1, examined) if self.latest else 1.0
-        counted = without_namespaces(objects, found)
-        types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in counted)
-        nbytes, key = bytes_held(objects, found), closing_key(objects, found)
-        common = types.most_common(_TYPES_NAMED)
-        added = Garbage(
-            scale * len(counted),
-            None if nbytes is None else scale * nbytes,
-            tuple(name for name, number in common if number >= _COMMON * len(counted)),
-            key,
-            len(found) / max(1, len(objects)),
-            scale * len(objects),
-        )
-        self.latest = added if self.latest is None else _together(self.latest, added)
-        self._garbage.add(self._clock(), self.latest.objects)
-
-    def per_second(self, start: float) -> float:
-        """Objects of garbage that were added in a second since `start`; 0 if there were fewer at the end."""
-        first = self._garbage.since(float("-inf"))[:1]
-        begin = max([start, *(bucket.end for bucket in first)])
-        before, elapsed = self._garbage.at(begin), self._garbage.read_at - begin
-        if before is None or elapsed <= 0:
-            return 0.0
-        return max(0.0, ((self._garbage.last or 0.0) - before) / elapsed)
-
-
-def _after(mark: object, objects: list[Any]) -> int | None:
-    """How many of these objects, the oldest first, are after the mark; None if it is not among them."""
-    wanted = id(mark)
-    for count, key in enumerate(map(id, reversed(objects))):
-        if key == wanted:
-            return count
-    return None
-
-
-def _together(before: Garbage, new: Garbage) -> Garbage:
-    """Both; where one was not measured, the other's bytes for each object are those of all."""
-    objects = before.objects + new.objects
-    measured = [one for one in (before, new) if one.bytes is not None and one.objects]
-    held = sum(one.bytes or 0.0 for one in measured)
-    nbytes = held * objects / sum(one.objects for one in measured) if measured else None
-    added = before.new + new.new
-    share = (before.share * before.new + new.share * new.new) / added if added else 0.0
-    named = new if new.types else before
-    return Garbage(objects, nbytes, named.types, named.key, share, added)
+        scale = 1.0 if begins else new / max(1, examined)
+        self.garbage.add(self._clock(), (self.garbage.last or 0.0) + scale * len(found))
+        if found or begins:
+            types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in found)
+            common = types.most_common(_TYPES_NAMED)
+            self.latest = Garbage(
+                len(found),
+                len(found) / max(1, len(objects)),
+                bytes_held(objects, found),
+                tuple(name for name, number in common if number >= _COMMON * len(found)),
+                closing_key(objects, found),
+            )
 
 
 _BUDGET_SECONDS = 0.02
@@ -161,8 +140,8 @@ def tuples_in(objects: list[Any]) -> list[Any]:
 def unreachable(objects: list[Any]) -> list[int]:
     """Positions of the objects in cycles, and of what these hold, to which nothing else refers.
 
-    That is the collector's own rule. What the list alone holds would be freed without a collector: it is left
-    out. No other variable of the caller may refer to the objects. One that changes meanwhile counts as alive.
+    That is the collector's own rule. No other variable of the caller may refer to the objects. One that
+    changes meanwhile counts as alive.
     """
     position = {id(obj): at for at, obj in enumerate(objects)}
     outer = [count - _HELD for count in map(sys.getrefcount, objects)]
@@ -179,25 +158,7 @@ def unreachable(objects: list[Any]) -> list[int]:
             if at not in alive:
                 alive.add(at)
                 ahead.append(at)
-    dead = {at for at in range(len(outer)) if at not in alive}
-    references = Counter(part for at in dead for part in parts[at] if part in dead)
-    ahead = [at for at in dead if not references[at]]
-    while ahead:
-        at = ahead.pop()
-        dead.discard(at)
-        for part in parts[at]:
-            references[part] -= 1
-            if not references[part]:
-                ahead.append(part)
-    return sorted(dead)
-
-
-def without_namespaces(objects: list[Any], chosen: list[int]) -> list[int]:
-    """Those of the chosen positions that are not the dict of an instance at another of them."""
-    dicts = {id(objects[at]) for at in chosen if type(objects[at]) is dict}
-    for obj in map(objects.__getitem__, chosen if dicts else ()):
-        dicts.discard(id(namespace_among(obj, gc.get_referents(obj))))
-    return [at for at in chosen if type(objects[at]) is not dict or id(objects[at]) in dicts]
+    return [at for at in range(len(outer)) if at not in alive]
 
 
 def closing_key(objects: list[Any], chosen: list[int]) -> str | None:

@@ -32,10 +32,9 @@ from heapwatch.measure.introspection.containers import array_bytes, is_object_ar
 from heapwatch.measure.introspection.exclusive_reads import Ask
 from heapwatch.measure.introspection.layout import Kind, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.names import qualified_type_name
-from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, instance_dict, namespace_parts, parts
+from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, namespace_parts, parts
 from heapwatch.measure.introspection.roots import (
     Root,
-    context_roots,
     frame_roots,
     is_user_file,
     is_user_module,
@@ -58,7 +57,6 @@ _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
 _MOST_WORLDS = 8
 _LARGE = 65_536  # bytes from which an array or a text is followed
-_LONG_NAMESPACE = 64
 _TO_ITEMS = frozenset(("item", "key", "value", "element"))
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
 _CLASS_BOOKKEEPING = frozenset(
@@ -87,7 +85,6 @@ class Inventory:
         known: containers by path.
         lengths: reads them.
         rounds: number of complete walks through the program's objects.
-        newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
         worlds: places of Box2D worlds, by path.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
@@ -105,13 +102,12 @@ class Inventory:
         self.known: dict[str, KnownContainer] = {}
         self.lengths = Lengths(self.known, clock, spent, ask)
         self.worlds: dict[str, list[Place]] = {}
-        self.rounds = self.newest_round = 0
+        self.rounds = 0
         self.visited = 0
         self.anchors: dict[int, str] = {}
         self._clock = clock
         self._spent = spent
         self._extra_roots = extra_roots
-        self._ask = ask
         self._pending: deque[tuple[Place, str]] = deque()
         self._roots: deque[list[tuple[Place, str]]] = deque()
         self._again: deque[tuple[Place, str]] = deque()
@@ -190,7 +186,7 @@ class Inventory:
         self._round_worlds = {}
         self._round_multiplicity = {}
         lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
-        lasting += [*self._extra_roots(), *context_roots(self._ask)]
+        lasting += self._extra_roots()
         waiting = chain(self._pending, self._again, self._later, *self._roots)
         left = list(islice(waiting, _MOST_PENDING))
         for queue in (self._pending, self._again, self._later):
@@ -262,9 +258,6 @@ class Inventory:
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
         for step, part in found:
             self._push(part, place, step, path, weight if step.label == "[*]" else place.weight)
-        if sum(step.how == "name" for step, _ in found) >= _LONG_NAMESPACE:
-            attributes = Place(place, Step("attributes", "", ".__dict__"), None, place.weight)
-            self._note(instance_dict(obj), layout_of(dict), attributes, f"{path}.__dict__")
         if layout.kind == "object" and is_user_module(layout.module):
             self._push(cls, place, Step("type", "", ""), qualified_type_name(layout), full=True)
 
@@ -294,8 +287,6 @@ class Inventory:
         return [(step, part) for step, part in found if step.key not in books]
 
     def _namespace(self, namespace: dict[str, Any], place: Place, path: str) -> None:
-        if len(namespace) >= _LONG_NAMESPACE:
-            self._note(namespace, layout_of(dict), place, f"{path or '__main__'}.__dict__")
         of_ipython = path == "" and "IPython" in sys.modules
         for step, part in list(namespace_parts(namespace)):
             name = str(step.key)
@@ -365,7 +356,6 @@ class Inventory:
                 known.items.add(now, length)
                 known.places_read = 1
                 known.due = now + SHORTEST_INTERVAL
-            self.newest_round = self.rounds
         if path not in self._round_places:
             self._round_places[path] = []
             self._round_multiplicity[path] = 0.0

@@ -51,7 +51,6 @@ class ProcessMemory:
     Args:
         clock: monotonic seconds.
         progress: returns the progress that the program reported.
-        saw_workers: given the private bytes of the child processes at each reading, None for a zombie.
 
     Attributes:
         resident: resident memory of this process.
@@ -81,7 +80,6 @@ class ProcessMemory:
         self,
         clock: Callable[[], float] = time.monotonic,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
-        saw_workers: Callable[[Mapping[int, int | None]], None] = lambda sizes: None,
     ) -> None:
         self.resident = LevelSeries()
         self.private = LevelSeries()
@@ -107,7 +105,6 @@ class ProcessMemory:
         self.first_step_at = float("-inf")
         self._modules = 0
         self._progress = progress
-        self._saw_workers = saw_workers
         self._clock = clock
         self._read_resident = ResidentMemory()
         self._due: dict[str, float] = {}
@@ -225,9 +222,8 @@ class ProcessMemory:
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        found = {pid: private_bytes(pid) for pid in descendants(os.getpid(), _MOST_WORKERS)}
-        self._saw_workers(found)
-        sizes = [size for size in found.values() if size is not None]
+        found = map(private_bytes, descendants(os.getpid(), _MOST_WORKERS))
+        sizes = [size for size in found if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.

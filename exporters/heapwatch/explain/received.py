@@ -7,7 +7,6 @@ from typing import Any
 from heapwatch.analysis.judge import Verdicts
 from heapwatch.analysis.verdict import SERIOUS, Word
 from heapwatch.explain.findings import (
-    EndedWorkers,
     Explanation,
     Finding,
     TimeLeft,
@@ -57,7 +56,6 @@ def _read(document: dict[str, Any]) -> Explanation:
         tuple(map(str, document.get("unread") or ())),
         float(document.get("gpu_growth_bytes_per_minute", 0.0)),
         bool(document.get("ends_on_gpu")),
-        tuple(EndedWorkers(one["how"], one["count"]) for one in document.get("ended_workers") or ()),
     )
 
 

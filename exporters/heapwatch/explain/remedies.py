@@ -17,7 +17,6 @@ _BY_TYPE = {
     "torch.utils.tensorboard.writer.SummaryWriter": "`writer.close()`",
     "multiprocessing.process.BaseProcess": "`process.join()` and `process.close()`",
     "threading.Thread": "end the thread and `thread.join()` it",
-    "torch.utils.hooks.RemovableHandle": "keep the handle and call `handle.remove()`",
     "traceback": "keep the error's text, not the exception: its traceback holds every local variable",
     "gymnasium.core.Env": "`env.close()`, and drop it",
     "concurrent.futures.thread._WorkItem": (
@@ -30,13 +29,6 @@ _BY_OWNER = (
     ("asyncio.", "_waiters", "cancel those that wait, or `asyncio.wait_for(..., timeout)`"),
     ("asyncio.queues.", "_queue", f"`asyncio.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
     ("queue.", "queue", f"`queue.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
-    (
-        "itertools.cycle",
-        "",
-        "a generator that begins again (`while True: yield from loader`): `cycle` keeps its first round",
-    ),
-    ("prometheus_client.", "_metrics", "fewer values of labels, or `metric.remove(...)` of those that ended"),
-    ("sqlalchemy.orm.", "", "`session.expunge_all()`, or a session for each unit of work"),
 )
 # Where IPython keeps the results of cells.
 DROP_RESULTS = "`%reset -f out`, and a `;` at the end of a line whose value is not to be kept"
@@ -80,9 +72,7 @@ def remedy_for(
     if owner is not None:
         name = known.path.rpartition(".")[2]
         ways = (
-            way
-            for library, attribute, way in _BY_OWNER
-            if owner.startswith(library) and attribute in ("", name)
+            way for library, attribute, way in _BY_OWNER if owner.startswith(library) and attribute == name
         )
         return next(ways, None)
     if known.kind == "programs":
@@ -102,20 +92,11 @@ def remedy_for(
     return None
 
 
-def remedy_for_type(
-    holders: tuple[str, ...] | None, name: str = "", *, is_linked: bool = False
-) -> str | None:
+def remedy_for_type(holders: tuple[str, ...] | None) -> str | None:
     """A suggestion for a growing type that no known container holds; None if none is known.
 
-    `holders` is what refers to its instances; None if that is not known. `is_linked` tells whether the
-    instances refer to each other.
+    `holders` is what refers to its instances; None if that is not known.
     """
     if not gc.isenabled():
         return "`gc.enable()`, or `gc.collect()` between episodes: the collector is off and cycles stay"
-    if holders == ():
-        return "free it where it was made: nothing in Python refers to it"
-    if name.startswith("itertools._tee"):
-        return "advance both iterators of `tee` together, or drop the one that does not advance"
-    if is_linked:
-        return "they refer to each other, so one keeps all: set the reference to None once it is not needed"
-    return None
+    return "free it where it was made: nothing in Python refers to it" if holders == () else None

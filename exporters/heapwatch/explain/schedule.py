@@ -45,19 +45,18 @@ def schedule_for(levels: Levels, rounds: int) -> Schedule:
 
 
 SHARE = 0.002
-START_SECONDS = 0.15  # CPU time in advance at the start of any run, so that the first minute has results
-ADVANCE_SECONDS = 0.4  # CPU time in advance, once, for growth without an explanation
-_REPAID_SECONDS = 3600.0
+START_SECONDS = 0.15  # more CPU time at the start of any run, so that the first minute has results
+ADVANCE_SECONDS = 0.4  # more CPU time, once, for growth without an explanation
 _AT_ONCE_SECONDS = 0.04
-_AHEAD_SHARE = 0.004  # largest share of the time since the start, while the time in advance lasts
+_AHEAD_SHARE = 0.004  # largest share of the time since the start, while that lasts
 
 
 class Budget:
-    """A share of the time, a part of it in advance. Over an hour it is never more than that share.
+    """A share of the time, and a little more at the start and for growth without an explanation.
 
     Args:
         clock: monotonic seconds.
-        share: largest share of the time. Below the usual one, the time in advance is smaller in proportion.
+        share: largest share of the time. Below the usual one, the rest is smaller in proportion.
 
     Attributes:
         spent: CPU seconds used so far.
@@ -72,30 +71,27 @@ class Budget:
         self._scale = min(1.0, share / SHARE)
         self._start = self._ahead = self._left = START_SECONDS * self._scale
         self._advance = ADVANCE_SECONDS * self._scale
-        self._advanced_at: float | None = None
+        self._is_advanced = False
 
     @property
     def has_advanced(self) -> bool:
         """Whether CPU time was given in advance and a part of it is left."""
-        return self._advanced_at is not None and self._left > self._start
+        return self._is_advanced and self._left > self._start
 
     def advance(self) -> None:
         """Give CPU time in advance, once: there is growth without an explanation."""
-        if self._advanced_at is None:
-            self._advanced_at = self._clock()
+        if not self._is_advanced:
+            self._is_advanced = True
             self._ahead += self._advance
             self._left += self._advance
 
     def allows(self) -> bool:
         """Whether any time is left now."""
         now = self._clock()
-        repaid = self._start / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
-        if self._advanced_at is not None and now - self._advanced_at < _REPAID_SECONDS:
-            repaid += self._advance / _REPAID_SECONDS
-        self._left = min(self._ahead, self._left + (now - self._credited) * (self._share - repaid))
+        self._left = min(self._ahead, self._left + (now - self._credited) * self._share)
         self._credited = now
         at_most = self._scale * (_AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began))
-        if self._advanced_at is not None:
+        if self._is_advanced:
             at_most += self._advance
         return self._left > 0 and self.spent <= at_most
 
@@ -108,12 +104,13 @@ class Budget:
 T = TypeVar("T")
 What = Literal["types", "objects"]  # what a list of all tracked objects is made for
 
-PAUSE_SECONDS = 0.02  # for which a list of all objects may stop the program
+# For which a list of all objects may stop the program. A full collection of such a heap takes longer.
+PAUSE_SECONDS = 0.05
 # Before a list was made: seconds for each block of memory that Python has allocated. In processes that have
 # imported torch a third of the blocks are tracked objects.
 _FIRST_RATE = 25e-9
 _OBJECTS_TO_TYPES = 1.7  # time of a list of objects, as a multiple of one of types
-_YOUNG_RATE = 150e-9  # seconds for each object of the young generations
+_YOUNG_RATE = 150e-9  # seconds for each object of the youngest generation
 
 
 class PauseLimit:
@@ -141,11 +138,9 @@ class PauseLimit:
         """Whether all tracked objects may be listed now."""
         return self.predicted(what) <= self.allowed
 
-    def allows_young(self, generation: int) -> bool:
-        """Whether generation 0 or 1 may be listed, by the number of objects that it can have."""
-        newest, collections, _ = gc.get_count()
-        most = newest if generation == 0 else collections * gc.get_threshold()[0]
-        return most * _YOUNG_RATE <= self.allowed
+    def allows_young(self) -> bool:
+        """Whether the youngest generation may be listed, by the number of its objects."""
+        return gc.get_count()[0] * _YOUNG_RATE <= self.allowed
 
     def timed(self, call: Callable[[], list[T]], what: What | None = None) -> list[T]:
         """What `call` returns. With `what` it lists all tracked objects: that predicts the next time."""

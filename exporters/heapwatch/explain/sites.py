@@ -11,7 +11,6 @@ from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
 from heapwatch.measure.introspection.attributes import nested_code
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import (
-    CONTEXT_SUFFIX,
     is_user_file,
     is_user_module,
     module_namespace,
@@ -122,12 +121,11 @@ def _deeds(name: str, codes: Iterable[CodeType], scope: Scope) -> Iterator[tuple
     for code in codes:
         for used, where, deed, line in statements_of(code).acts if mentions(code, name) else ():
             if used == name and scope in (where, "any"):
-                yield deed, _site(code, line)
+                yield deed, site_of(code, line)
 
 
 def mentions(code: CodeType, name: str) -> bool:
     """Whether a function uses a name of a variable, an attribute or a key, also in its comprehensions."""
-    name = name.removesuffix(CONTEXT_SUFFIX)
     parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars, *code.co_consts)
     return any(type(one) is str and one == name for one in names) or any(mentions(one, name) for one in parts)
@@ -146,13 +144,9 @@ def are_read(name: str, codes: Iterable[CodeType], until: float) -> bool:
     return True
 
 
-def only_return(code: CodeType) -> Site | None:
-    """The line on which a function of the user's code returns a value; None if there are several or none."""
-    returns = statements_of(code).returns if is_user_file(code.co_filename) else []
-    return _site(code, returns[0][0]) if len(returns) == 1 else None
-
-
-def _site(code: CodeType, line: int) -> Site:
+def site_of(code: CodeType, line: int | None = None) -> Site:
+    """A line of a function, by default its first one."""
+    line = code.co_firstlineno if line is None else line
     return Site(code.co_filename, line, getattr(code, "co_qualname", code.co_name))
 
 

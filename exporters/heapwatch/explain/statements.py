@@ -1,7 +1,7 @@
 """What the statements of a function of the program do with the names in them, read once from its source.
 
 A function is parsed by itself, so that the program never waits for a long file. Source counts only if it
-compiles to the function's own lines, names and numbers: the file may have changed since the import.
+compiles to the function's own lines: the file may have changed since the import.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from heapwatch.measure.introspection.attributes import nested_code
-from heapwatch.measure.introspection.roots import CONTEXT_SUFFIX
 from heapwatch.runtime.own_files import read_bytes
 
 _MOST_BYTES = 2_000_000
@@ -90,7 +89,7 @@ class Statements:
 
     Attributes:
         acts: name, scope, what is done to its object, and the line.
-        returns: lines that return a value, and the comparisons that they return.
+        returns: the comparisons whose result it returns.
         guards: conditions, with the first and the last line that run if they hold.
         keys: containers, and the keys under which is stored.
         cuts: containers, and the ends of the slices that are kept or deleted.
@@ -100,7 +99,7 @@ class Statements:
     """
 
     acts: list[tuple[str, Scope, Deed, int]] = field(default_factory=list)
-    returns: list[tuple[int, list[Operand]]] = field(default_factory=list)
+    returns: list[Operand] = field(default_factory=list)
     guards: list[tuple[Operand, int, int]] = field(default_factory=list)
     keys: list[tuple[str, Operand]] = field(default_factory=list)
     cuts: list[tuple[str, list[Operand]]] = field(default_factory=list)
@@ -211,18 +210,13 @@ class _Reader:
                 for condition in self._conditions(test):
                     self.found.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
             case ast.Return(value=ast.expr() as value):
-                if not (isinstance(value, ast.Constant) and value.value is None):
-                    self.found.returns.append((node.lineno, list(self._conditions(value))))
+                self.found.returns += self._conditions(value)
 
     def _named(self, node: ast.AST) -> tuple[str, Scope] | None:
         if isinstance(node, ast.Attribute):
             return self._private.get(node.attr, node.attr), "attribute"
         if isinstance(node, ast.Name):
             return node.id, "local" if node.id in self._locals else "global"
-        match node:
-            case ast.Call(func=ast.Attribute(value=value, attr="get")):
-                of = self._named(value)
-                return of and (of[0] + CONTEXT_SUFFIX, of[1])
         return None
 
     def _act(self, node: ast.AST, deed: Deed, line: int | None) -> None:
@@ -395,26 +389,10 @@ def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
 
 
 def _is_same(compiled: CodeType, code: CodeType, before: int) -> bool:
-    """Whether two code objects have the same lines, numbers and names in the same order.
-
-    Their instructions may differ: they depend on what the whole file imports.
-    """
-    (names, facts), (others, wanted) = _facts(compiled, before), _facts(code, 0)
-    # The name of the class is a part of private names.
-    same = [
-        mine == its or (mine[:2] == "__" and its.endswith(mine))
-        for mine, its in zip(names, others, strict=False)
-    ]
-    return facts == wanted and all(same)
-
-
-def _facts(code: CodeType, before: int) -> tuple[tuple[str, ...], tuple[object, ...]]:
-    names = code.co_names + code.co_varnames
-    numbers = [value for value in code.co_consts if type(value) in (int, float)]
-    if "__firstlineno__" in names:
-        numbers = []  # a class of Python 3.13, of which one is its first line
-    lines = {before + line for _, _, line in code.co_lines() if line}
-    return names, (len(names), numbers, lines, code.co_name.startswith("<") or code.co_name)
+    """Whether two code objects have the same name and the same lines."""
+    lines, wanted = ({line for _, _, line in one.co_lines() if line} for one in (compiled, code))
+    names = (one.co_name.startswith("<") or one.co_name for one in (compiled, code))
+    return {before + line for line in lines} == wanted and len(set(names)) == 1
 
 
 @contextmanager

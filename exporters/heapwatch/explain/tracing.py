@@ -2,8 +2,8 @@
 
 For the items of a growing container `tracemalloc` is switched on until it gets new items, for a second at
 most. Where they are rarer, it starts shortly before the next is due. Then the traceback of the new items is
-read. A pause follows: 250 times the length of the window, or 1000 times with many frames. If the program
-itself uses `tracemalloc`, nothing is traced.
+read. A pause of 500 times the length of the window follows. If the program itself uses `tracemalloc`, nothing
+is traced.
 
 For memory of C code memray records what is allocated while a window lasts and not freed at its end; another
 process reads the record. During a window memray replaces the profiling functions of the program's threads. So
@@ -40,10 +40,9 @@ from heapwatch.runtime.failures import raised
 
 log = logging.getLogger("heapwatch")
 
-FRAMES = 10
-DEEP_FRAMES = 40  # for items that a library allocates, many calls below the user's code
-# A program that allocates much may run ten times slower while traced. With the pauses it loses less than 5%.
-SHARE = 0.004
+FRAMES = 25  # a library may allocate many calls below the user's code
+# A program that allocates much may run twenty times slower while traced; with pauses it loses less than 5%.
+SHARE = 0.002
 LONGEST_SECONDS = 1.0
 _INTERVALS = 2.0  # longest period, as a multiple of the usual time between two additions
 _SHORTEST_SECONDS = 0.05
@@ -54,7 +53,6 @@ _MOST_TRIES = 4  # periods for one path
 _MOST_PARTS = 120
 _MOST_BESIDE = 20
 _NOT_PARTS: tuple[Kind, ...] = ("atom", "class", "module", "function")
-_MOST_DEEP = 200
 # Bytes before an instance that keeps its attributes apart: two pointers and the collector's own.
 _HEADERS = 32
 
@@ -75,7 +73,6 @@ class Tracer:
         self._share = SHARE if environment.is_on(environment.TRACE) else 0.0
         self._next = clock()
         self._tries: Counter[str] = Counter()
-        self._deep: set[str] = set()
         self._is_tracing = False
 
     def may_trace(self, path: str) -> bool:
@@ -106,11 +103,10 @@ class Tracer:
         if interval > LONGEST_SECONDS / _INTERVALS:
             self._wait_for_next(length, interval)
         before = length()
-        frames = DEEP_FRAMES if path in self._deep else FRAMES
         began = self._clock()
         if tracemalloc.is_tracing():  # the program has started it meanwhile: to stop it would end its own
             return None
-        tracemalloc.start(frames)
+        tracemalloc.start(FRAMES)
         self._is_tracing = True
         try:
             while self._clock() - began < longest:
@@ -119,17 +115,14 @@ class Tracer:
                 if now is None or before is None or now < before:
                     before = now
                 elif now > before:
-                    site, traced = _made_by(newest())
+                    site = made_at(newest())
                     if site is not None:
                         return site
-                    if traced and len(self._deep) < _MOST_DEEP:
-                        self._deep.add(path)
         finally:
             self.end_period()
             took = self._clock() - began
             self.seconds += took
-            # The cost of a traced allocation is proportional to the number of frames.
-            self._next = began + took + took * (frames / FRAMES) / self._share
+            self._next = began + took + took / self._share
         return None
 
     def end_period(self) -> None:
@@ -149,12 +142,7 @@ class Tracer:
 
 
 def made_at(items: list[Any]) -> Site | None:
-    """The line of the user's code that makes such items; the list is emptied."""
-    return _made_by(items)[0]
-
-
-def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
-    """That line, and whether any of the objects was made while allocations were traced.
+    """The line of the user's code that makes such items; the list is emptied.
 
     Of an instance it is the line that constructs it, or what is next to it. Of a plain container it is the
     line that makes most of its bytes: the dict around large arrays weighs nothing.
@@ -165,12 +153,12 @@ def _made_by(items: list[Any]) -> tuple[Site | None, bool]:
         instance = layout_of(type(item)).kind == "object"
         site = _constructed_at(item) if instance else None
         if site is not None:
-            return site, True
+            return site
         made = _bytes_by_line(item)
         if instance and (nearest := next(filter(None, made), None)) is not None:
-            return nearest, True
+            return nearest
         lines += made
-    return (lines.most_common(1)[0][0] if lines else None), bool(lines)
+    return lines.most_common(1)[0][0] if lines else None
 
 
 def _constructed_at(item: Any) -> Site | None:

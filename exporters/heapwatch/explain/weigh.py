@@ -33,7 +33,6 @@ _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
 _MOST_DOUBLINGS = 6
 _LONGER = 5  # time for the next try after a failure, as a multiple of the usual: it takes as much as it needs
-_ARGUMENT_SECONDS = 0.002
 _MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
 BOUND = "finalizers with the method"
@@ -101,7 +100,7 @@ def _bytes_of(
     known: KnownContainer, inventory: Inventory, budget_seconds: float, storages: Storages
 ) -> float | None:
     """The bytes of all containers at a path; None where time did not suffice for one of them."""
-    anchors = [key for key, path in inventory.anchors.items() if not _is_inside(path, known.path)]
+    anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, known.path)]
     total, count = 0.0, 0
     until = own_time() + budget_seconds * (_LONGER if known.weigh_failures else 1)
     for obj, layout in inventory.places_of(known):
@@ -152,15 +151,10 @@ def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
     return []
 
 
-def keeps_its_arguments(cache: Any) -> bool:
-    """Whether the arguments in a `functools` cache are larger than the results."""
-    for key, value in _newest_entries(cache)[-1:]:
-        argument = _first_object(key)
-        if argument is not None:
-            with suppress(OutOfTime, ContainerChanged, RuntimeError):
-                sizes = [deep_size(one, budget_seconds=_ARGUMENT_SECONDS).bytes for one in (argument, value)]
-                return sizes[0] > sizes[1]
-    return False
+def _is_of_method(cache: Any) -> bool:
+    """Whether a `functools` cache is that of a method: it keeps the objects that the method was called on."""
+    function = getattr(cache, "__wrapped__", None)
+    return type(function) is FunctionType and function.__code__.co_varnames[:1] == ("self",)
 
 
 def _newest_entries(cache: Any) -> list[tuple[Any, Any]]:
@@ -177,8 +171,8 @@ def _first_object(key: Any) -> Any:
 
 def _newest(obj: Any, layout: Layout) -> list[Any]:
     if layout.kind == "cache":
-        arguments = keeps_its_arguments(obj)
-        return [_first_object(key) if arguments else value for key, value in _newest_entries(obj)]
+        of_method = _is_of_method(obj)
+        return [_first_object(key) if of_method else value for key, value in _newest_entries(obj)]
     if layout.kind == "dict":
         return first_items(obj, _NEWEST, dict.values, reversed)[::-1]
     if layout.kind in ("tensor", "text", "raw", "frame_table", "programs"):
@@ -199,7 +193,7 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        if not _is_inside(inventory.anchors.get(id(obj), known.path), known.path):
+        if not is_inside(inventory.anchors.get(id(obj), known.path), known.path):
             continue  # the item only refers to it
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
@@ -217,7 +211,8 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
     return ItemTraits(item_type, ids, opaque or graph, graph, view, frozenset(found))
 
 
-def _is_inside(path: str, of: str) -> bool:
+def is_inside(path: str, of: str) -> bool:
+    """Whether a path is that of an object or of a part of it."""
     return path == of or path.startswith((f"{of}.", f"{of}["))
 
 

@@ -21,6 +21,7 @@ from heapwatch.analysis.verdict import SERIOUS
 from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
+from heapwatch.measure.process.ended import ASKED_TO_END, close, ending, opened, ready
 from heapwatch.measure.process.process_tree import VISITOR, descendants, private_bytes
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
@@ -32,7 +33,6 @@ STAY_SECONDS = 120.0
 _AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name, and with one
 _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
 _LAST_SECONDS = 30.0  # in which it leaves, and says what it knows, once it is told to end
-_AFTER_SECONDS = 10.0  # after a visit, in which it may be the cause of what happens
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS = 12
 _MOST_WORKERS = 512
@@ -84,7 +84,7 @@ class WorkerVisits:
         self._said: IO[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._worker = Worker(0, 0, 0)
-        self._left_at = float("-inf")
+        self._descriptor: int | None = None  # of the worker, which tells its end
         self._may_begin = True
         self._inside: tuple[Explanation, Worker] | None = None
 
@@ -96,15 +96,6 @@ class WorkerVisits:
             self.enabled = False
             self.stop()
             log.warning("heapwatch: the search for what grows in workers has ended: %s", raised(error))
-
-    def is_visited(self, pid: int) -> bool:
-        """Whether this worker is entered, or was until a moment ago."""
-        is_recent = self._visitor is not None or self._clock() < self._left_at + _AFTER_SECONDS
-        return is_recent and pid == self._worker.pid
-
-    def give_up(self) -> None:
-        """Begin no further visit."""
-        self._may_begin = False
 
     def with_names(self, found: Explanation) -> Explanation:
         """The explanation with what the last visit has found, while the workers grow."""
@@ -119,6 +110,7 @@ class WorkerVisits:
             _prctl(_PR_SET_PTRACER, os.getppid(), 0, 0, 0)
         self.enabled = False
         self._visitor = self._said = self._errors = None
+        self._close_descriptor()
 
     def stop(self) -> None:
         """End a visit: the command leaves the worker; where it is killed, the worker leaves by itself."""
@@ -133,6 +125,7 @@ class WorkerVisits:
             if file is not None:
                 file.close()
         self._said = self._errors = None
+        self._close_descriptor()
 
     def _step(self, grows: bool) -> None:
         now = self._clock()
@@ -157,8 +150,25 @@ class WorkerVisits:
             self._command_for(worker.pid), stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._errors
         )
         self.visits += 1
+        self._descriptor = opened(worker.pid)
         self._worker, self._until = worker, now + STAY_SECONDS + _ENDING_SECONDS
         self._last = float("inf")
+
+    def _check_worker(self) -> None:
+        """Begin no further visit if the worker may have died of this one."""
+        pid = self._worker.pid
+        if self._descriptor is None or not ready([self._descriptor]):
+            return
+        ended = ending(pid, self._descriptor)
+        if ended.is_failure and ended.how not in ASKED_TO_END:
+            self._may_begin = False
+            said = ended.said("during a visit of Heapwatch")
+            log.warning("heapwatch: worker process %d %s; no other worker is entered", pid, said)
+
+    def _close_descriptor(self) -> None:
+        if self._descriptor is not None:
+            close(self._descriptor, self._worker.pid)
+        self._descriptor = None
 
     def _take(self, visitor: subprocess.Popen[bytes], now: float) -> None:
         if visitor.poll() is None and now < self._last:
@@ -168,8 +178,8 @@ class WorkerVisits:
             return
         ended = "took too long" if visitor.poll() is None else f"ended with {visitor.returncode}"
         said, errors = _text(self._said), _text(self._errors)
+        self._check_worker()
         self.stop()
-        self._left_at = now
         self._next = now + _AGAIN_SECONDS
         if not said:
             why = errors.strip().rpartition("\n")[2] or f"the command {ended}"

@@ -18,11 +18,11 @@ from heapwatch.explain.comparison import (
     Growing,
     described,
     foremost,
-    is_inside,
     read_apart,
 )
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.remedies import DROP_RESULTS
+from heapwatch.explain.weigh import is_inside
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.introspection.roots import Root, running_code

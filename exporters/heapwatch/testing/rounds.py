@@ -172,7 +172,7 @@ class GrowthCheck:
         if not self._uncollected.counts.growth(self._start).rising:
             return []
         rate = self._uncollected.per_second(self._start)
-        size = None if garbage.bytes is None else rate * garbage.bytes / garbage.objects
+        size = None if garbage.each_bytes is None else rate * garbage.each_bytes
         if rate <= 0 or (size is not None and size < self._least):
             return []
         site = None if garbage.key is None else self._comparison.describer.stored_at(garbage.key)

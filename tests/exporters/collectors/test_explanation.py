@@ -1,7 +1,7 @@
 import pytest
 
 from heapwatch.collectors.explanation import MOST_PATHS, ExplanationCollector
-from heapwatch.explain.findings import EndedWorkers, Explanation, Finding
+from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.sites import Site
 from tests.exporters.exposed import value, values
 
@@ -26,12 +26,6 @@ def finding(number=0, **about):
 
 def collected(explanation):
     return list(ExplanationCollector(lambda: explanation, lambda: {"walk": 0.5}).collect())
-
-
-def test_workers_that_died_are_counted_by_how_they_ended():
-    ended = (EndedWorkers("SIGSEGV", 2), EndedWorkers("exit code 3", 1))
-    families = collected(Explanation("healthy", 60.0, 0.0, 1.0, ended_workers=ended))
-    assert values(families, "trainer_ended_workers_total", "how") == {"SIGSEGV": 2, "exit code 3": 1}
 
 
 def test_a_growing_path_is_reported_with_its_bytes_line_and_remedy():

@@ -18,7 +18,6 @@ from heapwatch.explain.findings import (
 from heapwatch.explain.memory import OWN, RETAINED, VIRTUAL, ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
-from heapwatch.explain.series import LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
 
@@ -106,15 +105,6 @@ def test_nothing_leaks_is_said_of_memory_that_was_read_often_and_long_enough(tim
     assert judged(45, read).verdict == verdict
 
 
-@pytest.mark.parametrize(("times", "verdict"), [((10, 25, 40), "too early"), (range(0, 45, 5), "healthy")])
-def test_a_rise_that_is_noise_is_healthy_once_the_workers_were_read_often_enough(times, verdict):
-    read = memory(MB, 45)
-    for time in times:
-        read.processes.add(time, 3)
-        read.workers.add(time, 90 * MB)
-    assert judged(45, read).verdict == verdict
-
-
 @pytest.mark.parametrize("share", [1, 2 / 3])
 def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     found = judged(100, memory(48 * MB, 100), candidate(share * 40 * 60, 20_000, 100))
@@ -144,22 +134,6 @@ def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(pause, s
     known = container(lambda at: 40 * (min(at, 900 - stopped) // pause * pause), 900)
     found = judged(900, memory(48 * MB, 900), Candidate(known, known.items.growth(225)))
     assert found.findings[0].is_leak == leaks
-
-
-def test_items_that_get_larger_as_they_become_fewer_keep_their_pace_in_bytes():
-    episodes = candidate(600, 20_000, 400)
-    episodes.known.items, episodes.known.held = LevelSeries(), LevelSeries()
-    for at in range(400):
-        episodes.known.items.add(at, round(900 * (1 - exp(-at / 600))))
-        if at % 20 == 0:
-            episodes.known.held.add(at, 200_000 * at)
-    slowing = replace(episodes, growth=episodes.known.items.growth(60))
-    finding = judged(400, memory(12 * MB, 400), slowing).findings[0]
-    assert (finding.path, finding.is_leak, finding.steady) == ("trainer.history", True, True)
-
-    episodes.known.held = LevelSeries()
-    episodes.known.held.add(400, 80 * MB)
-    assert not judged(400, memory(12 * MB, 400), slowing).findings[0].steady
 
 
 @pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])
@@ -427,26 +401,6 @@ def test_too_early_lasts_forty_seconds():
     assert judged(1600, memory(0, 1600), rounds=0).verdict == "healthy"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "grown", "held_per_minute", "wanted"),
-    [
-        (100, memory(48 * MB, 100), 0.0, True),
-        (100, memory(48 * MB, 100), 20 * MB, True),
-        (100, memory(48 * MB, 100), 28 * MB, False),
-        (100, memory(48 * MB, 100), 48 * MB, False),
-        (400, curve(lambda at: 500 * MB + min(at, 10) * MB, 400), 0.0, False),  # has ended
-        (100, memory(2 * MB, 100), 0.0, False),  # small
-        (60, memory(48 * MB, 60), 0.0, False),  # short
-    ],
-)
-def test_growth_without_a_name_is_examined_where_it_is_most_of_it_and_goes_on(
-    seconds, grown, held_per_minute, wanted
-):
-    levels = Levels(grown, 0.0, seconds)
-    held = [candidate(600, held_per_minute / 600, seconds)] if held_per_minute else []
-    assert is_unexplained(explain(levels, held), levels) is wanted
-
-
 def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes():
     several = candidate(2400, 20_000, 100, capacity=10_000)
     several.known.multiplicity = 3.0
@@ -492,17 +446,6 @@ def test_there_is_no_comfort_while_memory_rises_by_more_than_a_percent_a_minute(
         assert found.verdict in ("too early", "growing", "leak"), (seconds, message(found))
 
 
-def test_a_sawtooth_is_no_rise():
-    for seconds, risen in curves(lambda at: 500 * MB + at % 100 * MB, range(600, 1200, 7)):
-        assert not Levels(risen, 0.0, seconds).rises_fast_by, seconds
-
-
-def test_what_was_loaded_at_the_start_is_no_rise():
-    for seconds in range(20, 600):
-        steady = curve(lambda at: 30 * MB + min(at, 10) * 3 * MB, seconds)
-        assert not Levels(steady, 0.0, seconds).rises_fast_by, seconds
-
-
 def test_slowing_down_is_said_where_it_was_tested():
     slowing = judged(900, curve(lambda at: 500 * MB + 200 * MB * (1 - exp(-at / 200)), 900))
     assert slowing.verdict == "warm-up"
@@ -516,15 +459,6 @@ def test_slowing_down_is_said_where_it_was_tested():
     late = judged(900, curve(lambda at: 5000 * MB + 40 * MB * max(0.0, at - 450) / 60, 900))
     assert late.verdict == "too early"
     assert "slows down: a" not in message(faster)
-
-
-def test_growth_that_continues_is_said_to_grow_once_a_slow_leak_could_be_found():
-    """Of a process of 40 GB, too little in an hour for the leak rules."""
-    grown = {minutes: memory(14 * MB, 60 * minutes, start=40e9, limit=50e9) for minutes in (10, 40)}
-    early, late = judged(600, grown[10]), judged(2400, grown[40])
-    assert early.verdict == "too early"
-    assert "Whether it slows down is known in 15 min." in message(early)
-    assert late.verdict in ("growing", "leak")
 
 
 def test_noise_of_a_healthy_program_is_not_mentioned():

@@ -321,14 +321,6 @@ def test_a_dictionary_with_an_entry_for_each_agent_ends_with_their_number(held):
     assert bound(held) == 70
 
 
-@pytest.mark.parametrize("later", [{"agents": None}, {"networks": None}, {}])
-def test_what_is_no_container_any_more_or_is_shorter_is_no_bound(held, later):
-    held.networks = {f"robot {number}": [0.0] for number in range(40)}
-    if not later:
-        held.agents = []
-    assert bound(held, **later) is None
-
-
 def test_keys_that_nothing_else_has_are_no_bound(held):
     held.networks = {f"episode {number}": [0.0] for number in range(40)}
     assert bound(held) is None

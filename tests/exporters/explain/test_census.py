@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import gc
 import itertools
-import random
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from heapwatch.explain import census as census_module
-from heapwatch.explain import schedule as stall
-from heapwatch.explain.census import Census, GrowingType
+from heapwatch.explain.census import Census
 
 
 class Leaked:
@@ -79,95 +75,6 @@ def test_what_is_not_read_under_an_audit_hook_is_said(census, clock, monkeypatch
     assert inspected(census, LEAKED)[LEAKED] == told
 
 
-def test_of_a_type_with_few_instances_the_newest_are_weighed_with_all_that_they_alone_keep(census, clock):
-    """The oldest have paths, as `itertools.tee` and other chains can be followed from their beginning."""
-    kept: list[Leaked] = []
-    for at in range(6):
-        kept += [Leaked(), Leaked()]
-        if at < 3:
-            gc.collect()
-        clock[0] += 10
-        assert census.count()
-    (entry,) = (one for one in census.growing(0.0) if one[0].name == LEAKED)
-    anchors = {id(one.payload): "other.payload" for one in kept[:6]}
-    anchors |= {id(one): f"chain{at}" for at, one in enumerate(kept[6:])}
-    anchors |= {id(one.payload): f"chain{at}.payload" for at, one in enumerate(kept[6:])}
-    census.inspect([entry], anchors, 1)
-    assert entry[0].each_bytes == pytest.approx(5300, rel=0.1)
-
-
-class Heavy(Leaked):
-    def __init__(self) -> None:
-        self.payload = bytearray(50_000)
-
-
-def slowly(census: Census, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An object is weighed in the time of a step, and so is what refers to one found."""
-    now, weigh, holders = [0.0], census_module._weigh, census._holders
-
-    def passes(does: Callable[..., Any]) -> Callable[..., Any]:
-        def done(*args: Any, **named: Any) -> Any:
-            now[0] += 1.0
-            return does(*args, **named)
-
-        return done
-
-    monkeypatch.setattr(census, "_step_seconds", 0.5)
-    monkeypatch.setattr(census_module, "own_time", lambda: now[0])
-    monkeypatch.setattr(census_module, "_weigh", passes(weigh))
-    monkeypatch.setattr(census, "_holders", passes(holders))
-
-
-def test_a_step_of_a_search_does_what_its_time_suffices_for(census, clock, monkeypatch):
-    kept: list[list[Leaked]] = []
-    counted(census, clock, lambda: kept.extend([[Leaked()], [Leaked()], [Heavy()]]))
-    growing = [entry for entry in census.growing(0.0) if entry[0].name.startswith(__name__)]
-    leaked, heavy = sorted((known for known, _ in growing), key=lambda known: known.name, reverse=True)
-    slowly(census, monkeypatch)
-    steps = []
-    while not census.is_inspected(growing, 1):
-        census.inspect(growing, {}, 1)
-        steps.append((leaked.is_weighed, heavy.is_weighed, heavy.holders is not None))
-    assert steps[-1] == (True, True, True)
-    assert steps.index((True, True, False)) < len(steps) - 1
-    assert leaked.holders is None, "only the heaviest are followed"
-
-
-def local_chain(census: Census, clock: list[float]) -> GrowingType:
-    last: Linked | None = None
-    for _ in range(12):
-        for _ in range(20):
-            last = Linked(last)
-        clock[0] += 10
-        assert census.count()
-    growing = [entry for entry in census.growing(0.0) if entry[0].name == f"{__name__}.Linked"]
-    while not census.is_inspected(growing, 1):
-        census.inspect(growing, {id(last): "main().last", id(last.before): "main().last.before"}, 1)
-    return growing[0][0]
-
-
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="the frame of a running function refers to its variables"
-)
-def test_a_chain_that_a_local_variable_holds_has_its_path(census, clock):
-    known = local_chain(census, clock)
-    assert known.is_linked
-    assert known.holders == ("main().last",)
-
-
-def test_types_that_have_not_become_more_make_room(census, clock, monkeypatch):
-    monkeypatch.setattr(census_module, "_MOST_TYPES", 1)
-    fewer = [Steady() for _ in range(50)]
-    kept: list[Leaked] = [Leaked() for _ in range(5)]
-    census.count()
-    del fewer[10:]
-    clock[0] += 10
-    census.count()
-    assert [known.name for known in census.types.values()] == [f"{__name__}.Steady"]
-    counted(census, clock, leaking(kept))
-    assert [known.name for known in census.types.values()] == [LEAKED]
-
-
 def test_a_heap_that_takes_too_long_is_not_listed(census, clock):
     census.count()
     clock[0] += 100
@@ -179,41 +86,6 @@ def test_a_heap_that_takes_too_long_is_not_listed(census, clock):
     assert census.seconds == 0, "what was counted long ago says nothing"
     assert census.search(set()) == []
     assert inspected(census) == {}
-
-
-@pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="no collection stops the program")
-def test_a_large_heap_is_counted_by_samples_after_each_full_collection_of_the_program(
-    census, clock, monkeypatch
-):
-    monkeypatch.setattr(census_module, "_SAMPLED", 20_000)
-    census.pause_limit.allowed = 0.0
-    kept: list[Leaked] = []
-    chance = random.Random(1)
-    front = [Leaked() for _ in range(100)]
-    steady = [Steady() if chance.random() < 0.3 else set() for _ in range(100_000)]
-    census.count()  # the list may have caused a collection
-    for _ in range(12):
-        kept += [Leaked() for _ in range(8000)]
-        del front[: chance.randrange(1, 8)]  # so that others are counted than the last time
-        clock[0] += 10
-        gc.collect()
-        assert census.count()
-        assert not census.count()  # once for each
-    growing = {known.name: growth.per_second for known, growth in census.growing(0.0)}
-    assert growing[LEAKED] == pytest.approx(800, rel=0.1)
-    assert not any(known.name.endswith(".Steady") for known in census.types.values())
-    assert len(steady) == 100_000
-
-
-def test_where_only_types_may_be_listed_young_instances_are_measured(census, clock, monkeypatch):
-    kept: list[Leaked] = []
-    counted(census, clock, leaking(kept))
-    monkeypatch.setattr(census.pause_limit, "allows", "types".__eq__)
-    gc.collect(0)  # the next collection of young objects is far away
-    kept.append(Leaked())
-    assert inspected(census, LEAKED) == {}, "nobody searched for what refers to it"
-    (known,) = (known for known in census.types.values() if known.name == LEAKED)
-    assert known.each_bytes == pytest.approx(5300, rel=0.1)
 
 
 class Linked:
@@ -288,31 +160,3 @@ def test_searching_keeps_nothing_alive(census):
     held.clear()
     gc.collect()
     assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]
-
-
-def test_a_tuple_may_be_filled_while_objects_are_counted(monkeypatch):
-    """The census runs in a thread of its own; what it holds while the trainer goes on must not be a tuple."""
-    counting, filled = threading.Event(), threading.Event()
-    found = Census(unlimited=True, fewest=1)
-    clock = itertools.count()
-
-    def slowly() -> float:
-        if next(clock) == 1:  # after all objects were looked at
-            counting.set()
-            filled.wait(30)
-        return 0.0
-
-    monkeypatch.setattr(stall, "own_time", slowly)
-
-    def items() -> Iterator[int]:
-        yield 0
-        thread.start()
-        assert counting.wait(30)
-        yield from range(20)
-
-    thread = threading.Thread(target=found.count)
-    try:
-        assert len(tuple(items())) == 21
-    finally:
-        filled.set()
-        thread.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
-import itertools
 import multiprocessing
 import sys
 from collections.abc import Callable
@@ -16,13 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heapwatch.explain import describe, sites
+from heapwatch.explain import describe
 from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH
-from heapwatch.explain.weigh import weigh
 from tests.exporters.explain.walking import inventory_of
 
 
@@ -79,10 +76,6 @@ def make() -> Any:
     return MadeInOnePlace()
 
 
-def split() -> Any:
-    return itertools.tee(range(3))
-
-
 LIBRARY: dict[str, Any] = {}
 exec(  # a module of an installed package
     compile(
@@ -112,31 +105,8 @@ def walked(obj: Any) -> Inventory:
     return inventory
 
 
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source of one function can be read in an evaluation."""
-    passing = itertools.count(0.0, 0.6 * describe._SEARCHING_SECONDS)
-    monkeypatch.setattr(sites, "own_time", lambda: next(passing))
-    monkeypatch.setattr(describe, "own_time", lambda: next(passing))
-
-
-@pytest.mark.usefixtures("slow")
-def test_the_code_that_there_is_no_time_to_search_is_searched_the_next_time():
-    inventory = walked(Trainer())
-    describer = Describer(inventory)
-    growing: list[tuple[KnownContainer, Any]] = [(known, NO_GROWTH) for known in inventory.known.values()]
-    for known, _ in growing:
-        weigh(known, inventory, 0.0)
-    found = []
-    for _ in range(5):
-        described = describer.describe_all(growing)
-        assert {one.emptied for one in described if one.site is None} <= {"trimmed"}
-        assert {one.emptied for one in described if one.site is not None} <= {"never"}
-        found.append(sum(one.site is not None for one in described))
-    assert found == [0, 1, 2, 3, 3]
-
-
-def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched(monkeypatch):
+    monkeypatch.setattr(describe, "_SEARCHING_SECONDS", 10.0)
     inventory = walked(Trainer())
     grows = replace(NO_GROWTH, per_second=0.1)
     for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
@@ -169,17 +139,16 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on():
     (known,) = (one for one in inventory.known.values() if one.kind == "cache")
     found = Describer(inventory).describe(known, NO_GROWTH)
     assert found.traits.item_type == "Policy"
-    assert found.site is None, "the line that makes the result is not the one that makes what weighs"
+    assert found.site is not None
+    assert (found.site.file, found.site.function.rpartition(".")[2]) == (__file__, "anchors")
     Policy.anchors.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("name", "made_by"), [(f"{__name__}.MadeInOnePlace", "make"), ("itertools._tee_dataobject", "split")]
-)
-def test_a_growing_type_is_reported_with_the_one_line_that_makes_it(name, made_by):
-    found = Describer(Inventory()).describe_type(GrowingType(name), NO_GROWTH)
+def test_a_growing_type_is_reported_with_the_one_line_that_makes_it():
+    known = GrowingType(f"{__name__}.MadeInOnePlace")
+    found = Describer(Inventory()).describe_type(known, NO_GROWTH)
     assert found.site is not None
-    assert (found.site.file, found.site.function) == (__file__, made_by)
+    assert (found.site.file, found.site.function) == (__file__, "make")
 
 
 def test_the_line_that_starts_processes_is_reported_if_there_is_one(monkeypatch):

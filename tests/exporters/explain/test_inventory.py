@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from heapwatch.explain import inventory as subject
-from heapwatch.explain import places
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.series import is_steady
@@ -24,22 +23,6 @@ from tests.exporters.explain.walking import inventory_of, walk
 class Holder:
     def __init__(self, **parts: Any) -> None:
         vars(self).update(parts)
-
-
-def test_what_changes_is_read_before_what_is_constant():
-    held = Holder(**{f"list{at}": [at] for at in range(200)})
-    now = [0.0]
-    spent = count()
-    inventory = inventory_of(held, clock=lambda: now[0], spent=lambda: next(spent))
-    known = list(inventory.known.values())
-    growing = known.pop()
-    assert len(known) >= 100
-    now[0] = 100.0
-    for one in known:
-        one.interval, one.due = 30.0, 80.0
-    growing.interval, growing.due = 1.0, 95.0
-    assert inventory.lengths.read(0) < len(known)
-    assert growing.items.read_at == 100.0
 
 
 def test_a_ring_buffer_is_read_by_its_position():
@@ -106,33 +89,6 @@ def test_the_states_of_a_rollout_do_not_accumulate_though_each_holds_those_befor
         return states
 
     assert piled(rollout) == 0.0
-
-
-def test_graphs_that_take_long_to_search_take_turns(monkeypatch):
-    held, now, spent = Holder(), [0.0], [0.0]
-    inventory = inventory_of(held, walks=0, clock=lambda: now[0], spent=lambda: spent[0])
-    weight = torch.ones(1, requires_grad=True)
-    searched: list[float] = []
-
-    def search_slowly(tensor: torch.Tensor, after: int, until: int) -> bool:
-        searched.append(now[0])
-        spent[0] += 0.01
-        return False
-
-    monkeypatch.setattr(places, "holds_operation", search_slowly)
-    for at in range(20):
-        setattr(held, f"state{at}", weight * 2)
-    walk(inventory)
-    for _ in range(600):
-        now[0] += 1.0
-        for at in range(20):
-            setattr(held, f"state{at}", weight * 2)
-        inventory.lengths.read(1.0)
-    # 10 ms may be spent once in 25 s.
-    assert 20 <= len(searched) <= 24
-    read_at = [known.items.read_at for known in inventory.known.values() if known.kind == "graph"]
-    assert len(read_at) == 20
-    assert min(read_at) > 50
 
 
 class Replay:

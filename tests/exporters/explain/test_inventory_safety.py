@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 import threading
-import time
-import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +17,6 @@ from hypothesis import strategies as st
 from heapwatch.explain import bounds
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.schedule import Budget
 from heapwatch.explain.series import NO_GROWTH
 from heapwatch.explain.sites import code_of_class
 from heapwatch.explain.weigh import traits_of, weigh
@@ -169,69 +164,6 @@ def test_objects_that_change_meanwhile_are_no_reason_to_fail():
     finally:
         stop.set()
         thread.join()
-
-
-class Unit:
-    def __init__(self) -> None:
-        self.numbers = [1] * 50
-        self.itself = self
-
-
-def one_step(kept: list[Any], seen: set[int]) -> None:
-    """What a trainer's step may do, with many containers that C code fills."""
-    units = tuple(Unit() for _ in range(30))
-    pairs = tuple((number, [number]) for number in range(50))
-    kept.append((units[:2], pairs))
-    seen.update(number for number in range(20))
-    dict(zip(range(20), (Unit() for _ in range(20)), strict=True))
-    frozenset(number for number in range(30))
-    (lambda *args, **named: None)(*(n for n in range(14)), **{f"name{n}": n for n in range(5)})
-    sorted(kept, key=id)
-    if len(kept) > 1000:
-        kept.clear()
-        seen.clear()
-
-
-@pytest.mark.slow
-def test_a_program_that_is_looked_at_all_the_time_does_not_fail(monkeypatch):
-    """Threads take turns so often that the program runs at every place where it can."""
-    monkeypatch.setattr(Budget, "allows", lambda _: True)
-    explainer, counter = Explainer(), InstanceCounter([Unit, bytes])
-    explainer.census.pause_limit.allowed = 10.0
-    failures: list[BaseException] = []
-    ended = threading.Event()
-
-    def run(call: Callable[[], object]) -> None:
-        while not ended.is_set():
-            try:
-                call()
-            except BaseException as error:
-                failures.append(error)
-
-    def look() -> None:
-        explainer.tick()
-        explainer.census.count()
-        explainer.census.search(set())
-        explainer.census.youngest()
-        types = [known for known in explainer.census.types.values() if not known.is_weighed]
-        explainer.census.inspect([(known, NO_GROWTH) for known in types][:5], {}, 5)
-        counter.take()
-        large_objects(1e6)
-
-    interval = sys.getswitchinterval()
-    threads = [threading.Thread(target=run, args=(partial(one_step, [], set()),)) for _ in range(2)]
-    threads.append(threading.Thread(target=run, args=(look,)))
-    try:
-        sys.setswitchinterval(1e-5)
-        for thread in threads:
-            thread.start()
-        time.sleep(5)
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
-        sys.setswitchinterval(interval)
-    assert not ["".join(traceback.format_exception(error)) for error in failures]
 
 
 def test_millions_of_entries_are_not_walked_through():

@@ -106,21 +106,6 @@ def test_memory_that_leaks_by_the_rules_is_reported_once():
     assert leaking.beside(known) is known
 
 
-def test_the_rules_judge_once_a_minute():
-    now, calls = [0.0], []
-    seen = live(bodies)
-
-    def judge():
-        calls.append(now[0])
-        return seen.verdicts()
-
-    leaking = LeakingLevels(judge, lambda: now[0])
-    for second in range(0, 130, 5):
-        now[0] = float(second)
-        leaking.beside(WARM)
-    assert calls == [0.0, 60.0, 120.0]
-
-
 def test_how_bodies_rose_before_a_cleanup_says_nothing_after_it():
     now = [0.0]
     leaking = LeakingLevels(live(bodies, 3).verdicts, lambda: now[0])

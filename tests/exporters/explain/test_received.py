@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from heapwatch.analysis.judge import LiveVerdicts
-from heapwatch.explain.findings import EndedWorkers, Explanation, Finding, narrative
+from heapwatch.explain.findings import Explanation, Finding, narrative
 from heapwatch.explain.received import explanation_of, verdict_of
 from heapwatch.explain.sites import Site
 
@@ -32,8 +32,6 @@ def with_finding(**fields: Any) -> dict[str, Any]:
 def test_what_was_sent_is_what_is_shown():
     sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
     assert explanation_of(json.loads(json.dumps(GOOD))) == sent
-    sent = replace(sent, ended_workers=(EndedWorkers("SIGSEGV", 2), EndedWorkers("exit code 3", 1)))
-    assert explanation_of(json.loads(json.dumps(sent.as_json()))) == sent
 
 
 def test_fields_and_words_of_a_later_version_are_no_error():
@@ -46,7 +44,7 @@ def test_fields_and_words_of_a_later_version_are_no_error():
     [
         None, "leak", [GOOD], {}, changed(findings=[3]), changed(findings=[{}]), changed(verdict=3),
         changed(seconds="long"), changed(growth_bytes_per_minute=10**400),
-        changed(growth_bytes_per_minute=float("nan")), changed(ended_workers=["SIGSEGV"]),
+        changed(growth_bytes_per_minute=float("nan")),
         with_finding(share="half"), with_finding(bytes="many"), with_finding(holders=3),
         with_finding(site="a.py:3"), with_finding(site={"file": "a.py"}),
     ],

@@ -21,27 +21,6 @@ def test_a_steady_rise_continues():
     assert growth.per_second == pytest.approx(10.0, rel=0.05)
 
 
-def test_the_figures_of_a_rise_that_slows_down():
-    level = series(*(10.0 * min(at, 20) + 2.0 * max(0, at - 20) for at in range(41)))
-    growth = level.growth()
-    assert growth.total == 220.0  # from the floor of the first quarter to that of the last
-    assert growth.per_second == pytest.approx(220 / 30)
-    assert growth.lasting == pytest.approx(2.0 / (220 / 30))
-    assert (growth.span, growth.steps, growth.floor) == (40.0, 40, 220.0)
-    assert level.longest_pause == 1.0
-    level.scale(3.0)
-    assert (level.last, level.growth().per_second) == (720.0, pytest.approx(22.0))
-
-
-def test_a_new_high_is_above_all_that_was_read_until_then():
-    level = series(*(float(max(at, 20)) for at in range(41)))
-    assert level.new_high(10.0) == pytest.approx(20 / 30)
-    assert level.new_high(30.0) == pytest.approx(1.0)
-    assert level.new_high(-1.0) == 0.0
-    assert LevelSeries().new_high(1.0) == 0.0
-    assert series(*(9.0, 5.0, 7.0)).new_high(1.0) == 0.0
-
-
 @pytest.mark.parametrize(
     "levels",
     [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.sites import Site, lines_of, only_return, uses_of
+from heapwatch.explain.sites import lines_of, uses_of
 
 
 class Trainer:
@@ -93,18 +93,6 @@ def test_where_a_container_grows(name):
     assert use.site.function.endswith(name)
 
 
-def test_what_a_call_of_get_returns_is_not_the_container_that_it_is_called_on():
-    def train(history: Any, item: Any) -> None:
-        history.get().append(item)
-        rows = history.get()
-        rows.append(item)
-
-    first = train.__code__.co_firstlineno
-    found = uses_of("history.get()", [train.__code__])
-    assert [(use.effect, use.site.line - first) for use in found] == [("grows", 1), ("grows", 3)]
-    assert {use.effect for use in uses_of("history", [train.__code__])} == {"shrinks"}
-
-
 @pytest.mark.parametrize(
     ("effects", "names"),
     [
@@ -129,30 +117,6 @@ def test_a_local_variable_of_the_same_name_is_something_else():
 def test_a_graph_grows_where_a_name_is_bound_to_what_was_made_from_it():
     (site,) = lines_of("rebinds", "state", [code("unrolled"), code("append")], "local")
     assert site.line == code("unrolled").co_firstlineno + 2
-
-
-def one_return(size: int) -> list[float]:
-    return [0.0] * size
-
-
-def two_returns(size: int) -> list[float] | None:
-    if size < 0:
-        return []
-    return [0.0] * size
-
-
-def no_result(size: int) -> None:
-    if size:
-        return
-    print(size)
-
-
-def test_the_line_of_the_only_result():
-    first = one_return.__code__.co_firstlineno
-    assert only_return(one_return.__code__) == Site(__file__, first + 1, "one_return")
-    assert only_return(two_returns.__code__) is None
-    assert only_return(no_result.__code__) is None
-    assert only_return(heapq.nsmallest.__code__) is None, "not the user's code"
 
 
 def test_a_statement_that_is_nested_too_deeply_is_skipped():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import sqlite3
 import sys
@@ -70,35 +69,6 @@ def test_the_line_that_makes_the_items_is_found(filling):
     assert not tracemalloc.is_tracing()
 
 
-@pytest.mark.slow
-def test_items_that_a_library_makes_are_found_with_more_frames(filling):
-    nested: list[Any] = [{}]
-    for _ in range(FRAMES):
-        nested = [nested]
-
-    def innermost(made: list[Any]) -> Any:
-        while type(made) is list:
-            made = made[0]
-        return made
-
-    now = [0.0]
-    tracer = Tracer(clock=lambda: now[0])
-
-    def length() -> float:
-        now[0] += 0.005
-        return len(items)
-
-    def trace() -> Site | None:
-        return tracer.trace("items", length, newest)
-
-    filling(lambda: innermost(copy.deepcopy(nested)))
-    assert trace() is None
-    shallow = tracer.seconds
-    assert "deepcopy(" in line_of(trace())
-    now[0] += 1.5 * (tracer.seconds - shallow) / SHARE
-    assert not tracer.may_trace("items"), "the pause is longer, as more frames cost more"
-
-
 def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
     """A second at any other time would miss what comes every four."""
     now[0] = 2.3
@@ -134,24 +104,6 @@ def test_a_program_that_traces_by_itself_is_left_alone():
     tracemalloc.start()
     try:
         assert not Tracer().may_trace("items")
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_program_that_begins_to_trace_during_the_wait_goes_on(monkeypatch):
-    now = [0.0]
-
-    def passes(seconds: float) -> None:
-        now[0] += seconds
-        if now[0] > 1.0:
-            tracemalloc.start()
-
-    monkeypatch.setattr(subject.time, "sleep", passes)
-    tracer = Tracer(clock=lambda: now[0])
-    try:
-        assert tracer.trace("items", lambda: now[0] // 4.0, newest, interval=4.0) is None
-        assert tracemalloc.is_tracing()
-        assert tracer.seconds == 0.0
     finally:
         tracemalloc.stop()
 
@@ -323,9 +275,3 @@ def test_a_record_that_is_too_large_ends_it(native, monkeypatch):
     monkeypatch.setattr(subject, "MOST_BYTES", 10)
     until(native, lambda: not native.enabled)
     assert native.site is None
-
-
-def test_a_record_that_cannot_be_read_is_said(native, monkeypatch, caplog):
-    monkeypatch.setattr(subject.NativeTracer, "_lines_file", lambda self: Path("/dev/null"))
-    until(native, lambda: not native.enabled)
-    assert "memory of C code is not traced any more" in caplog.text

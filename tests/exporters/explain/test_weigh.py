@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.explain import weigh as weighing
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.sizing import tensor_storage, traversal
 from heapwatch.measure.sizing.foreign import MemoryBlock
-from heapwatch.measure.sizing.traversal import OutOfTime
 from tests.exporters.explain.walking import inventory_of
 
 
@@ -69,32 +67,6 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     assert (traits.item_type, traits.opaque) == ("compiled program", True)
     assert "pad to few shapes" in remedy_for(step, traits, None)
     weigh(step, inventory, 0.0)
-
-
-def test_what_takes_too_long_to_weigh_waits_and_is_tried_with_fewer_items(monkeypatch):
-    inventory, losses = holding([[0.0] * 10 for _ in range(100)])
-    tried = []
-
-    def slow(obj, *, samples, **options):
-        tried.append(samples)
-        raise OutOfTime
-
-    def slow_too(items, length, **options):
-        tried.append(len(items))
-        raise OutOfTime
-
-    monkeypatch.setattr(weighing, "deep_size", slow)
-    monkeypatch.setattr(weighing, "size_by_items", slow_too)
-    waits = []
-    for now in (100.0, 200.0, 300.0):
-        weigh(losses, inventory, now)
-        waits.append(losses.weighing_due - now)
-    assert waits == [20.0, 40.0, 80.0]
-    assert tried == [32, 2, 2]
-
-    monkeypatch.undo()
-    weigh(losses, inventory, 400.0)
-    assert losses.weighed_items == 100
 
 
 class Part:

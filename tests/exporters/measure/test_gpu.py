@@ -7,7 +7,6 @@ import types
 import urllib.request
 
 import jax
-import pynvml
 import pytest
 
 import heapwatch
@@ -20,7 +19,6 @@ from heapwatch.measure.gpu import (
     Pool,
     Processes,
     allow_capture,
-    free_bytes,
     jax_pools,
 )
 from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
@@ -85,12 +83,6 @@ def test_the_parts_add_up_whatever_is_known(jax, processes):
 
     assert sum(parts.values()) == TOTAL
     assert all(value >= 0 for value in parts.values())
-
-
-def test_what_is_not_used_or_not_known_has_no_part_and_too_much_in_pools_leaves_none():
-    assert divide() == {"free": 50_000, "unattributed": USED}
-    assert set(divide(jax=Pool(1, 2))) == {"free", "jax_in_use", "jax_cached", "unattributed"}
-    assert divide(torch=Pool(500, USED + 1)) == {}
 
 
 def test_the_context_is_the_least_that_was_seen_once_the_process_holds_anything():
@@ -182,28 +174,6 @@ def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, mo
             time.sleep(0.05)
     assert wanted <= names
     assert any("request" in name or "process" in name for name in names), names
-
-
-def test_the_free_bytes_of_each_device(monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    opened = NvmlSession(Nvml(Gpu(0), Gpu(1)), {})
-    assert free_bytes(opened) == {0: 79e9 - RESERVED, 1: 78e9 - RESERVED}
-    opened.library.gpus[0].fails["all"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    assert free_bytes(opened) == {}
-    opened.library.gpus[0].fails.clear()
-    assert len(free_bytes(opened)) == 2
-    opened.disconnect()
-    assert opened.library.initialised == 0
-
-
-def test_the_end_of_a_watch_closes_the_connection(monkeypatch):
-    library = Nvml(Gpu(0))
-    monkeypatch.setitem(sys.modules, "pynvml", library)
-    with heapwatch.start("closing", port=0) as watch:
-        with urllib.request.urlopen(f"{watch.server.url}metrics") as response:
-            assert b"trainer_gpu_memory_used_bytes" in response.read()
-        assert library.initialised == 1
-    assert library.initialised == 0
 
 
 def test_what_a_gpu_can_still_give_is_what_is_free_and_what_the_pools_cache():

@@ -16,7 +16,7 @@ from typing import Any, Literal
 Kind = Literal[
     "atom", "list", "tuple", "deque", "dict", "set", "text", "raw", "array", "tensor", "frame_table", "cache",
     "programs",
-    "function", "method", "partial", "cell", "generator", "thread_local", "module", "class", "object",
+    "function", "method", "partial", "cell", "generator", "module", "class", "object",
 ]  # fmt: skip
 
 Sizer = Literal["interpreter", "python", "library"]
@@ -52,9 +52,9 @@ _CLASSES_OF: dict[Kind, tuple[type, ...]] = {
     "method": (types.MethodType, types.BuiltinFunctionType),
     "partial": (functools.partial, types.MappingProxyType),
     "cell": (types.CellType,),
-    "generator": (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
+    # Asking a thread-local object for its attributes would make some for the thread that asks.
+    "generator": (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, threading.local),
     "cache": (CACHE_TYPE,),
-    "thread_local": (threading.local,),
     "object": (types.TracebackType, staticmethod, classmethod),
     "atom": (
         types.CodeType, types.FrameType, weakref.ref, weakref.ProxyType, weakref.CallableProxyType, property,

@@ -38,7 +38,7 @@ class Step(NamedTuple):
     """
 
     how: str
-    key: str | int | tuple[int, str]
+    key: str | int
     label: str
 
 
@@ -63,7 +63,7 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
     elif kind == "set":
         for at, item in enumerate(first_items(obj, samples, _set_iterator(obj))):
             yield Step("element", at, "[*]"), item
-    elif kind in ("function", "method", "partial", "cell", "generator", "thread_local"):
+    elif kind in ("function", "method", "partial", "cell", "generator"):
         yield from _wrapped(obj, kind)
         return
     if layout.namespace is not None:
@@ -97,12 +97,6 @@ def follow(obj: Any, step: Step) -> Any:
         return _FOLLOW[step.how](obj, step.key)
     except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         raise Gone(step.label) from error
-
-
-def instance_dict(obj: Any) -> Any:
-    """The attribute dict of an instance, made if there is none yet; None if it can have none."""
-    read = layout_of(type(obj)).namespace
-    return None if read is None else read(obj)
 
 
 def _items(
@@ -171,10 +165,6 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
             yield Step("method", "function", ""), _method_part(obj, "function")
     elif kind == "cell":
         yield Step("cell", 0, ""), _cell(obj)
-    elif kind == "thread_local":
-        for at, namespace in enumerate(_thread_namespaces(obj)):
-            for step, value in namespace_parts(namespace):
-                yield Step("thread_local", (at, str(step.key)), step.label), value
     else:
         yield from _referents(obj)
 
@@ -182,12 +172,6 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
 def _referents(obj: Any) -> Iterator[tuple[Step, Any]]:
     for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
         yield Step("referent", at, ""), value
-
-
-def _thread_namespaces(local: Any) -> list[dict[Any, Any]]:
-    """The attribute dicts of all threads; asking for `__dict__` would make one for the calling thread."""
-    tables = [list(dict.values(part)) for part in gc.get_referents(local) if type(part) is dict]
-    return [part for values in tables for part in values if type(part) is dict]
 
 
 def _cell(cell: Any) -> Any:
@@ -230,7 +214,6 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "slot": lambda obj, name: layout_of(type(obj)).slots[name](obj),
     "class": lambda cls, name: namespace_of(cls)[name],
     "type": lambda obj, _: type(obj),
-    "attributes": lambda obj, _: instance_dict(obj),
     "item": lambda obj, at: _GET[layout_of(type(obj)).kind](obj, at),
     "key": dict.__getitem__,
     "value": _value,
@@ -238,7 +221,6 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
     "default": lambda obj, at: _function(obj).__defaults__[at],
     "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
-    "thread_local": lambda obj, at: dict.__getitem__(_thread_namespaces(obj)[at[0]], at[1]),
     "method": _method_part,
     "cell": lambda obj, _: _cell(obj),
     "referent": lambda obj, at: gc.get_referents(obj)[at],

@@ -1,4 +1,4 @@
-"""The roots of a program's objects: modules, frames of threads, context variables, well-known registries."""
+"""The roots of a program's objects: modules, frames of threads, well-known registries."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ import sysconfig
 import threading
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import compress
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
-from heapwatch.measure.introspection.exclusive_reads import Ask, callers, innermost, thread_ids
+from heapwatch.measure.introspection.exclusive_reads import callers, innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
 _OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_FRAMES = 60
 _MOST_LIBRARIES = 20_000
-_MOST_CONTEXT_VARIABLES = 8
-CONTEXT_SUFFIX = ".get()"
 _OWN_PACKAGES = (
     "heapwatch", "heapwatch_dashboards", "heapwatch_receiver", "heapwatch_stack", "heapwatch_viewer"
 )  # fmt: skip
@@ -129,26 +126,6 @@ def registry_roots() -> list[Root]:
     """The registries of the standard library and of matplotlib that are in use."""
     modules = sys.modules
     return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
-
-
-def context_roots(ask: Ask) -> list[Root]:
-    """One root for each context variable that the answering thread has set.
-
-    A value is asked for at each reading, in the thread whose context it is: a copy of the context would keep
-    it alive.
-    """
-    variables: list[ContextVar[Any]] = ask(lambda: list(copy_context())) or []
-    names = list(dict.fromkeys(variable.name for variable in variables))[:_MOST_CONTEXT_VARIABLES]
-    return [
-        Root(name + CONTEXT_SUFFIX, f"context {name}", partial(_context_value, name, ask)) for name in names
-    ]
-
-
-def _context_value(name: str, ask: Ask) -> Any:
-    found = ask(lambda: [value for variable, value in copy_context().items() if variable.name == name])
-    if not found:
-        raise Gone(name)
-    return found[0]
 
 
 def frame_roots() -> list[Root]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from heapq import nlargest
 from itertools import chain, compress, repeat, starmap
-from operator import is_, is_not, itemgetter, lt, not_
+from operator import is_, is_not, lt, not_
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -43,13 +43,10 @@ _CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, w
 Own = Callable[[Any], tuple[int, int]]
 
 
-def tracked_types(step: int = 1) -> list[type]:
-    """The type of each tracked object, tuples included; with a step only of every so many."""
+def tracked_types() -> list[type]:
+    """The type of each tracked object, tuples included."""
     held: list[list[Any]] = []
-    fetched = map(gc.get_objects, (None,))
-    if step > 1:  # before anything is read of an object: in a large heap, that is what takes the time
-        fetched = map(itemgetter(slice(None, None, step)), fetched)
-    return _selected(held, fetched, map(type, chain.from_iterable(held)))
+    return _selected(held, map(gc.get_objects, (None,)), map(type, chain.from_iterable(held)))
 
 
 def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:

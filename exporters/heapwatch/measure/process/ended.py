@@ -18,8 +18,7 @@ from heapwatch.measure.process.process_tree import read
 
 _UNKNOWN = "unknown"
 # With these a process is asked to end, as by `Pool.terminate()`, a terminal or a scheduler.
-_ASKED_TO_END = ("SIGTERM", "SIGINT", "SIGHUP")
-NO_DEATHS = (*_ASKED_TO_END, _UNKNOWN)
+ASKED_TO_END = ("SIGTERM", "SIGINT", "SIGHUP")
 _BY_CODE = "exit code "
 # From linux/pidfd.h: PIDFD_GET_INFO, PIDFD_INFO_EXIT, and of `struct pidfd_info` the mask and the exit code.
 _GET_INFO, _EXIT, _INFO = 0xC040FF0B, 1 << 3, struct.Struct("=Q52xi")
@@ -60,18 +59,6 @@ class Ending(NamedTuple):
         if self.code is None:
             return f"has ended{at}; how is not known"
         return f"ended with {self.how}{at}" if self.code else f"ended by itself{at} (exit code 0)"
-
-
-def several_ended(count: int, how: str) -> str:
-    """Such as "2 worker processes were killed by SIGSEGV"; `how` is that of an `Ending`."""
-    many = count != 1
-    who = f"{count:,} worker process{'es' if many else ''}"
-    if how == _UNKNOWN:
-        return f"{who} {'have' if many else 'has'} ended, how is not known"
-    if how.startswith(_BY_CODE):
-        return f"{who} ended with {how}"
-    verb = "ended" if how in _ASKED_TO_END else "killed"
-    return f"{who} {'were' if many else 'was'} {verb} by {how}"
 
 
 def opened(pid: int) -> int | None:

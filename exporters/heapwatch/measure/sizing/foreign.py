@@ -9,21 +9,18 @@ from __future__ import annotations
 import builtins
 import ctypes
 import gc
-import math
 import sys
 import types
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Literal
 
 from heapwatch.measure.introspection.exclusive_reads import call_alone, read_alone
 from heapwatch.measure.introspection.layout import Layout, classes, layout_of, namespace_of
-from heapwatch.measure.introspection.roots import is_user_module
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
 # drop file-backed pages (mapped), and shared memory has one copy for several processes.
@@ -107,7 +104,7 @@ class Mappings:
     """The mappings around an address; they are read once, at the first call.
 
     Args:
-        path: the kernel's list of mappings; without it all results are unknown.
+        path: the kernel's list of mappings; without it nothing is known to lie in a file.
 
     """
 
@@ -117,22 +114,12 @@ class Mappings:
         self._ends: list[int] = []
         self._in_file: list[bool] = []
 
-    def extent(self, address: int) -> int | None:
-        """Bytes of the unbroken run of mappings that may hold the memory at `address`; None if unknown."""
-        at = self._find(address)
-        return None if at is None else self._ends[at] - (self._starts or [])[at]
-
     def in_file(self, address: int) -> bool:
         """Whether the kernel can read the page of `address` again from a file."""
-        at = self._find(address)
-        return at is not None and self._in_file[at]
-
-    def _find(self, address: int) -> int | None:
         if self._starts is None:
             self._read()
-        starts = self._starts or []
-        at = bisect_right(starts, address) - 1
-        return at if at >= 0 and address < self._ends[at] else None
+        at = bisect_right(self._starts or [], address) - 1
+        return at >= 0 and address < self._ends[at] and self._in_file[at]
 
     def _read(self) -> None:
         self._starts = []
@@ -140,20 +127,13 @@ class Mappings:
             lines = self._path.read_text().splitlines()
         except OSError:
             return
-        sort = (True, "")
         for line in lines:
             fields = line.split(maxsplit=5)
             start, end = (int(number, 16) for number in fields[0].split("-"))
             name = fields[5] if len(fields) > 5 else ""
-            in_file = fields[4] != "0" and not name.startswith(_IN_MEMORY)
-            # Advice on pages splits a mapping; other rights are another's.
-            sort, before = (in_file, fields[1]), sort
-            if self._starts and self._ends[-1] == start and sort == before and not in_file:
-                self._ends[-1] = end
-                continue
             self._starts.append(start)
             self._ends.append(end)
-            self._in_file.append(in_file)
+            self._in_file.append(fields[4] != "0" and not name.startswith(_IN_MEMORY))
 
 
 Part = MemoryBlock | Unread | Any
@@ -170,45 +150,12 @@ def reader_of(mro: tuple[type, ...]) -> Reader | None:
 
 
 def exported(obj: Any, mro: tuple[type, ...]) -> Iterator[Part]:
-    """Memory that an object of an unknown type exports: buffer protocol and `__cuda_array_interface__`.
-
-    It may hold more than it exports.
-    """
+    """Memory that an object of an unknown type exports by the buffer protocol; it may hold more."""
     yield UNREAD
     namespaces = [namespace_of(base) for base in mro]
     in_python = any(type(space.get("__buffer__")) is FunctionType for space in namespaces)
     if not in_python and (memory := exported_memory(obj, alone=True)) is not None:
         yield MemoryBlock(memory[0], memory[1], "heap")
-    if (read := _device_interface(mro)) is not None:
-        with suppress(AttributeError):  # raised for an array in RAM
-            yield from _device_array(read(obj))
-
-
-def is_device_array(mro: tuple[type, ...]) -> bool:
-    """Whether instances of a class export their GPU memory by `__cuda_array_interface__`."""
-    return _device_interface(mro) is not None
-
-
-def _device_interface(mro: tuple[type, ...]) -> Callable[[Any], Any] | None:
-    for base in mro:
-        layout = layout_of(base)
-        interface = namespace_of(base).get("__cuda_array_interface__")
-        if layout.kind == "tensor" or is_user_module(layout.module):
-            return None  # reading it could run code of the program
-        if isinstance(interface, (GetSetDescriptorType, MemberDescriptorType, property)):
-            return interface.__get__
-    return None
-
-
-def _device_array(interface: Any) -> Iterator[MemoryBlock]:
-    """An array by the CUDA Array Interface, version 3."""
-    shape, strides = interface["shape"], interface.get("strides")
-    size = int(interface["typestr"][2:])
-    if strides is None or 0 in shape:
-        size *= math.prod(shape)
-    else:
-        size += sum((extent - 1) * abs(step) for extent, step in zip(shape, strides, strict=True))
-    yield MemoryBlock(int(interface["data"][0]), size, "gpu")
 
 
 def _jax(array: Any, _: Mappings) -> Iterator[Part]:
@@ -257,38 +204,6 @@ def _arrow_array(array: Any, mappings: Mappings) -> Iterator[Part]:
         yield UNREAD
 
 
-def _arrow_scalar(scalar: Any, mappings: Mappings) -> Iterator[Part]:
-    if (buffer := scalar.as_buffer()) is not None:
-        yield from _arrow_buffer(buffer, mappings)
-
-
-def _polars_series(series: Any, mappings: Mappings) -> Iterator[Part]:
-    """A column. Whether it is a slice of a longer one is not known.
-
-    If it is, the whole lies in the same run of memory mappings, which bounds the error.
-    """
-    if series.n_chunks() > 1:
-        yield from (chunk._s for chunk in series.get_chunks())
-        return
-    size = series.estimated_size()
-    view = series.to_numpy_view()
-    if view is None:  # text, nulls, nested: several pieces of memory
-        yield MemoryBlock(id(series) + 1, size, "heap", slack=size)
-        yield UNREAD
-        return
-    address = view.__array_interface__["data"][0]
-    around = mappings.extent(address)
-    if around is None:
-        yield UNREAD
-    place: MemoryPlace = "mapped" if mappings.in_file(address) else "heap"
-    yield MemoryBlock(address, size, place, slack=max(0, (around or 0) - size))
-
-
-def _pandas_index_engine(engine: Any, _: Mappings) -> Iterator[Part]:
-    """The hash table that an index creates at its first look-up."""
-    yield MemoryBlock(id(engine) + 1, int(engine.sizeof()), "heap")
-
-
 def _numpy_bits(generator: Any, _: Mappings) -> Iterator[Part]:
     """A bit generator; its capsule points into the object itself."""
     yield from (part for part in gc.get_referents(generator) if type(part).__name__ != "PyCapsule")
@@ -299,14 +214,6 @@ def _mapping(mapped: Any, mappings: Mappings) -> Iterator[Part]:
     yield MemoryBlock(address, size, "mapped" if mappings.in_file(address) else "shared")
 
 
-def _ctypes(obj: Any, _: Mappings) -> Iterator[Part]:
-    """A C array or structure that owns its memory."""
-    # Read through the library's base class: a structure of the program may override these names.
-    base: Any = ctypes.Structure.__mro__[1]
-    if base._b_base_.__get__(obj) is None and base._b_needsfree_.__get__(obj):
-        yield MemoryBlock(ctypes.addressof(obj), ctypes.sizeof(obj), "heap")
-
-
 _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("jaxlib._jax", "ArrayImpl", _jax),
     ("jaxlib.xla_extension", "ArrayImpl", _jax),
@@ -314,17 +221,8 @@ _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("pyarrow.lib", "Array", _arrow_array),
     ("pyarrow.lib", "ChunkedArray", lambda chunked, _: iter(chunked.chunks)),
     ("pyarrow.lib", "_Tabular", lambda table, _: iter(table.itercolumns())),
-    ("pyarrow.lib", "BinaryScalar", _arrow_scalar),
-    ("polars._plr", "PySeries", _polars_series),
-    ("polars._plr", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
-    ("polars.polars", "PySeries", _polars_series),
-    ("polars.polars", "PyDataFrame", lambda frame, _: iter(frame.get_columns())),
-    ("pandas._libs.index", "IndexEngine", _pandas_index_engine),
     ("numpy.random", "BitGenerator", _numpy_bits),
     ("mmap", "mmap", _mapping),
-    ("_ctypes", "Array", _ctypes),
-    ("_ctypes", "Structure", _ctypes),
-    ("_ctypes", "Union", _ctypes),
 )
 
 _base_of: Callable[[type], type | None] = type.__dict__["__base__"].__get__

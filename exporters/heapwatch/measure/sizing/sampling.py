@@ -7,8 +7,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from heapwatch.measure.introspection.names import type_of
@@ -107,20 +106,9 @@ def _skip(items: Iterator[Any], wanted: Iterable[int]) -> Iterator[Any]:
         previous = at
 
 
-@lru_cache(maxsize=8)
-def spread(count: int) -> tuple[int, ...]:
-    """`range(count)` in an order whose every beginning is spread over the whole (van der Corput's).
-
-    A reading cut short by its time budget has then still seen head, middle and tail.
-    """
-    bits = max(1, (count - 1).bit_length())
-    order = (int(format(index, f"0{bits}b")[::-1], 2) for index in range(1 << bits))
-    return tuple(index for index in order if index < count)
-
-
-def around(wanted: Iterable[int], reach: int) -> list[int]:
-    """The positions `wanted` with the `reach` positions before and after each: increasing, each once."""
-    return sorted(set(chain.from_iterable(range(at - reach, at + reach + 1) for at in wanted)))
+def shuffled(count: int) -> list[int]:
+    """`range(count)` in an order of chance, so that a reading cut short has seen some of everything."""
+    return _random.sample(range(count), count)
 
 
 def variance_of_mean(values: Sequence[float], length: int) -> float:

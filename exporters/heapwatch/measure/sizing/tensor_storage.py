@@ -8,29 +8,20 @@ from __future__ import annotations
 import ctypes
 import heapq
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from operator import itemgetter
-from types import GetSetDescriptorType, MethodDescriptorType, SimpleNamespace
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 from weakref import ref
 
 from heapwatch.measure.introspection.containers import object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
-from heapwatch.measure.introspection.layout import classes, layout_of, namespace_of
+from heapwatch.measure.introspection.layout import classes
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
 _MOST_WANTED = 200  # storages read at once: some 0.1 ms
-_SPARSE_PARTS = {
-    "sparse_coo": ("_indices", "_values"),
-    "sparse_csr": ("crow_indices", "col_indices", "values"),
-    "sparse_bsr": ("crow_indices", "col_indices", "values"),
-    "sparse_csc": ("ccol_indices", "row_indices", "values"),
-    "sparse_bsc": ("ccol_indices", "row_indices", "values"),
-}
-_MOST_TEXTS = 10_000  # of an array of texts, measured one by one
 _MOST_OPERATIONS = 2000
 _LEAF = 2**63  # parameters and inputs are numbered above all operations
 
@@ -80,32 +71,16 @@ def array_view(array: Any) -> MemoryBlock:
 
 
 def array_items(array: Any) -> list[Any]:
-    """The objects of an array of objects, in a list made for the purpose; of texts the memory they lie in."""
+    """The objects of an array of objects, in a list made for the purpose; of texts what is known of them."""
     numpy = _numpy()
     dtype = numpy.dtype(array)
     if not dtype.hasobject or numpy.base(array) is not None:
         return []
     if type(dtype).__name__ == "StringDType":
-        return _texts(array)
+        # numpy has a lock of its own for long ones, and their memory is not read.
+        return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
     items = object_items(array)
     return [UNREAD] if items is None else [items]
-
-
-def _texts(array: Any) -> list[Any]:
-    """The entries of an array of `StringDType`, and the texts of more than 15 bytes in its arena.
-
-    numpy does not report what it allocated for them, which may be a quarter more.
-    """
-    numpy = _numpy()
-    step = -(-int(array.size) // _MOST_TEXTS) or 1
-    # numpy has a lock of its own for them: whoever waits for it with the interpreter's may wait for ever.
-    read = read_alone([array], (numpy.ravel, itemgetter(slice(None, None, step)), numpy.tolist))
-    if read is None:
-        return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
-    lengths = [len(text.encode()) for text in read[0][0] if type(text) is str]
-    texts = step * sum(length + (8 if length > 255 else 1) for length in lengths if length > 15)
-    arena = MemoryBlock(id(array) + 1, int(numpy.nbytes(array)) + texts, "heap", slack=texts // 4 + 64)
-    return [arena] if step == 1 else [arena, UNREAD]
 
 
 class Storages:
@@ -153,9 +128,9 @@ class Storages:
 
 
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
-    """The memory of a tensor, or the tensors that a sparse one consists of; and its gradient.
+    """The memory of a tensor and its gradient.
 
-    Storages inside an autograd graph cannot be reached from Python and count as unread. What a wrapper is
+    Sparse tensors, and storages inside an autograd graph, count as unread. What a wrapper is
     made of is found among its attributes.
     """
     torch = sys.modules["torch"]
@@ -176,7 +151,7 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
         return [*parts, MemoryBlock(torch._C._storage_address(tensor), int(tensor.nbytes), "mapped", 1)]
     if tensor.layout is not torch.strided:
-        return parts + _sparse_parts(tensor)
+        return [*parts, UNREAD]
     if tensor.device.type == "meta":
         return parts
     memory = _memory_alone(tensor)
@@ -185,13 +160,6 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
         if not storages.knows(memory):
             parts.append(UNREAD)
     return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
-
-
-def _sparse_parts(tensor: Any) -> list[Any]:
-    torch = sys.modules["torch"]
-    names = _SPARSE_PARTS.get(str(tensor.layout).partition(".")[2], ())
-    read = read_alone([tensor], *((getattr(torch._C.TensorBase, name),) for name in names)) if names else None
-    return [UNREAD] if read is None else list(read[0])
 
 
 def _memory_alone(tensor: Any) -> MemoryBlock | None:
@@ -232,11 +200,6 @@ def storage_memory(storage: Any) -> MemoryBlock:
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)
 
 
-class _Readers(NamedTuple):
-    number: Callable[[Any], int]
-    inputs: Callable[[Any], tuple[tuple[Any, int], ...]]
-
-
 def has_graph(tensor: Any) -> bool:
     """Whether a tensor keeps the operations that made it; False for a class that the program defines."""
     torch = sys.modules.get("torch")
@@ -256,7 +219,8 @@ def read_graphs(tensors: Sequence[ref[Any]]) -> list[tuple[int, Any]] | None:
 
 def number_of(operation: Any) -> int:
     """Torch numbers the operations of a thread in the order of their creation."""
-    return _readers_of(operation, {}).number(operation)
+    number = getattr(operation, "_sequence_nr", None)
+    return _LEAF if number is None else int(number())
 
 
 def holds_operation(first: Any, after: int, until: int) -> bool:
@@ -265,7 +229,6 @@ def holds_operation(first: Any, after: int, until: int) -> bool:
     Looks at 2000 operations at most, the oldest first. In a graph that each step of training makes longer,
     this goes back one step after the other.
     """
-    readers: dict[int, _Readers] = {}
     seen = {id(first): first}
     waiting = [(number_of(first), id(first))]
     for _ in range(_MOST_OPERATIONS):
@@ -274,33 +237,8 @@ def holds_operation(first: Any, after: int, until: int) -> bool:
         number, key = heapq.heappop(waiting)
         if after < number <= until:
             return True
-        for node, _ in _readers_of(seen[key], readers).inputs(seen[key]):
-            if node is None or id(node) in seen:
-                continue
-            number = _readers_of(node, readers).number(node)
-            if number < _LEAF:
+        for node, _ in seen[key].next_functions:
+            if node is not None and id(node) not in seen and (number := number_of(node)) < _LEAF:
                 seen[id(node)] = node
                 heapq.heappush(waiting, (number, id(node)))
     return False
-
-
-def _readers_of(node: Any, known: dict[int, _Readers]) -> _Readers:
-    """What reads an operation; `known` has it by the class's id, as long as operations of it are alive."""
-    cls = type(node)
-    found = known.get(id(cls))
-    if found is None:
-        found = known[id(cls)] = _make_readers(cls)
-    return found
-
-
-def _make_readers(cls: type) -> _Readers:
-    # An operation written by the user is of a class of its own: only the library's accessors are used.
-    number, inputs = _first(cls, "_sequence_nr"), _first(cls, "next_functions")
-    return _Readers(
-        number if type(number) is MethodDescriptorType else lambda _: _LEAF,
-        inputs.__get__ if type(inputs) is GetSetDescriptorType else lambda _: (),
-    )
-
-
-def _first(cls: type, name: str) -> Any:
-    return next((space[name] for base in layout_of(cls).mro if name in (space := namespace_of(base))), None)

@@ -3,8 +3,8 @@
 In a container that is too long to visit every item, objects that items share must not be counted for each:
 
 - an object with a single reference belongs to its item;
-- one with a few references may be shared with near items (frame stacks, n-step returns): it is divided among
-  the references that are found there;
+- one with a few references may be shared with near items (frame stacks, n-step returns): in a few runs of
+  items it is seen what each has beside those before it;
 - one with many references (a base array under all items, a string used by thousands) counts by the share of
   its references that the sample met: multiplicity weighting, Z. W. Birnbaum and M. G. Sirken, Design of
   Sample Surveys to Estimate the Prevalence of Rare Diseases (1965).
@@ -40,18 +40,16 @@ from heapwatch.measure.sizing.foreign import (
     Unread,
     exported,
     holds_memory,
-    is_device_array,
     reader_of,
 )
 from heapwatch.measure.sizing.sampling import (
     CONTAINERS,
     Container,
     ContainerChanged,
-    around,
     length_of,
     pick,
     positions,
-    spread,
+    shuffled,
     variance_of_mean,
 )
 from heapwatch.measure.sizing.tensor_storage import (
@@ -65,8 +63,8 @@ from heapwatch.measure.sizing.tensor_storage import (
     tensor_parts,
 )
 
-_NEIGHBOURS = 4  # items before and after an item that may share objects with it: a frame stack of 4
-_MOST_COMPARED = 3  # sampled items that are compared with their neighbours, if they may share objects
+_BEFORE = 4  # items before an item that may share objects with it: a frame stack of 4
+_RUNS, _COMPARED = 2, 8  # runs of neighbours that are compared, if items may share objects, and their length
 _FEW_REFERENCES = 8
 FEWEST_SAMPLES = 8  # of a container inside an item, and when the time runs out
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
@@ -263,14 +261,14 @@ class Walk:
         seen: dict[int, Tally] = {}
         may_share = False
         until = own_time() + (self._deadline - own_time()) / 2
-        for index in spread(len(items)):
+        for index in shuffled(len(items)):
             seen[index], shares = self._reach(items[index], shared)
             may_share |= shares
             if own_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
         items.clear()
         tallies = [seen[index] for index in sorted(seen)]
-        own = self._own_share(container, wanted) if may_share else 1.0
+        own = self._own_share(container) if may_share else 1.0
         scale = length * own / len(tallies)
         total = Tally()
         for tally in tallies:
@@ -321,69 +319,33 @@ class Walk:
             may_share = _references(obj) > seen[_key(obj)]
         return tally, may_share
 
-    def _own_share(self, container: Container, wanted: list[int]) -> float:
-        """The share of the bytes of sampled items that belongs to them and not to their neighbours.
+    def _own_share(self, container: Container) -> float:
+        """The share of the bytes of items that remains if what neighbours share counts once.
 
-        Each object is divided among the references to it that are found in the item and its neighbours.
+        In a few runs of neighbours each item is measured alone, and without what those before it hold.
         """
-        inner = [at for at in wanted if _NEIGHBOURS <= at < length_of(container) - _NEIGHBOURS]
-        chosen = inner[:: max(1, len(inner) // _MOST_COMPARED)]
-        near = around(chosen, _NEIGHBOURS)
-        items = dict(zip(near, pick(container, near), strict=True))
-        whole = own = 0.0
-        for at in chosen:
-            here: dict[int, int] = {}
+        length = length_of(container)
+        size = min(length, _BEFORE + _COMPARED)
+        alone = apart = 0.0
+        for start in sorted({round(part * (length - size) / (_RUNS + 1)) for part in range(1, _RUNS + 1)}):
             reached: set[int] = set()
-            self._meet(list(items[at]), reached, here)
-            there = here.copy()
-            beside = (other for other in around([at], _NEIGHBOURS) if other != at)
-            self._meet([part for other in beside for part in items[other]], reached, there)
-            held, of_that = self._divided(
-                list(items[at]), {key: count / there[key] for key, count in here.items()}
-            )
-            whole += held
-            own += of_that
-        return own / whole if whole else 1.0
+            for number, item in enumerate(pick(container, range(start, start + size))):
+                added = self._held(item.copy(), reached)
+                if number >= _BEFORE:
+                    apart += added
+                    alone += self._held(item, set())
+        return apart / alone if alone else 1.0
 
-    def _meet(self, stack: list[Any], reached: set[int], seen: dict[int, int]) -> None:
-        """Count in `seen` references to objects that may be shared, from all that `stack` newly reaches."""
-        kinds = self._kinds
+    def _held(self, stack: list[Any], reached: set[int]) -> float:
+        """Bytes that `stack` reaches, without what is `reached` already or has many references."""
+        tally = Tally()
         while stack:
             obj = stack.pop()
             key = _key(obj)
-            references = _references(obj)
-            if references > _FEW_REFERENCES or key in self._counted:
-                continue
-            cls = type(obj)
-            kind = kinds.get(id(cls)) or self._kind(cls)
-            if references > 1 and (kind != "atom" or own_bytes(obj, cls) > _SMALL):
-                seen[key] = seen.get(key, 0) + 1
-            if key in reached or kind == "atom" or kind == "opaque":
-                continue
-            reached.add(key)
-            self._count_one()
-            if kind != "container" or length_of(obj) <= self._samples:
-                stack += self._parts(obj, cls, kind)
-
-    def _divided(self, stack: list[Any], shares: dict[int, float]) -> tuple[float, float]:
-        """Bytes reached from `stack`, and the same weighted by the shares of each object and its holders."""
-        whole = own = 0.0
-        weights = [1.0] * len(stack)
-        reached: set[int] = set()
-        while stack:
-            obj = stack.pop()
-            key = _key(obj)
-            weight = weights.pop() * shares.get(key, 1.0)
-            if key in reached or key in self._counted or _references(obj) > _FEW_REFERENCES:
-                continue
-            reached.add(key)
-            tally = Tally()
-            self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-            held = sum(tally.held.values())
-            whole += held
-            own += weight * held
-            weights += [weight] * (len(stack) - len(weights))
-        return whole, own
+            if key not in reached and key not in self._counted and _references(obj) <= _FEW_REFERENCES:
+                reached.add(key)
+                self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
+        return sum(tally.held.values())
 
     def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
         """Add objects with many references, by the share of these references that the sample represents."""
@@ -421,9 +383,7 @@ def kind_of(cls: type) -> Kind:
         return "storage"
     if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
         return "foreign"
-    if layout.kind in ("object", "tensor", "programs") and (
-        holds_memory(layout) or is_device_array(layout.mro)
-    ):
+    if layout.kind in ("object", "tensor", "programs") and holds_memory(layout):
         return "native"
     return "object" if flags_of(cls) & HAS_GC or layout_of(cls).sizer == "python" else "atom"
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
-import logging
 import sys
-import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +14,8 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.measure.introspection.attributes import (
     attribute_of,
     attributes_of,
-    bookkeeping_of,
-    entries,
     namespace_among,
 )
-from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.roots import Root
 
 apart = pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython keeps values apart from 3.11 on")
@@ -179,38 +174,3 @@ def test_slots_are_no_attributes_and_fields_of_a_data_class_and_many_names_are()
     many.attribute_399 = [399]
     many.attribute_3 = [3]
     assert attributes_of(many) == {"attribute_399": [399], "attribute_3": [3]}
-
-
-def test_nothing_is_kept_alive() -> None:
-    agent = Agent(3)
-    agent.other = Agent(4)
-    gone = weakref.ref(agent.other)
-    attributes_of(agent)
-    agent.other = None
-    assert gone() is None
-
-
-@pytest.fixture
-def policy() -> Any:
-    torch = pytest.importorskip("torch")
-
-    class Policy(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Linear(2, 2)
-            self.losses: list[float] = []
-
-    return Policy()
-
-
-def test_the_attributes_that_a_library_makes_are_its_books_and_their_entries_are_counted(policy: Any) -> None:
-    books = bookkeeping_of(layout_of(type(policy)))
-    assert {"_modules", "_parameters", "_forward_hooks"} <= books
-    assert not books & {"losses", "layer"}
-    assert "state" in bookkeeping_of(layout_of(sys.modules["torch"].optim.Adam))
-    assert bookkeeping_of(layout_of(logging.Logger)) == {"_cache"}
-    assert not bookkeeping_of(layout_of(dict))
-    before = entries(vars(policy), books)
-    policy.register_forward_hook(lambda *_: None)
-    policy.add_module("second", type(policy.layer)(2, 2))
-    assert entries(vars(policy), books) >= before + 2

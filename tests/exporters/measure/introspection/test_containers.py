@@ -16,11 +16,9 @@ from heapwatch.measure.introspection.containers import (
     filled_items,
     first_items,
     is_object_array,
-    item_at,
     length_of,
 )
 from heapwatch.measure.introspection.layout import layout_of
-from tests.exporters.measure.program import printed
 
 
 @pytest.mark.parametrize(
@@ -108,37 +106,3 @@ def test_an_array_with_gaps_is_estimated_and_one_of_more_dimensions_is_read_flat
     array[:3] = "text"
     assert filled(array) == 120
     assert filled_items(array) == ["text"] * 120
-
-
-def test_a_huge_array_is_not_copied_and_one_that_becomes_shorter_meanwhile_has_nothing_there() -> None:
-    assert filled_items(np.broadcast_to(np.empty(1, dtype=object), 2_000_000)) is None
-    assert item_at(np.empty(3, dtype=object), 7) is None
-
-
-RESIZED = """
-import sys, threading, time
-import numpy as np
-from heapwatch.measure.introspection.containers import filled_items
-from heapwatch.measure.sizing.tensor_storage import array_items
-
-def read():
-    while time.monotonic() < end:
-        array_items(objects)
-        filled_items(objects)
-
-sys.setswitchinterval(1e-6)
-objects = np.empty(100, dtype=object)
-end = time.monotonic() + 2
-thread = threading.Thread(target=read)
-thread.start()
-count = 0
-while time.monotonic() < end:
-    count += 1
-    objects.resize(50 + count * 37 % 20000, refcheck=False)
-thread.join()
-"""
-
-
-@pytest.mark.slow
-def test_an_array_that_is_resized_meanwhile_is_not_read_at_its_old_address() -> None:
-    assert printed(RESIZED) == ""

@@ -177,11 +177,6 @@ def test_nothing_is_read_while_torch_calls_python() -> None:
         assert read_alone([[1]], length) is None
 
 
-def test_nothing_is_read_by_an_interpreter_without_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    assert read_alone([[1]], length) is None
-
-
 def test_nothing_is_read_if_the_collector_would_start_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -36,48 +35,6 @@ def test_a_class_that_is_being_made_is_a_plain_object_until_it_is_complete():
 
     assert found == [(object,)]
     assert layout_of(Made).mro == (Made, object)
-
-
-class Hidden:
-    __slots__ = ("__dict__", "slot")
-
-
-def made() -> type:
-    """A class as a program makes it while it runs."""
-
-    class Made(Hidden):
-        slot = "hides the slot of its base"
-
-        @property
-        def __dict__(self) -> dict[str, object]:
-            raise AssertionError("looking runs no code of the program")
-
-    return Made
-
-
-def test_what_another_name_hides_is_read_without_running_it_and_no_class_is_kept_alive() -> None:
-    class Base(Hidden):
-        pass
-
-    class Changed(Base):
-        pass
-
-    before: Any = Changed()
-    layout = layout_of(Changed)
-    Changed.__bases__ = made(), Base
-    assert layout_of(Changed) is layout
-    for obj, known in ((made()(), None), (before, layout)):
-        Hidden.slot.__set__(obj, 1)
-        obj.own = 2
-        found = known or layout_of(type(obj))
-        assert found.slots["slot"](obj) == 1
-        assert found.namespace(obj) == {"own": 2}
-    cls = type("Slotted", (made(),), {"__slots__": ("own_slot",)})
-    layout_of(cls)
-    gone = weakref.ref(cls)
-    del cls
-    gc.collect()
-    assert gone() is None
 
 
 INSTANCES = 2000

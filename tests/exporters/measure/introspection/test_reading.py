@@ -21,7 +21,6 @@ _KEYS: dict[str, Any] = {
     "element": 0,
     "closure": 0,
     "default": 0,
-    "thread_local": (0, "a"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Roots: local variables of running functions, modules and context variables, and that they are let go."""
+"""Roots: local variables of running functions, modules, and that they are let go."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from queue import SimpleQueue
 from types import FrameType, ModuleType
-from typing import Any
 
 import pytest
 
 from heapwatch.measure.introspection import roots
 from heapwatch.measure.introspection.attributes import Gone
-from heapwatch.measure.introspection.roots import Root, context_roots, frame_roots, module_root, user_modules
-from heapwatch.runtime.owned_reads import MainThread
+from heapwatch.measure.introspection.roots import Root, frame_roots, module_root, user_modules
 from tests.support.repository import REPOSITORY, SOURCES
 
 
@@ -137,64 +133,3 @@ def test_what_is_in_a_modules_place_is_no_module(monkeypatch: pytest.MonkeyPatch
         module_root("in_its_place").read()
     monkeypatch.setitem(sys.modules, "in_its_place", ModuleType("in_its_place"))
     assert "__name__" in module_root("in_its_place").read()
-
-
-class Episodes(list[int]):
-    """A list that can be referred to weakly."""
-
-
-request_log: ContextVar[Any] = ContextVar("request_log")
-
-
-def log_roots(ask: Any = lambda read: read()) -> list[Root]:
-    return [root for root in context_roots(ask) if root.label.startswith("request_log")]
-
-
-def test_a_value_is_found_under_the_name_of_its_variable() -> None:
-    episodes = [1, 2]
-
-    def program() -> None:
-        request_log.set(episodes)
-        (root,) = log_roots()
-        assert (root.label, root.name) == ("request_log.get()", "context request_log")
-        assert root.read() is episodes
-
-    copy_context().run(program)
-    assert log_roots() == []
-
-
-def test_a_value_is_read_in_the_context_of_the_thread_that_answers() -> None:
-    found: SimpleQueue[Any] = SimpleQueue()
-
-    def look() -> None:
-        (root,) = log_roots(lambda read: MainThread().ask(read, 5.0))
-        found.put(root.read())
-
-    def program() -> None:
-        request_log.set([7])
-        looking = threading.Thread(target=look)
-        looking.start()
-        while looking.is_alive():
-            looking.join(0.01)
-
-    copy_context().run(program)
-    assert found.get(timeout=5.0) == [7]
-
-
-def test_a_value_that_was_replaced_is_let_go_and_one_that_is_not_set_or_not_answered_is_gone() -> None:
-    def program() -> Root:
-        first = Episodes()
-        request_log.set(first)
-        (root,) = log_roots()
-        kept = weakref.ref(first)
-        assert root.read() is first
-        del first
-        request_log.set(None)
-        assert kept() is None
-        assert root.read() is None
-        return root
-
-    root = copy_context().run(program)
-    with pytest.raises(Gone):
-        root.read()
-    assert log_roots(lambda read: None) == []

@@ -5,7 +5,6 @@ import weakref
 
 import numpy as np
 import pytest
-import torch
 
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
@@ -52,17 +51,6 @@ def test_subclasses_count_for_every_watched_base():
 
     assert InstanceCounter([Agent, Special, Slotted]).take() == {"Agent": 2, "Special": 2, "Slotted": 2}
     assert len(alive) == 3
-
-
-def test_tensors_and_parameters():
-    census = InstanceCounter([torch.Tensor, torch.nn.Parameter])
-    before = census.take()
-    module = torch.nn.Linear(2, 2)
-    tensors = [torch.zeros(1) for _ in range(7)]
-    after = census.take()
-
-    assert after["Parameter"] - before["Parameter"] == len(list(module.parameters()))
-    assert after["Tensor"] - before["Tensor"] == len(tensors) + 2
 
 
 def test_nothing_is_kept_alive_changed_or_collected():
@@ -129,15 +117,6 @@ def held_in_attributes():
     return holders, 600
 
 
-def held_in_a_long_list():
-    return [(np.zeros(3), at, np.zeros(4)) for at in range(5000)], 10_000
-
-
-def held_twice():
-    arrays = [np.zeros(3) for _ in range(5000)]
-    return (arrays, list(arrays)), 5000
-
-
 def shared_with_the_next():
     arrays = [np.zeros(3) for _ in range(2001)]
     return [(arrays[at], arrays[at + 1]) for at in range(2000)], 2001
@@ -151,9 +130,7 @@ def count_arrays():
     return InstanceCounter([np.ndarray]).take()["ndarray"]
 
 
-@pytest.mark.parametrize(
-    "make", [held_in_attributes, held_in_a_long_list, held_twice, shared_with_the_next, views]
-)
+@pytest.mark.parametrize("make", [held_in_attributes, shared_with_the_next, views])
 def test_arrays_which_the_collector_does_not_track(make):
     before = count_arrays()
     holder, count = make()
@@ -187,13 +164,3 @@ print(counter.take()["ndarray"] - before, found)
 def test_under_an_audit_hook_tuples_are_found_through_what_holds_them():
     """In a process of its own, as a hook cannot be removed."""
     assert printed(AUDITED) == "1101 [16000000]"
-
-
-def test_a_tracked_subclass_of_an_untracked_class_counts():
-    class Named(np.ndarray):
-        pass
-
-    before = count_arrays()
-    alive = [np.zeros(3).view(Named) for _ in range(100)]
-
-    assert count_arrays() - before == len(alive)

@@ -17,7 +17,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from heapwatch.measure.process.ended import Ending, close, ending, is_of, opened, ready, several_ended
+from heapwatch.measure.process.ended import Ending, close, ending, is_of, opened, ready
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
 
@@ -132,17 +132,3 @@ def test_what_is_said_of_it(how: Ending, word: str, said: str) -> None:
     assert (how.how, how.said("during it")) == (word, said)
     assert how.said() == said.replace(" during it", "")
     assert how.is_failure == (word != "exit code 0")
-
-
-@pytest.mark.parametrize(
-    ("count", "how", "said"),
-    [
-        (1, "SIGKILL", "1 worker process was killed by SIGKILL"),
-        (2, "SIGSEGV", "2 worker processes were killed by SIGSEGV"),
-        (3, "SIGTERM", "3 worker processes were ended by SIGTERM"),
-        (1, "exit code 3", "1 worker process ended with exit code 3"),
-        (1200, "unknown", "1,200 worker processes have ended, how is not known"),
-    ],
-)
-def test_what_is_said_of_several(count: int, how: str, said: str) -> None:
-    assert several_ended(count, how) == said

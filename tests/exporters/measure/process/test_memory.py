@@ -1,13 +1,11 @@
 import json
 import mmap
 import os
-from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from heapwatch.measure.process import memory
-from heapwatch.measure.process.memory import Malloc, ResidentMemory, malloc_bytes, memory_limit
+from heapwatch.measure.process.memory import ResidentMemory, malloc_bytes, memory_limit
 from tests.exporters.measure.program import printed
 
 RAM = 10**12
@@ -146,27 +144,3 @@ def test_freed_memory_that_was_returned_is_not_kept():
     assert 55e6 < used_again < returned + 65e6
     for used, kept, resident in said:
         assert used + kept < 1.02 * resident
-
-
-@pytest.mark.parametrize(
-    ("in_arenas", "mapped", "free", "resident", "kept"),
-    [
-        (50, 200, 416, 388, 138),
-        (50, 0, 30, 388, 30),
-        (50, 4000, 30, 388, 30),  # of a large array, most is not touched
-        (50, 4000, 416, 388, 338),
-        (500, 0, 30, 388, 0),
-    ],
-)
-def test_in_use_and_kept_fit_into_what_is_resident(in_arenas, mapped, free, resident, kept, monkeypatch):
-    info = SimpleNamespace(uordblks=in_arenas, hblkhd=mapped, fordblks=free)
-    monkeypatch.setattr(memory, "_mallinfo2", lambda: lambda: info)
-    monkeypatch.setattr(memory, "_anonymous", lambda: resident)
-    malloc = Malloc()
-    assert malloc.read() == (in_arenas + mapped, kept)
-    monkeypatch.setattr(memory, "_anonymous", lambda: 10_000)  # other memory grows
-    assert malloc.read() == (in_arenas + mapped, kept)
-    info.fordblks -= 20  # used, and freed again: that much is resident for sure
-    malloc.read()
-    info.fordblks += 20
-    assert malloc.read()[1] >= min(free, max(kept, 20))

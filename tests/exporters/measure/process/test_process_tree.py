@@ -27,24 +27,6 @@ def pids(tree):
     return [process.pid for process in tree.workers()]
 
 
-def test_listing_takes_its_share_of_the_time_and_no_more(monkeypatch, clock):
-    spent, listings = [0.0], []
-
-    def listed(pid):
-        listings.append(clock.now)
-        spent[0] += 0.045  # 2,250 processes on the machine
-        return []
-
-    monkeypatch.setattr(process_tree, "descendants", listed)
-    tree = ProcessTree(share=0.001, clock=clock, spent=lambda: spent[0])
-    for _ in range(240):
-        for _ in range(9):  # the collectors of one scrape
-            tree.workers()
-        clock.now += 15
-    assert len(listings) == 80
-    assert spent[0] / (240 * 15) <= 0.001
-
-
 def test_no_worker_outlives_its_end_and_a_trainer_that_ended_has_none(worker):
     tree = ProcessTree(clock=lambda: 0.0)
     for _ in range(2):
@@ -101,23 +83,6 @@ def test_children_are_found_and_weighed() -> None:
     assert private_bytes(child.pid) is None
 
 
-def kernels_lists(proc: Path, **children: str) -> str:
-    """A folder like procfs with the lists of processes' children."""
-    for pid, listed in children.items():
-        task = proc / pid[1:] / "task" / pid[1:]
-        task.mkdir(parents=True)
-        (task / "children").write_text(listed)
-    return str(proc)
-
-
-def test_the_kernels_lists_are_followed(tmp_path: Path) -> None:
-    proc = kernels_lists(tmp_path, p1="2 3", p2="4", p3="", p4="")
-    assert sorted(descendants(1, proc=proc)) == [2, 3, 4]
-    (tmp_path / "1" / "task" / "5").mkdir()  # a thread that ended after its folder was listed
-    assert sorted(descendants(1, proc=proc)) == [2, 3, 4]
-    assert len(descendants(1, 2, proc=proc)) == 2
-
-
 def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
     assert worker.pid in descendants(os.getpid(), proc=str(tmp_path))
 
@@ -158,15 +123,3 @@ def test_the_machine_counts_where_the_control_group_ended_with_its_process(
     assert kills.reason(PID) is None
     counters[1].write_text("oom_kill 8\n")
     assert kills.reason(PID) == "out of memory"
-
-
-@pytest.mark.parametrize(
-    ("groups", "file"),
-    [
-        ("0::/user.slice/run.scope\n", "/sys/fs/cgroup/user.slice/run.scope/memory.events.local"),
-        ("9:cpu:/\n4:memory:/docker/a\n0::/\n", "/sys/fs/cgroup/memory/docker/a/memory.oom_control"),
-    ],
-)
-def test_both_kinds_of_control_groups(monkeypatch: pytest.MonkeyPatch, groups: str, file: str) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: groups)
-    assert process_tree._files_of(PID)[0] == Path(file)

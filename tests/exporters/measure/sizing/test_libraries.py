@@ -1,6 +1,5 @@
 """What objects of each library hold: the bytes are known, and lie within the error that is stated."""
 
-import ctypes
 import io
 import mmap
 from array import array
@@ -9,7 +8,6 @@ import jax
 import numpy as np
 import pandas
 import PIL.Image
-import polars
 import pyarrow
 import pytest
 import scipy.sparse
@@ -46,15 +44,9 @@ def with_itself(obj, derive):
     return obj, derive(obj)
 
 
-def frame():
-    return polars.DataFrame({"a": floats(), "b": np.zeros(LENGTH, dtype=np.int64)})
-
-
 HEAP = {
     "numpy, StringDType": (lambda: np.array([TEXT] * 1000, dtype=np.dtypes.StringDType()), 1000 * (16 + 51)),
     "scipy, CSR": (lambda: sparse("csr"), 12 * LENGTH + 4 * (LENGTH + 1)),
-    "scipy, CSC": (lambda: sparse("csc"), 12 * LENGTH + 4 * (LENGTH + 1)),
-    "scipy, COO": (lambda: sparse("coo"), 16 * LENGTH),
     "torch, with its autograd graph": (
         lambda: torch.zeros(LENGTH, requires_grad=True).exp().exp(),
         12 * LENGTH,
@@ -88,15 +80,8 @@ HEAP = {
         lambda: with_itself(pyarrow.table({"a": floats()}), lambda table: table.slice(5, 10)),
         8 * LENGTH,
     ),
-    "polars": (lambda: polars.Series(floats()), 8 * LENGTH),
-    "polars, ten elements": (lambda: polars.Series(floats())[:10], 8 * LENGTH),
-    "polars, text": (lambda: polars.Series([TEXT] * LENGTH), 66 * LENGTH),
-    "polars, nulls": (lambda: polars.Series([1.0, None] * (LENGTH // 2)), 8 * LENGTH + LENGTH // 8),
-    "polars, a frame and a clone": (lambda: with_itself(frame(), polars.DataFrame.clone), 16 * LENGTH),
-    "polars, a filtered frame": (lambda: frame().filter(polars.col("b") == 0), 16 * LENGTH),
     "array.array": (lambda: array("d", [0.0]) * LENGTH, 8 * LENGTH),
     "bytearray behind a memoryview": (lambda: memoryview(bytearray(LENGTH))[5:], LENGTH),
-    "ctypes": (lambda: (ctypes.c_double * LENGTH)(), 8 * LENGTH),
     "io.BytesIO": (lambda: io.BytesIO(bytes(LENGTH)), LENGTH),
     "a type without an entry": (lambda: PIL.Image.new("RGB", (500, 500)), 4 * 500 * 500),
 }

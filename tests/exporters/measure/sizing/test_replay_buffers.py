@@ -38,12 +38,6 @@ class SB3DictBuffer(SB3Buffer):
         self.observations = {name: np.zeros((rows, 1, 8), dtype=np.float32) for name in "ab"}
 
 
-class SpinningUpBuffer:
-    def __init__(self, size):
-        self.obs_buf, self.rew_buf = np.zeros((size, 8)), np.zeros(size)
-        self.ptr, self.size, self.max_size = 0, 0, size
-
-
 class TorchRLStorage:
     """As TorchRL's LazyTensorStorage: one block, and how far it is filled."""
 
@@ -85,13 +79,10 @@ def sizes(buffer, items, capacity):
     return contents.size()
 
 
-def test_a_ring_without_next_observations_one_with_dicts_and_one_with_a_size():
+def test_a_ring_without_next_observations_and_one_with_dicts():
     lean, full = contents_of(SB3Buffer(1000, optimize_memory_usage=True)), contents_of(SB3Buffer(1000))
     assert full.size()[1].bytes - lean.size()[1].bytes == pytest.approx(32_000, abs=HEADERS)
     assert sizes(SB3DictBuffer(1000), 0, 1000)[1].bytes == pytest.approx(68_000, abs=HEADERS)
-    buffer = SpinningUpBuffer(1000)
-    buffer.size = buffer.ptr = 10
-    assert sizes(buffer, 10, 1000)[0].bytes == pytest.approx(720, abs=50)
 
 
 def test_a_block_is_filled_as_the_buffer_says_and_a_list_is_no_block():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -61,14 +60,6 @@ def test_a_gradient_that_cannot_be_read_is_an_uncertainty_as_large_as_its_parame
     size = deep_size(parameter)
     assert size.bytes < 5000
     assert size.error_bytes >= 4000
-
-
-@pytest.mark.usefixtures("busy")
-def test_parts_of_sparse_tensors_and_texts_of_arrays_count_as_unread() -> None:
-    assert tensor_parts(torch.eye(5).to_sparse(), Storages()) == [UNREAD]
-    if hasattr(np.dtypes, "StringDType"):
-        texts = np.array(["x" * 500], dtype=np.dtypes.StringDType())
-        assert UNREAD in tensor_storage.array_items(texts)
 
 
 @pytest.mark.usefixtures("busy")
