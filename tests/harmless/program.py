@@ -87,7 +87,8 @@ def main(file: str, seconds: str, who: str, *names: str) -> int:
     """Run the programs one after the other; returns the exit code."""
     threading.excepthook = _failed
     sys.unraisablehook = _unraisable
-    return 1 if any([run(file, name, float(seconds), who) for name in names]) else 0
+    harmed = [name for name in names if run(file, name, float(seconds), who)]
+    return 1 if harmed else 0
 
 
 if __name__ == "__main__":
