@@ -126,17 +126,6 @@ def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 0
 
 
-def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
-    trainer = scene.trainer("useless")
-    receiver = scene.receiver(cooldown=0.1, restart_command=["echo", "restarted", "{instance}"]).start()
-    while not receiver.rows(result="restarted"):
-        receiver.post(alert(trainer.instance))
-        receiver.decided(1)
-    (row,) = receiver.rows(result="restarted")
-    assert row["action"]["action"] == "restart"
-    assert f"restarted {trainer.instance}" in row["action"]["detail"]
-
-
 def test_a_dry_run_decides_and_asks_nothing(scene):
     trainer, receiver = scene.trainer(), scene.receiver(dry_run=True).start()
     receiver.post(alert(trainer.instance))
