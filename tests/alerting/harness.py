@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import yaml
 
 from tests.alerting.fake_trainer import Trainer
 from tests.support.ports import free_port
+from tests.support.programs import find
 from tests.support.waiting import wait_for
 
 TOKEN = "a-token-for-tests"
@@ -183,13 +183,6 @@ def notification(*alerts: Mapping[str, object]) -> dict[str, object]:
         "externalURL": "http://127.0.0.1:9093",
         "alerts": list(alerts),
     }
-
-
-def find(*names: str) -> str:
-    """The path of the program with one of these names; tests that need it fail when it is absent."""
-    path = next(filter(None, map(shutil.which, names)), None)
-    assert path, f"{names[0]} is not on PATH: run `make up` once, or install it"
-    return path
 
 
 class Prometheus:

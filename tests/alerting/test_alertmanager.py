@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from heapwatch_stack.alertmanager import channels, hide, render
-from tests.alerting.harness import find
+from tests.support.programs import find
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "alerting" / "alertmanager.yml"

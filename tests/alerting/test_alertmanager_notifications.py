@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 from heapwatch_stack.alertmanager import render
-from tests.alerting.harness import Program, find, stopping, wait_for
+from tests.alerting.harness import Program, stopping, wait_for
 from tests.support.http_server import serving
 from tests.support.ports import free_port
+from tests.support.programs import find
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,5 @@
 """Servers of the stack on a free loopback port, for as long as a test needs them."""
 
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.ports import free_port
+from tests.support.programs import find
 
 START_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
@@ -30,11 +30,9 @@ def prometheus(data: Path, configuration: str = SCRAPE_NOTHING, port: int | None
 def serving(program: str, options: list[str], log: Path, port: int | None = None) -> Iterator[str]:
     """The program on a free port unless one is given; yields the URL.
 
-    Raises FileNotFoundError when it is not on PATH, RuntimeError when it does not become ready.
+    Raises RuntimeError when it does not become ready.
     """
-    binary = shutil.which(program)
-    if binary is None:
-        raise FileNotFoundError(f"{program} is not on PATH")
+    binary = find(program)
     address = f"127.0.0.1:{port or free_port()}"
     with log.open("w") as stream:
         command = [binary, *options, f"--web.listen-address={address}"]
