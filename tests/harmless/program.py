@@ -52,8 +52,10 @@ def _kept(obj: object) -> str:
 def run(file: str, name: str, seconds: float, who: str) -> bool:
     """Run a program for this long; whether it was harmed, of which it prints how."""
     watch = heapwatch.Watch(name)
-    steps = getattr(importlib.import_module(f"tests.harmless.programs.{file}"), name)(held, dropped, watch)
-    next(steps)  # the libraries are imported now, which may take minutes the first time
+    module = importlib.import_module(f"tests.harmless.programs.{file}")
+    gc.freeze()  # a census of what the libraries hold would take most of the time
+    steps = getattr(module, name)(held, dropped, watch)
+    next(steps)  # imports what the program does not have at its top
     faulthandler.dump_traceback_later(seconds + PATIENCE_SECONDS, exit=True)
     sys.setswitchinterval(SWITCH_SECONDS)
     readers = Readers(watch, held)

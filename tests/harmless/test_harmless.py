@@ -26,7 +26,7 @@ def test_programs_that_change_everything_are_not_harmed(file: str) -> None:
     ("file", "names", "who"),
     [
         # what C code of torch changes fastest, by readers that come around most often
-        ("tensors", ("gradients", "graphs"), "readers"),
+        ("tensors", ("graphs",), "readers"),
         ("interpreter", ("forks",), "windows"),
         ("tensors", ("several_threads",), "windows"),
     ],
