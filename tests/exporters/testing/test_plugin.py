@@ -63,6 +63,8 @@ pytestmark = pytest.mark.no_leak(rounds=12)  # half as many as usual, in half of
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project with the plugin, whether its entry point is installed in this environment or not."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    # what pytest itself holds is not collected and counted in each of hundreds of rounds
+    pytester.makeconftest("import gc\ngc.freeze()")
     pytester.makeini("[pytest]\naddopts = -p heapwatch.testing.plugin --strict-markers")
     return pytester
 
