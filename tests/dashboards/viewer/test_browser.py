@@ -94,6 +94,7 @@ def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer
 
 
 def test_charts_out_of_sight_are_drawn_when_they_are_scrolled_to(page, viewer):
+    page.set_viewport_size({"width": 1500, "height": 300})
     opened(page, f"{viewer}/d/heapwatch-stack")
     last = page.locator(".plot").last
     assert last.locator("canvas").count() == 0

@@ -13,7 +13,6 @@ import polars
 import pyarrow
 import pytest
 import scipy.sparse
-import tensordict
 import torch
 
 from heapwatch.measure.sizing.deep_size import deep_size
@@ -46,6 +45,13 @@ def with_itself(obj, derive):
     return obj, derive(obj)
 
 
+def tensor_dict():
+    """Imported here: it takes seconds, and each worker imports this file."""
+    from tensordict import TensorDict
+
+    return TensorDict({"a": torch.zeros(LENGTH)}, [LENGTH])
+
+
 def frame():
     return polars.DataFrame({"a": floats(), "b": np.zeros(LENGTH, dtype=np.int64)})
 
@@ -63,7 +69,7 @@ HEAP = {
         lambda: torch.zeros(LENGTH).as_subclass(OwnTensor),
         4 * LENGTH,
     ),
-    "tensordict": (lambda: tensordict.TensorDict({"a": torch.zeros(LENGTH)}, [LENGTH]), 4 * LENGTH),
+    "tensordict": (tensor_dict, 4 * LENGTH),
     "jax": (lambda: jax.numpy.zeros(LENGTH), 4 * LENGTH),
     "jax, twice on one device": (
         lambda: with_itself(jax.numpy.zeros(LENGTH), jax.device_put),
@@ -120,7 +126,7 @@ def elsewhere(size):
 
 
 def test_what_lies_in_a_file_or_in_shared_memory_is_no_heap(tmp_path):
-    stored = tensordict.TensorDict({"a": torch.zeros(LENGTH)}, [LENGTH]).memmap(tmp_path / "dict")
+    stored = tensor_dict().memmap(tmp_path / "dict")
     assert elsewhere(deep_size(stored, budget_seconds=5)) == {"mapped": 4 * LENGTH}
 
     table = pyarrow.table({"a": floats()})
