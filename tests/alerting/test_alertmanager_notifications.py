@@ -11,15 +11,15 @@ import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import httpx
 import pytest
 import yaml
 
 from heapwatch_stack.alertmanager import render
-from tests.alerting.harness import Program, stopping, wait_for
+from tests.alerting.harness import Program, stopping
 from tests.support.http_server import serving
 from tests.support.ports import free_port
 from tests.support.programs import find
+from tests.support.waiting import CLIENT, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -113,13 +113,12 @@ def alertmanager(tmp_path, sink):
     options += [f"--web.listen-address={address}", "--cluster.listen-address="]
     program = Program([find("alertmanager", "prometheus-alertmanager"), *options], tmp_path / "log")
     with stopping(program):
-        wait_for(lambda: httpx.get(f"http://{address}/-/ready").status_code == 200, "Alertmanager is ready")
+        wait_for(lambda: CLIENT.get(f"http://{address}/-/ready").status_code == 200, "Alertmanager is ready")
         yield f"http://{address}"
 
 
 def replay(url):
     """Post what fires as Prometheus would, a minute every 60 / SPEED seconds; returns the moment it began."""
-    client = httpx.Client(base_url=url, timeout=10)  # making one takes long
     began = time.monotonic()
     since = {}
     for minute in range(MINUTES + 1):
@@ -138,7 +137,7 @@ def replay(url):
             }
             for key, start, end in batch
         ]
-        client.post("/api/v2/alerts", json=posted).raise_for_status()
+        CLIENT.post(f"{url}/api/v2/alerts", json=posted).raise_for_status()
     return began
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import time
 
-import httpx
 import pytest
 
 from heapwatch.http import signing
 from tests.alerting.harness import TOKEN, alert, wait_for
 from tests.attacks.programs import asked, impostor, printed, real_trainer
 from tests.support.unreadable_files import UNREADABLE, others_file
+from tests.support.waiting import CLIENT
 
 pytestmark = pytest.mark.slow
 
 
 def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on(scene, tmp_path):
     trainer = scene.trainer()
-    trainer.program.kill()
+    trainer.stop()
     receiver = scene.receiver().start()
     with impostor(trainer.port) as server:
         wait_for(lambda: scene.prometheus.fires(trainer), "the process in its place is over its limit")
@@ -29,13 +29,13 @@ def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on
             assert TOKEN.encode() not in request.body
     with real_trainer(tmp_path) as other:
         headers = dict(caught.headers)
-        answer = httpx.post(other.url + caught.path, content=caught.body, headers=headers, timeout=30)
+        answer = CLIENT.post(other.url + caught.path, content=caught.body, headers=headers, timeout=30)
         assert answer.status_code == 421
 
 
 def test_what_was_signed_is_good_for_nothing_else(tmp_path):
     with real_trainer(tmp_path) as trainer:
-        url, body = f"{trainer.url}/force_cleanup", b'{"timeout_seconds": 0}'
+        url, body = f"{trainer.url}/force_cleanup", b'{"request_id": "r", "timeout_seconds": 0}'
         time.sleep(1.1)  # the second in which the trainer began is over
         header = signing.authorization(TOKEN, "POST", url, body)
         late = signing.authorization(TOKEN, "POST", url, body, clock=lambda: time.time() - 3600)
@@ -47,7 +47,7 @@ def test_what_was_signed_is_good_for_nothing_else(tmp_path):
             (header, body, (200, 202)),
         ):
             headers = {"Authorization": authorization, "Content-Type": "application/json"}
-            answer = httpx.post(url, content=content, headers=headers, timeout=30)
+            answer = CLIENT.post(url, content=content, headers=headers, timeout=30)
             assert answer.status_code in expected, answer.text
 
 

@@ -54,14 +54,13 @@ def test_nothing_acknowledged_is_lost_by_sigkill_in_the_middle_of_deliveries(sce
     numbers, acknowledged, ended = count(1), [], threading.Event()
 
     def deliver() -> None:
-        with httpx.Client() as client:
-            while not ended.is_set():
-                number = next(numbers)
-                try:
-                    if receiver.post(alert("127.0.0.1:1", number), client=client).status_code == 200:
-                        acknowledged.append(f"{number:016x}")
-                except httpx.TransportError:
-                    time.sleep(0.01)
+        while not ended.is_set():
+            number = next(numbers)
+            try:
+                if receiver.post(alert("127.0.0.1:1", number)).status_code == 200:
+                    acknowledged.append(f"{number:016x}")
+            except httpx.TransportError:
+                time.sleep(0.01)
 
     senders = [threading.Thread(target=deliver) for _ in range(4)]
     for sender in senders:

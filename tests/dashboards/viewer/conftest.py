@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.waiting import CLIENT
 
 
 def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
@@ -27,7 +28,7 @@ def start_viewer(prometheus_url: str, port: int | None = None) -> tuple[subproce
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            if httpx.get(f"{url}/healthz", trust_env=False).status_code == 200:
+            if CLIENT.get(f"{url}/healthz").status_code == 200:
                 return process, url
         except httpx.TransportError:
             time.sleep(0.1)
