@@ -67,8 +67,7 @@ light: dev ## Test the trainer's library without optional packages, on every ins
 	@.ci/light
 release-check: ## Build the distributions and check them for a release
 	@.ci/release
-test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering", "--only field")
-	@$(call own,field,-r requirements/field.txt)
+test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering")
 	$(RUN) tests.harmless $(ARGS)
 test-containers: dev ## Test the stack in containers: demonstration, killed services, changed settings (needs a Docker engine)
 	$(RUN) tests.containers

@@ -17,7 +17,5 @@ compile run.txt "${run[@]}"
 compile stack.txt --extra stack --constraint requirements/run.txt
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile third-party.txt "${run[@]}" --extra frameworks --extra third-party
-for name in release field; do
-    uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
-        --custom-compile-command "make lock" "requirements/$name.in" --output-file "requirements/$name.txt"
-done
+uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
+    --custom-compile-command "make lock" requirements/release.in --output-file requirements/release.txt

@@ -14,15 +14,17 @@ REPOSITORY = Path(__file__).parents[1]
 # A file is run by one worker. Each of these takes a minute or so, or more; all others run meanwhile.
 FIRST = (
     "tests/e2e/test_loop.py",
-    "tests/e2e/test_lost.py",  # its worker runs test_operations.py next, with the same stack
-    "tests/prometheus/test_rules.py",
-    "tests/harmless/test_harmless.py",
     "tests/e2e/test_operations.py",
-    "tests/exporters/testing/test_plugin.py",
+    "tests/prometheus/test_rules.py",
     "tests/dashboards/test_live.py",
-    "tests/alerting/test_alertmanager_notifications.py",
-    "tests/docs/test_tutorial.py",
+    "tests/harmless/test_harmless.py",
+    "tests/alerting/receiver/test_receiver.py",
+    "tests/dashboards/viewer/test_browser.py",
+    "tests/exporters/integrations/test_ray.py",
     "tests/exporters/cli/test_run.py",
+    "tests/docs/test_tutorial.py",
+    "tests/exporters/testing/test_plugin.py",
+    "tests/alerting/test_alertmanager_notifications.py",
 )
 
 # No test may fail because the machine is busy.

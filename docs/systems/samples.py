@@ -70,6 +70,12 @@ PRINTED: Mapping[str, Mapping[str, Callable[[str], str]]] = {
     "metta_ppo": REPORT,
     "walker": {"heapwatch monitor --interval 10": monitored} | alerts("walker-unknown.json.gz"),
 }
+COMMANDS = [(name, command) for name, printed in PRINTED.items() for command in printed]
+
+
+def block(name: str, command: str) -> str:
+    """A sample, as it stands in the page."""
+    return f"```\n$ {command}\n{PRINTED[name][command](name)}```\n"
 
 
 def record(url: str) -> None:
@@ -84,12 +90,12 @@ def record(url: str) -> None:
 def written(name: str) -> str:
     """The page with its samples as the commands print them."""
     text = page(name).read_text(encoding="utf-8")
-    for command, printed in PRINTED[name].items():
+    for command in PRINTED[name]:
         before, began, after = text.partition(f"```\n$ {command}\n")
         _, end, rest = after.partition("```\n")
         if not (began and end):
             raise ValueError(f"{page(name)} has no block that begins with {command!r}")
-        text = before + began + printed(name) + end + rest
+        text = before + block(name, command) + rest
     return text
 
 

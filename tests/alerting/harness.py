@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,8 @@ import yaml
 
 from tests.alerting.fake_trainer import Trainer
 from tests.support.ports import free_port
-from tests.support.waiting import wait_for
+from tests.support.programs import find
+from tests.support.waiting import CLIENT, wait_for
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -103,14 +103,13 @@ class Receiver:
         return self.get("/healthz").status_code == 200
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=10)
+        return CLIENT.get(self.url + path, timeout=10)
 
-    def post(self, *alerts: Mapping[str, object], client: httpx.Client | None = None) -> httpx.Response:
-        post = client.post if client else httpx.post
-        return post(f"{self.url}/alerts", json=notification(*alerts), headers=HEADERS, timeout=10)
+    def post(self, *alerts: Mapping[str, object]) -> httpx.Response:
+        return CLIENT.post(f"{self.url}/alerts", json=notification(*alerts), headers=HEADERS)
 
     def page(self, **filters: object) -> dict[str, Any]:
-        answer = httpx.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
+        answer = CLIENT.get(f"{self.url}/actions", params={"limit": 500, **filters}, timeout=10)
         return dict(answer.raise_for_status().json())
 
     def rows(self, **filters: object) -> list[dict[str, Any]]:
@@ -185,13 +184,6 @@ def notification(*alerts: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def find(*names: str) -> str:
-    """The path of the program with one of these names; tests that need it fail when it is absent."""
-    path = next(filter(None, map(shutil.which, names)), None)
-    assert path, f"{names[0]} is not on PATH: run `make up` once, or install it"
-    return path
-
-
 class Prometheus:
     """A real Prometheus that scrapes the trainers it is told of and fires TrainerMemoryHigh over 1 GB."""
 
@@ -236,7 +228,7 @@ class Prometheus:
         options += [f"--web.listen-address=127.0.0.1:{self.port}", "--rules.alert.resend-delay=1s"]
         options += self._options
         self.program = Program([find("prometheus"), *options], self.folder / "prometheus.log")
-        wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Prometheus is ready")
+        wait_for(lambda: CLIENT.get(f"{self.url}/-/ready").status_code == 200, "Prometheus is ready")
 
     def stop(self) -> None:
         self.program.stop()
@@ -250,7 +242,7 @@ class Prometheus:
             wait_for(lambda trainer=trainer: self.fires(trainer), f"the alert of {trainer.instance} fires")
 
     def fires(self, trainer: Trainer) -> bool:
-        alerts = httpx.get(f"{self.url}/api/v1/alerts").json()["data"]["alerts"]
+        alerts = CLIENT.get(f"{self.url}/api/v1/alerts").json()["data"]["alerts"]
         states = [one["state"] for one in alerts if one["labels"]["instance"] == trainer.instance]
         return states == ["firing"]
 
@@ -276,7 +268,7 @@ class Alertmanager:
         self.program = Program(
             [find("alertmanager", "prometheus-alertmanager"), *options], folder / "alertmanager.log"
         )
-        wait_for(lambda: httpx.get(f"{self.url}/-/ready").status_code == 200, "Alertmanager is ready")
+        wait_for(lambda: CLIENT.get(f"{self.url}/-/ready").status_code == 200, "Alertmanager is ready")
 
     def stop(self) -> None:
         self.program.stop()

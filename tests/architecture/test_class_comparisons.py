@@ -9,8 +9,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.sources import tree
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
@@ -75,21 +73,3 @@ def test_classes_of_the_program_are_neither_compared_nor_hashed() -> None:
         for name in comparisons(tree(path))
     }
     assert found == KNOWN
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("type(obj) is int or type(obj) is str", False),
-        ("type(obj) in (int, str)", True),
-        ("type(obj) != int", True),
-        ("kind = type(obj); kind in KINDS", True),
-        ("KINDS.get(type(obj))", True),
-        ("KINDS[type(obj)]", True),
-        ("set(map(type, objects))", True),
-        ("{type(obj) for obj in objects}", True),
-        ("layout_of(type(obj)).kind in KINDS", False),
-    ],
-)
-def test_such_a_comparison_is_found(code: str, found: bool) -> None:
-    assert bool(list(comparisons(ast.parse(f"def function(obj): {code}")))) is found

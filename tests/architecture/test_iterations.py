@@ -9,8 +9,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.sources import tree
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
@@ -50,20 +48,6 @@ def test_no_iterator_over_a_container_of_the_program_outlives_a_call() -> None:
         for name in iterations(tree(path))
     }
     assert found == REPEATED
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("list(dict.items(obj))", False),
-        ("list(islice(dict.items(obj), 3))", True),
-        ("next(iter(dict.values(obj)))", True),
-        ("[key for key in dict.keys(obj)]", True),
-        ("first_items(obj, 3, dict.items)", False),
-    ],
-)
-def test_what_is_an_iteration(code: str, found: bool) -> None:
-    assert bool(list(iterations(ast.parse(code)))) is found
 
 
 def test_no_dict_of_frames_outlives_a_call() -> None:

@@ -59,10 +59,3 @@ def test_no_log_line_has_a_traceback_of_the_program() -> None:
         or any(keyword.arg in ("exc_info", "stack_info") for keyword in call.keywords)
     ]
     assert logged == []
-
-
-def test_exceptions_are_still_needed() -> None:
-    def prints(module: str) -> bool:
-        return any(named(call) in ("print", "output.write") for call in calls(module))
-
-    assert [module for module in OWN_TEXT if not prints(module)] == []

@@ -127,35 +127,3 @@ def test_every_wait_has_a_deadline() -> None:
 
 def test_every_lock_that_is_waited_for_is_held_for_a_moment() -> None:
     assert {(file, lock) for file, module in sources() for lock in locks(module)} == set(LOCKS)
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("lock.acquire()", True),
-        ("lock.acquire(timeout=5)", False),
-        ("lock.acquire(False)", False),
-        ("thread.join()", True),
-        ("thread.join(2)", False),
-        ("', '.join(names)", False),
-        ("event.wait()", True),
-        ("event.wait(5)", False),
-        ("queue.get()", True),
-        ("values.get('x')", False),
-        ("future.result()", True),
-        ("process.communicate()", True),
-        ("process.communicate(timeout=5)", False),
-        ("subprocess.run(['x'])", True),
-        ("subprocess.run(['x'], timeout=5)", False),
-        ("asyncio.run(main())", False),
-        ("urllib.request.urlopen(url)", True),
-        ("select.select([a], [], [])", True),
-        ("select.select([a], [], [], 5)", False),
-        ("ui.select(['a'])", False),
-        ("fcntl.flock(file, fcntl.LOCK_EX)", True),
-        ("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", False),
-        ("os.waitpid(pid, 0)", True),
-    ],
-)
-def test_what_is_a_wait(code: str, found: bool) -> None:
-    assert bool(list(waits(ast.parse(code)))) is found

@@ -16,6 +16,7 @@ import httpx
 
 from tests.alerting.harness import TOKEN, wait_for
 from tests.support.http_server import Request, Server, serving
+from tests.support.waiting import CLIENT
 
 TRAINING = """
     import os, sys, time
@@ -59,10 +60,10 @@ class RealTrainer:
 
     def cleanup(self, document: Mapping[str, Any] | None = None, **headers: str) -> httpx.Response:
         given = {"Authorization": f"Bearer {TOKEN}", **headers}
-        return httpx.post(f"{self.url}/force_cleanup", json=document or {}, headers=given, timeout=30)
+        return CLIENT.post(f"{self.url}/force_cleanup", json=document or {}, headers=given, timeout=30)
 
     def value(self, series: str) -> float:
-        for line in httpx.get(f"{self.url}/metrics", timeout=30).text.splitlines():
+        for line in CLIENT.get(f"{self.url}/metrics", timeout=30).text.splitlines():
             name, _, value = line.rpartition(" ")
             if name == series:
                 return float(value)

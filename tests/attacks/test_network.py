@@ -8,12 +8,12 @@ import socket
 import subprocess
 import sys
 
-import httpx
 import psutil
 import pytest
 
 from deploy.generator import chart
 from tests.attacks.programs import own_places, real_trainer
+from tests.support.waiting import CLIENT
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_three_hundred_slow_clients_do_not_keep_a_scrape_out(tmp_path):
             connection = socket.create_connection(("127.0.0.1", trainer.port), timeout=30)
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
             connections.append(connection)
-        assert httpx.get(f"{trainer.url}/metrics", timeout=60).status_code == 200
+        assert CLIENT.get(f"{trainer.url}/metrics", timeout=60).status_code == 200
         for connection in connections:
             connection.close()
         assert trainer.makes_progress()

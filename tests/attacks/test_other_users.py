@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 
-import httpx
 import pytest
 
 from heapwatch.http import signing
 from tests.alerting.harness import TOKEN, alert, wait_for
 from tests.attacks.programs import asked, impostor, printed, real_trainer
 from tests.support.unreadable_files import UNREADABLE, others_file
+from tests.support.waiting import CLIENT
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on
             assert TOKEN.encode() not in request.body
     with real_trainer(tmp_path) as other:
         headers = dict(caught.headers)
-        answer = httpx.post(other.url + caught.path, content=caught.body, headers=headers, timeout=30)
+        answer = CLIENT.post(other.url + caught.path, content=caught.body, headers=headers, timeout=30)
         assert answer.status_code == 421
 
 
@@ -47,7 +47,7 @@ def test_what_was_signed_is_good_for_nothing_else(tmp_path):
             (header, body, (200, 202)),
         ):
             headers = {"Authorization": authorization, "Content-Type": "application/json"}
-            answer = httpx.post(url, content=content, headers=headers, timeout=30)
+            answer = CLIENT.post(url, content=content, headers=headers, timeout=30)
             assert answer.status_code in expected, answer.text
 
 

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 
-import httpx
 import pytest
 
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
 from tests.attacks.programs import real_trainer
 from tests.support.ports import free_port
+from tests.support.waiting import CLIENT
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def trainer(tmp_path_factory):
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/performance_status", "/healthz", "/explain"])
 def test_a_name_made_to_point_here_reads_nothing_of_a_trainer(trainer, path):
-    answer = httpx.get(trainer.url + path, headers={"Host": "evil.example:7777"}, timeout=30)
+    answer = CLIENT.get(trainer.url + path, headers={"Host": "evil.example:7777"}, timeout=30)
     assert answer.status_code == 421
 
 
@@ -52,14 +52,14 @@ def test_a_page_reads_and_posts_nothing_to_the_receiver(scene):
     receiver = scene.receiver().start()
     for host in FOREIGN_HOSTS:
         for path in ("/", "/actions", "/metrics", "/healthz"):
-            answer = httpx.get(f"{receiver.url}{path}", headers={"Host": host}, timeout=30)
+            answer = CLIENT.get(f"{receiver.url}{path}", headers={"Host": host}, timeout=30)
             assert answer.status_code in (400, 421), (host, path)
     for headers, expected in (
         ({"Content-Type": "text/plain"}, 401),
         ({**HEADERS, "Content-Type": "application/x-www-form-urlencoded"}, 415),
     ):
         body = notification(alert("a:1"))
-        answer = httpx.post(f"{receiver.url}/alerts", json=body, headers=headers, timeout=30)
+        answer = CLIENT.post(f"{receiver.url}/alerts", json=body, headers=headers, timeout=30)
         assert answer.status_code == expected
     assert not receiver.rows()
 
@@ -78,7 +78,7 @@ def test_a_page_silences_no_alert(scene, tmp_path):
         "comment": "quiet",
     }
     with stopping(Program([*command, f"127.0.0.1:{alertmanager.port}"], tmp_path / "log")):
-        wait_for(lambda: httpx.get(f"{url}/-/ready").status_code == 200, "the guard passes on", 60)
+        wait_for(lambda: CLIENT.get(f"{url}/-/ready").status_code == 200, "the guard passes on", 60)
         for headers, expected in (
             ({"Origin": "https://evil.example"}, 403),
             ({"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}, 403),
@@ -86,7 +86,7 @@ def test_a_page_silences_no_alert(scene, tmp_path):
             ({"Host": "evil.example", "Origin": "http://evil.example"}, 421),
             ({"Origin": url, "Sec-Fetch-Site": "same-origin"}, 200),
         ):
-            answer = httpx.post(f"{url}/api/v2/silences", json=silence, headers=headers, timeout=30)
+            answer = CLIENT.post(f"{url}/api/v2/silences", json=silence, headers=headers, timeout=30)
             assert answer.status_code == expected, headers
 
 
@@ -98,10 +98,10 @@ def test_a_name_made_to_point_here_reads_nothing_of_the_viewer():
     url = f"http://127.0.0.1:{port}"
     viewer = subprocess.Popen([sys.executable, "-m", "heapwatch_viewer"], env=environment)
     try:
-        wait_for(lambda: httpx.get(f"{url}/healthz").status_code == 200, "the viewer", 120)
+        wait_for(lambda: CLIENT.get(f"{url}/healthz").status_code == 200, "the viewer", 120)
         for host in FOREIGN_HOSTS:
             for path in ("/", "/metrics", "/d/heapwatch-fleet"):
-                answer = httpx.get(url + path, headers={"Host": host}, timeout=30)
+                answer = CLIENT.get(url + path, headers={"Host": host}, timeout=30)
                 assert answer.status_code in (400, 421), (host, path)
     finally:
         viewer.terminate()

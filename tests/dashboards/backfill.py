@@ -7,7 +7,6 @@ it does not run dry. `tests.dashboards.server.prometheus` starts one. The viewer
 """
 
 import math
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from typing import TextIO
 
 from tests.dashboards.scenarios import SCENARIOS
 from tests.dashboards.series import Clock, Series
+from tests.support.programs import find
 
 Scenario = Callable[[Clock], list[Series]]
 STEP_SECONDS = 15
@@ -31,7 +31,7 @@ def build_tsdb(
 ) -> Clock:
     """Write blocks of history into `directory`, from `hours` before now until `ahead_seconds` after it.
 
-    Raises FileNotFoundError when promtool is not on PATH, RuntimeError when it refuses the data.
+    Raises RuntimeError when promtool refuses the data.
     """
     now = int(time.time()) // STEP_SECONDS * STEP_SECONDS
     clock = Clock(now - int(hours * 3600), now, now + ahead_seconds, STEP_SECONDS)
@@ -46,11 +46,8 @@ def build_tsdb(
 
 def create_blocks(openmetrics: Path, directory: Path) -> None:
     """Make blocks of Prometheus of a text with timestamps. Raises as `build_tsdb` does."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        raise FileNotFoundError("promtool is not on PATH: it comes with Prometheus")
     command = [
-        promtool,
+        find("promtool"),
         "tsdb",
         "create-blocks-from",
         "openmetrics",

@@ -1,10 +1,11 @@
 """Chromium without a window, and what it means that a dashboard is on screen."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, TimeoutError, expect, sync_playwright
+
+from tests.support.programs import find
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -30,10 +31,8 @@ expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The machine's Chromium. Raises FileNotFoundError when there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        raise FileNotFoundError(f"no browser on PATH ({', '.join(NAMES[:-1])}): apt-get install chromium")
+    """The machine's Chromium."""
+    found = find(*NAMES, brought_by="apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield browser

@@ -1,7 +1,6 @@
 """The parts of GPU memory add up, each device is counted once, and each part has its verdict."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 from heapwatch_dashboards.boards import gpu
 from tests.dashboards.documents import interpolate
+from tests.support.programs import find
 
 pytestmark = pytest.mark.slow
 
@@ -44,8 +44,7 @@ def alert(**labels: str) -> dict[str, str]:
 
 def check(folder: Path, series: list[dict[str, str]], expected: dict[str, Any]) -> None:
     """Evaluate expressions over the series, five minutes in, by promtool."""
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is not on PATH: it comes with Prometheus"
+    promtool = find("promtool")
     (folder / "rules.yml").write_text('{"groups": []}')
     tests = [
         {"expr": interpolate(expression), "eval_time": "5m", "exp_samples": samples}

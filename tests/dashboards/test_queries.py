@@ -1,7 +1,6 @@
 """Every query of every panel: it parses, it names series that somebody produces, it returns data."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.dashboards.asking import run
 from tests.dashboards.documents import Target, expressions, interpolate, targets
+from tests.support.programs import find
 
 pytestmark = pytest.mark.slow
 
@@ -39,8 +39,7 @@ def test_a_limit_is_known_whether_it_is_near_or_not(target: Target, prometheus_u
 
 
 def test_every_expression_parses(tmp_path: Path) -> None:
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is not on PATH: it comes with Prometheus"
+    promtool = find("promtool")
     rules = [
         {"record": f"query:number_{number}", "expr": interpolate(expression)}
         for number, (_, expression) in enumerate(expressions())

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from deploy.generator.rules import groups, rewritten
-from tests.alerting.harness import find
+from tests.support.programs import find
 from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"

@@ -37,9 +37,12 @@ def test_an_empty_line_stands_before_a_list_or_a_table(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", samples.PRINTED)
-def test_samples_of_the_systems_are_what_the_commands_print(name):
-    assert samples.page(name).read_text(encoding="utf-8") == samples.written(name)
+@pytest.mark.parametrize(
+    ("name", "command"), [one for one in samples.COMMANDS if "examples.check.alerts" not in one[1]]
+)
+def test_samples_of_the_systems_are_what_the_commands_print(name, command):
+    """What the alerts say takes promtool a minute, and is compared in tests/documents."""
+    assert samples.block(name, command) in samples.page(name).read_text(encoding="utf-8")
 
 
 def test_the_docs_have_each_word_of_a_verdict_as_the_code_does():

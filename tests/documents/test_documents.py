@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from docs.systems import samples
 from tests.documents.example import Example
 from tests.documents.rows import Check
 from tests.documents.tables import SYSTEMS
@@ -60,3 +61,10 @@ class TestMettaPpo(Tried):
 
 class TestFireDqn(Tried):
     system = "fire_dqn"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [one for one in samples.COMMANDS if "examples.check.alerts" in one[1]]
+)
+def test_what_alerts_say_on_the_pages_is_what_the_rules_say(name: str, command: str) -> None:
+    assert samples.block(name, command) in samples.page(name).read_text(encoding="utf-8")

@@ -22,11 +22,6 @@ def test_steps_come_at_the_rate(slept):
     assert sum(slept) == pytest.approx(2.0)
 
 
-def test_without_a_rate_nothing_waits(slept):
-    Rate(None).wait()
-    assert not slept
-
-
 @pytest.mark.parametrize("machine_is", ["fast", "slow"])
 def test_the_clock_of_work_is_the_same_on_any_machine(slept, machine_is):
     steady = Rate(4.0)
@@ -35,10 +30,3 @@ def test_the_clock_of_work_is_the_same_on_any_machine(slept, machine_is):
             slept.append(60.0)
         steady.wait()
     assert steady.clock() == 2.0
-
-
-def test_without_a_rate_the_clock_is_the_real_one(slept):
-    free = Rate(None)
-    slept.append(7.0)
-    free.wait()
-    assert free.clock() == 107.0

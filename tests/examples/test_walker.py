@@ -88,17 +88,6 @@ def test_every_leak_leaks_and_an_emergency_gives_it_back(ecosystem, tmp_path):
     assert isinstance(learner.replay, deque)
 
 
-def test_a_regular_cleanup_is_gentler(ecosystem, tmp_path):
-    learner = Learner()
-    leaks = leaking(ecosystem, learner, tmp_path / "leaks.json", food=100.0, replay=15_000.0, memory=3.0)
-    removed = Cleaner(ecosystem, learner, leaks).clean("regular")
-    assert len(ecosystem.food) == REGULAR_FOOD
-    assert len(learner.replay) == REPLAY_CAPACITY
-    assert removed["experiences"] == 5_000
-    assert removed["history"] == 3  # in the demonstration either cleanup may be the first
-    assert not leaks.history
-
-
 @pytest.mark.parametrize("action", ["regular", "emergency"])
 def test_a_cleanup_for_bodies_leaves_a_healthy_replay_buffer_alone(ecosystem, tmp_path, action):
     learner = Learner()

@@ -1,9 +1,8 @@
-"""Runs one program under watch: `python -m tests.harmless.program FILE.NAME SECONDS [WHO]`.
+"""Runs programs of one file under watch: `python -m tests.harmless.program FILE SECONDS WHO NAME ...`.
 
 WHO says who reads: `all` is usual; `readers` are the readers of single objects alone, which then come around
-most often; `windows` are windows of memray, one after the other; with `nothing` the program shows that it is
-sound by itself. Exits with 0 if the program ran
-through, it was read, and nothing was kept alive.
+most often; `windows` are windows of memray, one after the other; with `nothing` the programs show that they
+are sound by themselves. Exits with 0 if the programs ran through, they were read, and nothing was kept alive.
 """
 
 from __future__ import annotations
@@ -50,14 +49,13 @@ def _kept(obj: object) -> str:
     return f"{type(obj).__name__} by {', '.join(texts) or 'no object'}"
 
 
-def main(program: str, seconds: float, who: str = "all") -> int:
-    """Run the program for this long; returns the exit code."""
-    threading.excepthook = _failed
-    sys.unraisablehook = _unraisable
-    file, _, name = program.partition(".")
+def run(file: str, name: str, seconds: float, who: str) -> bool:
+    """Run a program for this long; whether it was harmed, of which it prints how."""
     watch = heapwatch.Watch(name)
-    steps = getattr(importlib.import_module(f"tests.harmless.programs.{file}"), name)(held, dropped, watch)
-    next(steps)  # the libraries are imported now, which may take minutes the first time
+    module = importlib.import_module(f"tests.harmless.programs.{file}")
+    gc.freeze()  # a census of what the libraries hold would take most of the time
+    steps = getattr(module, name)(held, dropped, watch)
+    next(steps)  # imports what the program does not have at its top
     faulthandler.dump_traceback_later(seconds + PATIENCE_SECONDS, exit=True)
     sys.setswitchinterval(SWITCH_SECONDS)
     readers = Readers(watch, held)
@@ -82,11 +80,21 @@ def main(program: str, seconds: float, who: str = "all") -> int:
     for problem in problems[:10]:
         print(f"  {problem}")
     sys.stdout.flush()
-    return 1 if problems else 0
+    dropped.clear()
+    _failures.clear()
+    return bool(problems)
+
+
+def main(file: str, seconds: str, who: str, *names: str) -> int:
+    """Run the programs one after the other; returns the exit code."""
+    threading.excepthook = _failed
+    sys.unraisablehook = _unraisable
+    harmed = [name for name in names if run(file, name, float(seconds), who)]
+    return 1 if harmed else 0
 
 
 if __name__ == "__main__":
     faulthandler.enable()
     sys.modules["tests.harmless.program"] = sys.modules["__main__"]
-    code = main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])
+    code = main(*sys.argv[1:])
     os._exit(code)  # threads of libraries may wait for ever

@@ -34,7 +34,7 @@ from heapwatch.measure.sizing.traversal import OutOfTime
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
 
-_FEWEST_ROUNDS = 3
+_FEWEST_ROUNDS = 1
 _SPEED = 500.0  # seconds of the explainer's clock in a second
 _WINDOW_SECONDS = 0.005
 _READ_EACH = 100  # windows, of which one is read

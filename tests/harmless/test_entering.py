@@ -22,13 +22,12 @@ pytestmark = [
 
 # A state, how it is visited, and how long it waits at a time.
 TRIED = [
-    ("sleep 8 s", "once", 8.0),
+    ("sleep", "once", 8.0),
     ("select without limit", "five", 3.0),
-    ("select", "once", 10.0),
     ("join", "two", 8.0),
     ("readline", KILLED, 10.0),
     ("asyncio", "once", 10.0),
-    ("C code that polls", KILLED, 6.0),
+    ("C code that polls", "once", 6.0),
     ("C code that computes", "once", 1.0),
     ("busy", KILLED, 0.0),
     ("deep recursion", "five", 0.0),
@@ -36,7 +35,7 @@ TRIED = [
     ("forks", "two", 0.0),
     (RETURNED, "five", 0.0),
     (ALONE, "once", 0.0),
-    *[(ENDING, "once", 3.0)] * 3,
+    (ENDING, "once", 3.0),
 ]
 
 
@@ -48,4 +47,4 @@ def test_a_program_that_is_visited_ends_by_itself_with_its_result(monkeypatch: p
     harmed = [(one, outcome.harmed) for one, outcome in zip(TRIED, outcomes, strict=True) if outcome.harmed]
     assert harmed == []
     assert sum(outcome.visits for outcome in outcomes) > 20
-    assert sum(outcome.killed for outcome in outcomes) > 30
+    assert sum(outcome.killed for outcome in outcomes) > 20

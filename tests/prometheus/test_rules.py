@@ -2,13 +2,14 @@
 
 import os
 import re
-import shutil
 import subprocess
 from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.support.programs import find
 
 ROOT = Path(__file__).parents[2]
 RULE_FILES = sorted((ROOT / "prometheus" / "rules").iterdir())
@@ -45,9 +46,7 @@ def alert_id(rule):
 
 
 def promtool(*arguments):
-    wanted = os.environ.get("PROMTOOL", "promtool")
-    program = shutil.which(wanted)
-    assert program, f"{wanted} is not there: run `make up` once, or install Debian's prometheus"
+    program = find(os.environ.get("PROMTOOL", "promtool"))
     # a seventh of the time is garbage collection
     environment = {**os.environ, "GOGC": "400"}
     return subprocess.run([program, *arguments], env=environment, text=True, capture_output=True, check=False)

@@ -54,14 +54,13 @@ def test_nothing_acknowledged_is_lost_by_sigkill_in_the_middle_of_deliveries(sce
     numbers, acknowledged, ended = count(1), [], threading.Event()
 
     def deliver() -> None:
-        with httpx.Client() as client:
-            while not ended.is_set():
-                number = next(numbers)
-                try:
-                    if receiver.post(alert("127.0.0.1:1", number), client=client).status_code == 200:
-                        acknowledged.append(f"{number:016x}")
-                except httpx.TransportError:
-                    time.sleep(0.01)
+        while not ended.is_set():
+            number = next(numbers)
+            try:
+                if receiver.post(alert("127.0.0.1:1", number)).status_code == 200:
+                    acknowledged.append(f"{number:016x}")
+            except httpx.TransportError:
+                time.sleep(0.01)
 
     senders = [threading.Thread(target=deliver) for _ in range(4)]
     for sender in senders:
@@ -124,17 +123,6 @@ def test_what_does_not_help_climbs_to_people_and_ends(scene, listener):
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 1
     receiver.post(alert(trainer.instance, status="resolved"))
     assert receiver.metric(f"heapwatch_receiver_cleanup_no_effect{{{labels}}}") == 0
-
-
-def test_what_does_not_help_is_restarted_where_a_command_is_given(scene):
-    trainer = scene.trainer("useless")
-    receiver = scene.receiver(cooldown=0.1, restart_command=["echo", "restarted", "{instance}"]).start()
-    while not receiver.rows(result="restarted"):
-        receiver.post(alert(trainer.instance))
-        receiver.decided(1)
-    (row,) = receiver.rows(result="restarted")
-    assert row["action"]["action"] == "restart"
-    assert f"restarted {trainer.instance}" in row["action"]["detail"]
 
 
 def test_a_dry_run_decides_and_asks_nothing(scene):

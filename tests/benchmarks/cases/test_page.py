@@ -39,21 +39,9 @@ def test_a_page_of_some_cases_says_which_have_not_been_run_and_which_failed():
     assert "- kept: ended with 1: boom" in page
 
 
-def test_nothing_is_said_of_cases_that_ran_under_other_tools_alone():
-    assert render([case()], {"kept": result(memray=score())}) == ""
-
-
 def test_results_of_several_runs_are_put_together(tmp_path):
     keep(tmp_path, "kept", result(memray=score(), ours=score(detected=False)))
     keep(tmp_path, "kept", result(seconds=240, ours=score(failures=("late",))))
     assert load(tmp_path, ["kept", "other"]) == {
         "kept": result(seconds=240, memray=score(), ours=score(failures=("late",)))
     }
-
-
-def test_what_other_tools_took_later_says_nothing_of_ours(tmp_path):
-    keep(tmp_path, "kept", result(seconds=720, ours=score()))
-    keep(tmp_path, "kept", result(seconds=120, memray=score()))
-    found = load(tmp_path, ["kept"])["kept"]
-    assert found.seconds == 720
-    assert set(found.scores) == {OURS, "memray"}

@@ -37,10 +37,6 @@ def test_a_type_or_a_kind_is_a_name_and_a_line_of_another_file_is_not_right():
     assert not judged(ToolFinding(sites=(("/lib/other.py", 3),))).right_line
 
 
-def test_shares_of_rightly_named_findings_add_up_to_one_at_most():
-    assert judged(RIGHT, RIGHT, WRONG).share == 1.0
-
-
 def test_an_end_counts_only_where_there_is_one():
     filling = ToolFinding(path="history", bounded=True)
     assert not judged(filling).detected

@@ -1,12 +1,10 @@
 """What counts as wrong with a healthy run and with a leaking one, and the page of all runs."""
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.third_party import page
 from benchmarks.third_party.catalog import TRAINERS, Leak, Trainer
-from benchmarks.third_party.observation import Observation, ObservedAlert, load
+from benchmarks.third_party.observation import Observation, ObservedAlert
 
 TRAINER = Trainer("one", "a trainer", "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
 LEAK = {"alertname": "TrainerLeak", "kind": "leak", "severity": "critical", "resource": "memory"}
@@ -59,20 +57,10 @@ def test_what_is_wrong_with_a_run_is_reported(seen, problems):
     assert seen.problems(TRAINER) == problems
 
 
-def test_each_rank_must_serve() -> None:
-    assert healthy().problems(replace(TRAINER, ranks=2)) == ["port: 1 of 2 processes served metrics"]
-
-
 def test_another_alert_does_not_report_a_leak_and_explain_may_name_it_first() -> None:
     growth = leaking(ObservedAlert(2, LEAK | {"kind": "growth"}, named=2))
     assert (growth.reported, growth.named) == (None, None)
     assert leaking(ObservedAlert(5, LEAK, named=7), explained=6.0).named == 6
-
-
-def test_an_observation_is_read_back_as_it_was_stored(tmp_path) -> None:
-    seen = leaking(ObservedAlert(5, LEAK, named=7), memory=(1e9, 2e9))
-    seen.save(tmp_path)
-    assert load(tmp_path / "one-leaking.json") == seen
 
 
 def test_the_page_has_a_row_for_every_run() -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-from benchmarks.third_party.run import OBSERVER, first_leak, tracebacks
+from benchmarks.third_party.run import first_leak, tracebacks
 
 OUTPUT = """\
 step 1
@@ -36,21 +31,3 @@ def test_an_explanation_names_its_first_leak() -> None:
     assert first_leak({"findings": []}) is None
     assert first_leak({"findings": [steady]}) is None
     assert first_leak({"findings": [steady, leak]}) == 'agent.history list ["Agent"]'
-
-
-def test_what_heapwatch_says_is_written_and_nothing_else(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    script = (
-        "import logging\n"
-        "logging.basicConfig(level=logging.DEBUG)\n"
-        "logging.getLogger('heapwatch').debug('quiet')\n"
-        "logging.getLogger('heapwatch').info('shown')\n"
-        "logging.getLogger('heapwatch.part').warning('loud')\n"
-        "logging.getLogger('other').error('not ours')\n"
-    )
-    environment = os.environ | {"PYTHONPATH": str(OBSERVER), "TRAINER_LOG": str(log)}
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
-    notice, line = log.read_text().splitlines()
-    assert notice.startswith("INFO heapwatch ")
-    assert line.startswith("WARNING heapwatch.part ")
-    assert line.endswith(": loud")

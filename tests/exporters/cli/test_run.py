@@ -63,7 +63,7 @@ def test_a_leak_is_named_recorded_and_explained_again(tmp_path: Path) -> None:
         "run",
         "--json",
         "--seconds",
-        "80",
+        "60",
         "--record",
         "run.jsonl",
         script(tmp_path, LEAK),

@@ -36,10 +36,10 @@ def test_unit_of_work(no_leak):
     trainer = Trainer()
     no_leak(trainer.update, rounds=12)
 
-@pytest.mark.parametrize("allow", ["*history", ["other", "*.history"], 100_000])
+@pytest.mark.parametrize("allow", [["other", "*.history"], 100_000])
 def test_allowed(no_leak, allow):
     trainer = Trainer()
-    no_leak(trainer.update, allow=allow)
+    no_leak(trainer.update, rounds=9, allow=allow)
 
 @pytest.mark.no_leak
 def test_failing_by_itself():
@@ -55,7 +55,7 @@ def test_of_no_rounds():
 """
 MARKED = """
 import pytest
-pytestmark = pytest.mark.no_leak
+pytestmark = pytest.mark.no_leak(rounds=12)  # half as many as usual, in half of the time
 """
 
 
@@ -63,6 +63,8 @@ pytestmark = pytest.mark.no_leak
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project with the plugin, whether its entry point is installed in this environment or not."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    # what pytest itself holds is not collected and counted in each of hundreds of rounds
+    pytester.makeconftest("import gc\ngc.freeze()")
     pytester.makeini("[pytest]\naddopts = -p heapwatch.testing.plugin --strict-markers")
     return pytester
 
@@ -78,7 +80,7 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     done = ran(project, TRAINER + USES)
-    done.assert_outcomes(failed=5, passed=3)  # what is allowed passes: a path, several paths, bytes a round
+    done.assert_outcomes(failed=5, passed=2)  # what is allowed passes: paths, bytes a round
     done.stdout.fnmatch_lines(
         [
             "*leak: something grows with every one of 24 rounds:*",
@@ -276,7 +278,7 @@ def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads procfs")
 def test_what_grows_without_an_object_to_show_it_fails_and_is_named(project: pytest.Pytester) -> None:
     done = ran(project, MARKED + NOT_PYTHON)
-    done.stdout.fnmatch_lines(["*uncollected cycles of dict (garbage): +4?? kB and +2* items*`gc.enable()`*"])
+    done.stdout.fnmatch_lines(["*uncollected cycles of dict (garbage): +??? kB and +2* items*`gc.enable()`*"])
     done.stdout.fnmatch_lines(["*child processes (workers): * and +1 items a round*"])
     done.assert_outcomes(failed=2)
 

@@ -144,12 +144,6 @@ def _environment() -> dict[str, str]:
     return kept | {"PYTHONWARNINGS": "ignore::DeprecationWarning"}
 
 
-def missing(python: str, state: str) -> bool:
-    """Whether a Python lacks what a state needs."""
-    find = "import sys, importlib.util; sys.exit(importlib.util.find_spec('uvloop') is None)"
-    return state == "uvloop" and subprocess.run([python, "-c", find], check=False).returncode != 0
-
-
 def modes_of(state: str, repeated: int) -> Iterator[str]:
     """How often a state is tried in which way."""
     for _ in range(repeated):
@@ -176,9 +170,6 @@ def main(arguments: list[str] | None = None) -> int:
         begun = []
         for python in chosen.python:
             for state in chosen.states:
-                if missing(python, state):
-                    print(f"not run  {python} {state}: it has no such module", flush=True)
-                    continue
                 runs = [
                     pool.submit(run, python, state, mode, random.choice(PERIODS))
                     for mode in modes_of(state, chosen.repeat)

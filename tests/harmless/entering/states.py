@@ -60,33 +60,17 @@ _END = """
     worker.join()
     print("right" if set(sums) == {4950} else f"wrong: {set(sums)}", flush=True)
 """
-_SLEEPS = {
-    f"sleep {seconds:g} s": f"on_time(lambda: time.sleep({seconds}), {seconds})"
-    for seconds in (0.1, 1, 6, 8, 30, 60)
-}
-
-_REGISTERED = """
-import select
-r, w = os.pipe()
-every(period, lambda: os.write(w, b'x'))
-p = select.{}()
-p.register(r)
-"""
 NO_FILE, LITTLE_MEMORY = "no file is left", "little memory is left"
 # By the name of a state: what comes before, and what is repeated.
 _STATES: dict[str, tuple[str, str]] = {
-    **{name: ("", step) for name, step in _SLEEPS.items()},
+    "sleep": ("", "on_time(lambda: time.sleep(period), period)"),
     "select": ("import select", "assert select.select([], [], [], period) == ([], [], [])"),
     "select without limit": (
         "import select; r, w = os.pipe(); every(period, lambda: os.write(w, b'x'))",
         "select.select([r], [], []); os.read(r, 1)",
     ),
     "poll": ("import select; p = select.poll()", "on_time(lambda: p.poll(period * 1000), period)"),
-    "poll without limit": (_REGISTERED.format("poll"), "p.poll(); os.read(r, 1)"),
     "epoll": ("import select; p = select.epoll()", "on_time(lambda: p.poll(period), period)"),
-    "epoll without limit": (_REGISTERED.format("epoll"), "p.poll(); os.read(r, 1)"),
-    "queue.get": ("import queue; q = queue.Queue(); every(period, lambda: q.put(1))", "q.get()"),
-    "Condition": ("c = threading.Condition()", "with c: on_time(lambda: c.wait(period), period)"),
     "Event": ("e = threading.Event()", "on_time(lambda: e.wait(period), period)"),
     "join": ("", "t = threading.Thread(target=time.sleep, args=(period,)); t.start(); t.join()"),
     "readline": (
@@ -135,20 +119,11 @@ every(period, lambda: signal.pthread_kill(threading.main_thread().ident, signal.
 """,
         "assert signal.sigwait([signal.SIGUSR1]) == signal.SIGUSR1",
     ),
-    "pause": (
-        """
-import signal
-signal.signal(signal.SIGUSR1, lambda *_: None)
-every(period, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
-""",
-        "signal.pause()",
-    ),
     "lock": (
         "l = threading.Lock(); l.acquire(); every(period, lambda: l.locked() and l.release())",
         "l.acquire()",
     ),
     "asyncio": ("import asyncio", "asyncio.run(asyncio.sleep(10))"),
-    "uvloop": ("import asyncio, uvloop", "uvloop.run(asyncio.sleep(10))"),
     "C code that waits": (
         "import ctypes",
         "on_time(lambda: ctypes.CDLL(None).usleep(int(period * 1e6)), period)",
@@ -156,13 +131,6 @@ every(period, lambda: signal.pthread_kill(threading.main_thread().ident, signal.
     "C code that polls": (
         "import ctypes",
         "on_time(lambda: ctypes.CDLL(None).poll(None, 0, int(period * 1e3)), period)",
-    ),
-    "C code that sleeps": (
-        "import ctypes",
-        """
-span = (ctypes.c_long * 2)(int(period), int(period % 1 * 1e9))
-on_time(lambda: ctypes.CDLL(None).nanosleep(span, None), period)
-""",
     ),
     "C code that computes": (
         "import hashlib; compute = lambda: hashlib.pbkdf2_hmac('sha256', b'a', b'b', int(period * 1e6));"
@@ -219,10 +187,6 @@ assert os.waitpid(child, 0)[1] >> 8 == 3
     "spawns": (
         "import subprocess",
         "assert subprocess.run([sys.executable, '-c', 'raise SystemExit(3)']).returncode == 3",
-    ),
-    "spawned workers": (
-        "import multiprocessing; spawn = multiprocessing.get_context('spawn')",
-        "p = spawn.Process(target=sys.exit, args=(3,)); p.start(); p.join(); assert p.exitcode == 3",
     ),
     "threads that end": (
         "",

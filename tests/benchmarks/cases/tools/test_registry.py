@@ -1,12 +1,10 @@
 """What each tool prints becomes findings: a type, a line, or both."""
 
-import http.server
 import json
-import threading
 
 import pytest
 
-from benchmarks.cases.tools.registry import Watcher, findings, last_document, own_line, report
+from benchmarks.cases.tools.registry import findings, last_document, report
 
 SCRIPT = """import time
 kept = []
@@ -14,12 +12,6 @@ while True:
     kept.append([bytearray(100_000) for _ in range(3)])
     time.sleep(0.02)
 """
-
-
-def test_memray_charges_the_innermost_line_of_the_script():
-    stack = [("zeros", "numpy.py", 9), ("make", "/a/train.py", 4), ("main", "/a/train.py", 20)]
-    assert own_line(stack, "/a/train.py") == 4
-    assert own_line(stack, "/b/train.py") is None
 
 
 @pytest.mark.slow
@@ -59,12 +51,6 @@ def test_the_last_document_is_found_behind_whatever_was_printed():
     assert last_document(json.dumps(wanted)) == wanted
 
 
-@pytest.mark.parametrize("printed", ["", "no braces", '{"verdict": "leak"}\nbut more'])
-def test_output_without_an_explanation_at_its_end_is_an_error(printed):
-    with pytest.raises(ValueError, match="no explanation"):
-        last_document(printed)
-
-
 def test_a_leak_becomes_a_finding_without_path_and_site_where_there_are_none():
     (found,) = findings(document(finding()))
     assert (found.path, found.type, found.kind, found.share) == ("trainer.history", "list", "container", 0.97)
@@ -81,29 +67,3 @@ def test_a_note_is_no_finding_and_a_filling_buffer_is_one_with_an_end():
     assert [found.bounded for found in findings(document(filling, verdict="filling"))] == [True]
     assert findings(document(filling, verdict="healthy")) == ()
     assert findings(document({**filling, "bytes_per_minute": 0}, verdict="filling")) == ()
-
-
-def test_the_watcher_keeps_the_first_time_that_a_leak_was_called(tmp_path):
-    answers = iter([document(verdict="too early"), document(finding()), document(finding())])
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(next(answers)).encode())
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    watcher = Watcher(tmp_path)
-    watcher.poll(1, 1.0)
-    assert watcher.seconds is None
-    (tmp_path / "half.json").write_text("[")
-    (tmp_path / "one.json").write_text(json.dumps([{"targets": [f"127.0.0.1:{server.server_port}"]}]))
-    for seconds in (2.0, 4.0, 6.0):
-        watcher.poll(1, seconds)
-    server.shutdown()
-    server.server_close()
-    assert watcher.seconds == 4.0

@@ -11,7 +11,6 @@ import PIL.Image
 import pyarrow
 import pytest
 import scipy.sparse
-import tensordict
 import torch
 
 from heapwatch.measure.sizing.deep_size import deep_size
@@ -44,6 +43,13 @@ def with_itself(obj, derive):
     return obj, derive(obj)
 
 
+def tensor_dict():
+    """Imported here: it takes seconds, and each worker imports this file."""
+    from tensordict import TensorDict
+
+    return TensorDict({"a": torch.zeros(LENGTH)}, [LENGTH])
+
+
 HEAP = {
     "numpy, StringDType": (lambda: np.array([TEXT] * 1000, dtype=np.dtypes.StringDType()), 1000 * (16 + 51)),
     "scipy, CSR": (lambda: sparse("csr"), 12 * LENGTH + 4 * (LENGTH + 1)),
@@ -55,7 +61,7 @@ HEAP = {
         lambda: torch.zeros(LENGTH).as_subclass(OwnTensor),
         4 * LENGTH,
     ),
-    "tensordict": (lambda: tensordict.TensorDict({"a": torch.zeros(LENGTH)}, [LENGTH]), 4 * LENGTH),
+    "tensordict": (tensor_dict, 4 * LENGTH),
     "jax": (lambda: jax.numpy.zeros(LENGTH), 4 * LENGTH),
     "jax, twice on one device": (
         lambda: with_itself(jax.numpy.zeros(LENGTH), jax.device_put),
@@ -105,7 +111,7 @@ def elsewhere(size):
 
 
 def test_what_lies_in_a_file_or_in_shared_memory_is_no_heap(tmp_path):
-    stored = tensordict.TensorDict({"a": torch.zeros(LENGTH)}, [LENGTH]).memmap(tmp_path / "dict")
+    stored = tensor_dict().memmap(tmp_path / "dict")
     assert elsewhere(deep_size(stored, budget_seconds=5)) == {"mapped": 4 * LENGTH}
 
     table = pyarrow.table({"a": floats()})
