@@ -119,9 +119,9 @@ class Reporter:
                 yield alert
         for component, limits in self._limits.items():
             level = _level(status, component)
-            alert = None if level is None else threshold_alert(component, level, limits)
-            if alert is not None:
-                yield alert
+            own = None if level is None else threshold_alert(component, level, limits)
+            if own is not None:
+                yield own
 
     def _progress(self, status: Mapping[str, Any]) -> Iterator[str]:
         known, self._stalled = self._stalled, status["training"] == "stalled"
@@ -199,7 +199,7 @@ def _component(alert: ExceededLimit) -> Component:
 
 def _level(status: Mapping[str, Any], component: Component) -> float | None:
     """The level of the memory of the trainer, or of all bodies; None if it is not known."""
-    where = {
+    where: dict[Component, float | None] = {
         MEMORY: status.get("memory", {}).get("resident_bytes", {}).get("trainer"),
         BODIES: status.get("entities", {}).get("world_bodies"),
     }
