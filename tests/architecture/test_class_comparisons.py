@@ -15,7 +15,6 @@ PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 HASHED = ("get", "add", "setdefault", "index", "count", "discard", "remove", "pop")
 # Of constants of the compiler, nodes of a syntax tree, and keys that were found to be texts and numbers.
 KNOWN = {
-    "explain/bounds.py:_keys",
     "explain/statements.py:_conditions",
     "explain/statements.py:_number",
 }
