@@ -12,6 +12,7 @@ from tests.support.http_server import Request, serving
 from tests.support.waiting import wait_for
 
 FULL, CLEANED = 2e9, 0.5e9
+LONGEST_SECONDS = 25  # until a cleanup may begin: less than the receiver waits
 DELAYS = {"hang": 3600, "slow": 1.5}
 # Status and body of the answers that are no cleanup, by mode.
 REPLIES = {
@@ -30,6 +31,8 @@ class Trainer:
     def __init__(self, mode: str = "ok") -> None:
         self.mode = mode
         self.done: list[dict[str, Any]] = []
+        self.may_clean_up = threading.Event()
+        self.may_clean_up.set()
         self._memory = FULL
         self._answers: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
@@ -50,6 +53,7 @@ class Trainer:
                 'trainer_bodies{type="dynamic"} 300\n'
             ).encode()
         mode, asked = self.mode, json.loads(request.body)
+        self.may_clean_up.wait(LONGEST_SECONDS)
         time.sleep(DELAYS.get(mode, 0))
         if mode in REPLIES:
             return REPLIES[mode]

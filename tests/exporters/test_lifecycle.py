@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 import weakref
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen

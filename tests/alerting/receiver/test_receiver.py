@@ -232,7 +232,10 @@ def test_alertmanager_delivers_what_it_could_not_and_two_of_them_ask_for_one_cle
     trainer = scene.trainer(prometheus=prometheus)
     for one in pair:
         wait_for(lambda one=one: "connection refused" in one.program.log.read_text(), "a failed delivery")
+    trainer.may_clean_up.clear()
     receiver.start()
+    wait_for(lambda: len(receiver.rows()) > 1, "both deliver")
+    trainer.may_clean_up.set()
     trainer.wait_until_done()
     wait_for(lambda: len(receiver.rows(decision="close")) > 1, "both say that it ended")
     assert len(trainer.done) == 1
