@@ -51,7 +51,7 @@ def test_a_reload_counts_from_the_moment_of_the_signal(monkeypatch: pytest.Monke
         "prometheus_config_last_reload_success_timestamp_seconds 1000\n"
     )
     answer = httpx.Response(200, text=text, request=httpx.Request("GET", "http://127.0.0.1"))
-    monkeypatch.setattr(httpx, "get", lambda *_, **__: answer)
+    monkeypatch.setattr(health._CLIENT, "get", lambda *_, **__: answer)
     settings = Settings.from_environment({})
     endpoint = settings.endpoints()["prometheus"]
     health.wait_reloaded(settings, endpoint, since=999.5, patience=5)
