@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from heapwatch.analysis.readings import PAST_BOUND, Component, Readings
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
+_SHORTEST_PAUSE_SECONDS = 0.5  # a phase may end a millisecond after the cycle before it
 _CLOCKS_SECONDS = 0.01  # by which two clocks may differ
 
 
@@ -113,7 +114,8 @@ class Pace:
             paced = unit or point.phase
             self._keeps = point.time >= self._next.get(paced, 0.0)
             if self._keeps:
-                self._next[paced] = point.time + self._share * (point.time - self._began)
+                pause = self._share * (point.time - self._began)
+                self._next[paced] = point.time + (pause if pause >= _SHORTEST_PAUSE_SECONDS else 0.0)
         return self._keeps or bool(point.large)
 
 

@@ -27,6 +27,16 @@ def test_a_long_run_keeps_fewer_and_fewer_whole_cycles_and_the_start():
     assert cycles[-1] > 0.98 * 20_000
 
 
+def test_a_phase_that_ends_with_its_cycle_is_kept():
+    pace = Pace(0.001)
+    ended = Point(102.0, "cycle", 1e9, progress={"episode": 16})
+    evaluated = Point(102.001, "phase", 1e9, phase="evaluate", progress={"episode": 16})
+    assert [point for point in (Point(100.0, "start", 1e9), ended, evaluated) if pace.keeps(point)][1:] == [
+        ended,
+        evaluated,
+    ]
+
+
 def test_points_without_cycles_are_kept_at_intervals_and_those_of_large_objects_always():
     pace = Pace(0.01)
     kept = [n for n in range(10_000) if pace.keeps(Point(15.0 * n, "sample", 1e9, progress={"step": n}))]
