@@ -81,7 +81,7 @@ def sizes(watch: Watch) -> list[float]:
 
 
 def steady(example: Example) -> None:
-    example.until(lambda: len(example.report().histories.get("sizes policy.state_dict", ())) > EPOCHS)
+    example.until(lambda: example.readings().by("trainer_progress_total", "unit").get("epoch", 0) > EPOCHS)
     sizes = example.report().sizes
     assert sizes["experience.obs"].verdict == "healthy"
     assert sizes["policy.state_dict"].verdict == "healthy"

@@ -186,6 +186,11 @@ def queries(title: str) -> list[str]:
     return [f"({interpolate(one.target['expr'])})" for one in found if one.panel is first]
 
 
+OF_BODIES = (
+    """label_replace(label_replace(vector(1), "resource", "bodies", "", ""), "component", "all", "", "")"""
+)
+
+
 def panels(example: Example) -> None:
     """What the queries return for what the example exposes, and with a leak and a limit that is exceeded."""
     text = example.metrics()
@@ -201,8 +206,9 @@ def panels(example: Example) -> None:
             by_type: {f'{{type="{kind}"}}': count for kind, count in bodies.items()},
             f"count({paths}) > bool 0": {"{}": 1},
             f"{rest} < bool {resident}": {"{}": 1},
-            f"count by (severity) ({queries('Bodies by type')[1]} or {queries('Bodies by type')[2]})": {
-                f'{{severity="{severity}"}}': 1 for severity in ("warning", "critical", "emergency")
+            f"{queries('Limits')[1]} and on (resource, component) {OF_BODIES}": {
+                f'{{component="all", resource="bodies", severity="{severity}"}}': value
+                for severity, value in (("warning", 500), ("critical", 1000), ("emergency", 1500))
             },
         },
     )

@@ -223,6 +223,25 @@ PROGRESS = [
     ),
 ]
 
+_OF_LEVELS = select("job:trainer_resource:level")
+_LIMITS = min_by(
+    "resource, component, severity",
+    f"{select('job:trainer_limit:effective', '%s')} and on (job, instance, resource) {_OF_LEVELS}",
+)
+_IN_BYTES = "memory|gpu_memory|object_size"
+LIMITS = table(
+    "Limits",
+    [
+        Column("Resource", label="resource", width=160),
+        Column("Component", label="component"),
+        Column("Severity", label="severity", width=160),
+        Column("Bytes", _LIMITS % f'resource=~"{_IN_BYTES}"', BYTES, width=140),
+        Column("Items", _LIMITS % f'resource!~"{_IN_BYTES}"', COUNT, width=140),
+    ],
+    "The alert thresholds: an alert fires while a level is over its limit. A trainer can set its own.",
+    empty=NO_LIMIT,
+)
+
 DASHBOARD = Dashboard(
     uid="heapwatch-trainer",
     description="What grows in this trainer, since when, what holds it, and how long until its limit?",
@@ -232,5 +251,6 @@ DASHBOARD = Dashboard(
         Row("Forecast, cleanups and alerts", TROUBLE, collapsed=True),
         Row("Process, workers and host", PROCESS_ROWS, collapsed=True),
         Row("Progress", [PROGRESS], collapsed=True),
+        Row("Limits", [[LIMITS]], collapsed=True),
     ],
 )
