@@ -167,17 +167,16 @@ def memory_left(example: Example) -> None:
     found = re.search(r"(?m)^trainer_memory_available_bytes ([\d.e+]+)$", text)
     assert found
     available = float(found[1])
-    shown = [
-        f"({interpolate(one.target['expr'])})"
+    (shown,) = (
+        interpolate(one.target["expr"])
         for one in targets()
-        if one.panel["title"] == "Resident memory by role" and "memory limit" in one.target["legendFormat"]
-    ]
-    assert len(shown) == 2  # on the scale, or in the legend alone
+        if one.panel["title"] == "Limits" and "available_bytes" in one.target["expr"]
+    )
     evaluate(
         text,
         {
             "max(job:trainer_memory:available_bytes)": {"{}": available},
-            f"max({' or '.join(shown)})": {"{}": available},
+            f"({shown}) == {available}": {'{component="can be used", resource="memory"}': available},
         },
     )
 

@@ -223,11 +223,16 @@ PROGRESS = [
     ),
 ]
 
-_OF_LEVELS = select("job:trainer_resource:level")
-_LIMITS = min_by(
-    "resource, component, severity",
-    f"{select('job:trainer_limit:effective', '%s')} and on (job, instance, resource) {_OF_LEVELS}",
-)
+
+def _limits(resource: str) -> str:
+    """The limits in force on levels that there are; `resource` is a matcher."""
+    limit, level = select("job:trainer_limit:effective", resource), select("job:trainer_resource:level")
+    return min_by("resource, component, severity", f"{limit} and on (job, instance, resource) {level}")
+
+
+_AVAILABLE = f"min({select('job:trainer_memory:available_bytes')})"
+_AVAILABLE = f'label_replace({_AVAILABLE}, "resource", "memory", "", "")'
+_AVAILABLE = f'label_replace({_AVAILABLE}, "component", "can be used", "", "")'
 _IN_BYTES = "memory|gpu_memory|object_size"
 LIMITS = table(
     "Limits",
@@ -235,10 +240,11 @@ LIMITS = table(
         Column("Resource", label="resource", width=160),
         Column("Component", label="component"),
         Column("Severity", label="severity", width=160),
-        Column("Bytes", _LIMITS % f'resource=~"{_IN_BYTES}"', BYTES, width=140),
-        Column("Items", _LIMITS % f'resource!~"{_IN_BYTES}"', COUNT, width=140),
+        Column("Bytes", f"{_limits(f'resource=~{_IN_BYTES!r}')} or {_AVAILABLE}", BYTES, width=140),
+        Column("Items", _limits(f"resource!~{_IN_BYTES!r}"), COUNT, width=140),
     ],
-    "The alert thresholds: an alert fires while a level is over its limit. A trainer can set its own.",
+    "The alert thresholds, and the memory that the trainer can use. An alert fires while a level is over its "
+    "limit. A trainer can set its own.",
     empty=NO_LIMIT,
 )
 
