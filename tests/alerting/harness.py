@@ -16,9 +16,10 @@ import httpx
 import yaml
 
 from tests.alerting.fake_trainer import Trainer
+from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 from tests.support.programs import find
-from tests.support.waiting import CLIENT, wait_for
+from tests.support.waiting import wait_for
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}

@@ -16,10 +16,11 @@ import yaml
 
 from heapwatch_stack.alertmanager import render
 from tests.alerting.harness import Program, stopping
+from tests.support.http_client import CLIENT
 from tests.support.http_server import serving
 from tests.support.ports import free_port
 from tests.support.programs import find
-from tests.support.waiting import CLIENT, wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 

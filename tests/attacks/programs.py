@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 
 from tests.alerting.harness import TOKEN, wait_for
+from tests.support.http_client import CLIENT
 from tests.support.http_server import Request, Server, serving
-from tests.support.waiting import CLIENT
 
 TRAINING = """
     import os, sys, time

@@ -13,7 +13,7 @@ import pytest
 
 from deploy.generator import chart
 from tests.attacks.programs import own_places, real_trainer
-from tests.support.waiting import CLIENT
+from tests.support.http_client import CLIENT
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
 from tests.attacks.programs import real_trainer
+from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
-from tests.support.waiting import CLIENT
 
 pytestmark = pytest.mark.slow
 

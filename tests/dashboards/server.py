@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 
 from tests.e2e.running import wait_for
+from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 from tests.support.programs import find
-from tests.support.waiting import CLIENT
 
 END_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"

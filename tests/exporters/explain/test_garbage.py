@@ -26,6 +26,8 @@ ENTRY = 8_000  # bytes
 
 
 class Holder:
+    __slots__ = ("itself", "payload")  # before Python 3.11 a dictionary of attributes is an object, too
+
     def __init__(self, number: int) -> None:
         self.payload = np.full(ENTRY // 8, number)
         self.itself: Holder | None = None
