@@ -34,7 +34,7 @@ from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import newest_of, traits_of
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
-from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
 from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
 from heapwatch.measure.process.own_time import own_time
@@ -306,9 +306,11 @@ def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
 def _cached_function(place: Place) -> Site | None:
     """The first line of a cached function."""
     try:
-        function = getattr(place.find({}), "__wrapped__", None)
+        cached = place.find({})
     except (Gone, RuntimeError):
         return None
+    # Another object may have its place by now, whose attributes may run code of the program.
+    function = cached.__wrapped__ if type(cached) is CACHE_TYPE else None
     return site_of(function.__code__) if type(function) is FunctionType else None
 
 

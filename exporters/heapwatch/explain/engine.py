@@ -42,8 +42,10 @@ NOW_SECONDS = 10.0  # for an explanation that is asked for
 _WAITED_AT_ONCE = 0.05
 _FIRST_TICKS_SECONDS = 0.02
 _WAITING_SECONDS = 1.0  # while the budget is used up: a wake-up alone costs a tenth of a millisecond
-# Between the first walks through the program's objects.
+# Between the first walks through the program's objects, and after so many without a new container.
 _FIRST_ROUNDS_SECONDS = (0.0, 4.0, 8.0)
+_ROUNDS_WITHOUT_NEWS = 3
+_IDLE_ROUND_SECONDS = 60.0
 _NAMED_SECONDS = 10.0  # in which what the first walk has found is read and weighed, before a search
 _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 5.0
@@ -101,7 +103,7 @@ class Explainer:
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
-        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world)
+        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world, clock)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
@@ -185,7 +187,8 @@ class Explainer:
     def _concluded(self) -> Explanation:
         """The latest explanation, or a leak of just before: as a program ends, it frees what leaked."""
         since = self.latest.seconds - _ENDING_SECONDS
-        serious = [one for one in self._recent if one[1].verdict in SERIOUS and one[1].seconds >= since]
+        recent = tuple(self._recent)  # the thread of the search may be adding one
+        serious = [one for one in recent if one[1].verdict in SERIOUS and one[1].seconds >= since]
         return max(reversed(serious), key=itemgetter(0))[1] if serious else self.latest
 
     def _read_again(self) -> None:
@@ -289,9 +292,12 @@ class Explainer:
         return ""
 
     def _round_pause(self) -> float:
-        """Seconds until the next walk."""
+        """Seconds until the next walk: more if the last ones found nothing new and all growth has a name."""
         rounds = self.inventory.rounds
-        return _FIRST_ROUNDS_SECONDS[rounds] if rounds < len(_FIRST_ROUNDS_SECONDS) else self._schedule.walk
+        if rounds < len(_FIRST_ROUNDS_SECONDS):
+            return _FIRST_ROUNDS_SECONDS[rounds]
+        is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
+        return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
 
     def _set_schedule(self, levels: Levels) -> None:
         schedule = schedule_for(levels, self.inventory.rounds)

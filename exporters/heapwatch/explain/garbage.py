@@ -140,8 +140,8 @@ def tuples_in(objects: list[Any]) -> list[Any]:
 def unreachable(objects: list[Any]) -> list[int]:
     """Positions of the objects in cycles, and of what these hold, to which nothing else refers.
 
-    That is the collector's own rule. No other variable of the caller may refer to the objects. One that
-    changes meanwhile counts as alive.
+    That is the collector's own rule. What the list alone holds would be freed without a collector: it is left
+    out. No other variable of the caller may refer to the objects. One that changes meanwhile counts as alive.
     """
     position = {id(obj): at for at, obj in enumerate(objects)}
     outer = [count - _HELD for count in map(sys.getrefcount, objects)]
@@ -158,7 +158,17 @@ def unreachable(objects: list[Any]) -> list[int]:
             if at not in alive:
                 alive.add(at)
                 ahead.append(at)
-    return [at for at in range(len(outer)) if at not in alive]
+    dead = {at for at in range(len(outer)) if at not in alive}
+    references = Counter(part for at in dead for part in parts[at] if part in dead)
+    ahead = [at for at in dead if not references[at]]
+    while ahead:
+        at = ahead.pop()
+        dead.discard(at)
+        for part in parts[at]:
+            references[part] -= 1
+            if not references[part]:
+                ahead.append(part)
+    return sorted(dead)
 
 
 def closing_key(objects: list[Any], chosen: list[int]) -> str | None:

@@ -85,6 +85,7 @@ class Inventory:
         known: containers by path.
         lengths: reads them.
         rounds: number of complete walks through the program's objects.
+        newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
         worlds: places of Box2D worlds, by path.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
@@ -102,7 +103,7 @@ class Inventory:
         self.known: dict[str, KnownContainer] = {}
         self.lengths = Lengths(self.known, clock, spent, ask)
         self.worlds: dict[str, list[Place]] = {}
-        self.rounds = 0
+        self.rounds = self.newest_round = 0
         self.visited = 0
         self.anchors: dict[int, str] = {}
         self._clock = clock
@@ -356,6 +357,7 @@ class Inventory:
                 known.items.add(now, length)
                 known.places_read = 1
                 known.due = now + SHORTEST_INTERVAL
+            self.newest_round = self.rounds
         if path not in self._round_places:
             self._round_places[path] = []
             self._round_multiplicity[path] = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -369,6 +370,8 @@ def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
 
 Found = Callable[[str, Callable[[], float]], None]
 
+_OLDEST_SECONDS = 60.0
+
 
 class Worlds:
     """Counts bodies of Box2D worlds that the program did not declare: C code keeps them in lists of its own.
@@ -379,34 +382,47 @@ class Worlds:
         places: of the worlds, by path.
         ask: runs a read in the thread that calls `watch.step()`, else in the main thread.
         found: told of each path to a world with a function that returns its number of bodies. That function
-            raises NoValue once the program has dropped the world.
+            raises NoValue when the number is older than a minute: the program has dropped the world, or there
+            was no time to count.
+        clock: monotonic seconds.
 
     """
 
-    def __init__(self, places: Mapping[str, list[Place]], ask: Ask, found: Found) -> None:
+    def __init__(
+        self,
+        places: Mapping[str, list[Place]],
+        ask: Ask,
+        found: Found,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._places = places
         self._ask = ask
         self._found = found
-        self._counts: dict[str, float | None] = {}
+        self._clock = clock
+        self._counts: dict[str, tuple[float, float]] = {}
 
     def count(self) -> None:
         """Count the bodies at each path; a world that is inside its step keeps its last number."""
+        counted: set[int] = set()  # a world that another path leads to counts once
         for path, places in list(self._places.items()):
             worlds = []
             for place in places:
                 with suppress(Gone, RuntimeError):
                     worlds.append(place.find({}))
+            worlds = [world for world in worlds if id(world) not in counted]
+            counted.update(map(id, worlds))
             bodies = self._ask(partial(_bodies, worlds)) if worlds else None
-            if bodies is not None and path not in self._counts:
-                self._found(f"{path}.bodies", partial(self._latest, path))
-            if bodies is not None or not worlds:
-                self._counts[path] = bodies
             worlds.clear()
+            if bodies is not None:
+                is_new = path not in self._counts
+                self._counts[path] = self._clock(), bodies
+                if is_new:
+                    self._found(f"{path}.bodies", partial(self._latest, path))
 
     def _latest(self, path: str) -> float:
-        bodies = self._counts[path]
-        if bodies is None:
-            raise NoValue(f"{path} is gone")
+        counted_at, bodies = self._counts[path]
+        if self._clock() - counted_at > _OLDEST_SECONDS:
+            raise NoValue(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
         return bodies
 
 

@@ -45,18 +45,19 @@ def schedule_for(levels: Levels, rounds: int) -> Schedule:
 
 
 SHARE = 0.002
-START_SECONDS = 0.15  # more CPU time at the start of any run, so that the first minute has results
-ADVANCE_SECONDS = 0.4  # more CPU time, once, for growth without an explanation
+START_SECONDS = 0.15  # CPU time in advance at the start of any run, so that the first minute has results
+ADVANCE_SECONDS = 0.4  # CPU time in advance, once, for growth without an explanation
+_REPAID_SECONDS = 3600.0
 _AT_ONCE_SECONDS = 0.04
-_AHEAD_SHARE = 0.004  # largest share of the time since the start, while that lasts
+_AHEAD_SHARE = 0.004  # largest share of the time since the start, while the time in advance lasts
 
 
 class Budget:
-    """A share of the time, and a little more at the start and for growth without an explanation.
+    """A share of the time, a part of it in advance. Over an hour it is never more than that share.
 
     Args:
         clock: monotonic seconds.
-        share: largest share of the time. Below the usual one, the rest is smaller in proportion.
+        share: largest share of the time. Below the usual one, the time in advance is smaller in proportion.
 
     Attributes:
         spent: CPU seconds used so far.
@@ -71,27 +72,30 @@ class Budget:
         self._scale = min(1.0, share / SHARE)
         self._start = self._ahead = self._left = START_SECONDS * self._scale
         self._advance = ADVANCE_SECONDS * self._scale
-        self._is_advanced = False
+        self._advanced_at: float | None = None
 
     @property
     def has_advanced(self) -> bool:
         """Whether CPU time was given in advance and a part of it is left."""
-        return self._is_advanced and self._left > self._start
+        return self._advanced_at is not None and self._left > self._start
 
     def advance(self) -> None:
         """Give CPU time in advance, once: there is growth without an explanation."""
-        if not self._is_advanced:
-            self._is_advanced = True
+        if self._advanced_at is None:
+            self._advanced_at = self._clock()
             self._ahead += self._advance
             self._left += self._advance
 
     def allows(self) -> bool:
         """Whether any time is left now."""
         now = self._clock()
-        self._left = min(self._ahead, self._left + (now - self._credited) * self._share)
+        repaid = self._start / _REPAID_SECONDS if now - self._began < _REPAID_SECONDS else 0.0
+        if self._advanced_at is not None and now - self._advanced_at < _REPAID_SECONDS:
+            repaid += self._advance / _REPAID_SECONDS
+        self._left = min(self._ahead, self._left + (now - self._credited) * (self._share - repaid))
         self._credited = now
         at_most = self._scale * (_AT_ONCE_SECONDS + _AHEAD_SHARE * (now - self._began))
-        if self._is_advanced:
+        if self._advanced_at is not None:
             at_most += self._advance
         return self._left > 0 and self.spent <= at_most
 

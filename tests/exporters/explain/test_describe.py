@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,8 +106,7 @@ def walked(obj: Any) -> Inventory:
     return inventory
 
 
-def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched(monkeypatch):
-    monkeypatch.setattr(describe, "_SEARCHING_SECONDS", 10.0)
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():
     inventory = walked(Trainer())
     grows = replace(NO_GROWTH, per_second=0.1)
     for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
@@ -142,6 +142,15 @@ def test_a_cached_method_keeps_the_objects_that_it_was_called_on():
     assert found.site is not None
     assert (found.site.file, found.site.function.rpartition(".")[2]) == (__file__, "anchors")
     Policy.anchors.cache_clear()
+
+
+def test_what_has_the_place_of_a_cache_by_now_is_asked_nothing():
+    class Asked:
+        def __getattr__(self, name):
+            pytest.fail(f"its code is run for {name}")
+
+    places = SimpleNamespace(find=lambda _: Asked())
+    assert describe._cached_function(places) is None
 
 
 def test_a_growing_type_is_reported_with_the_one_line_that_makes_it():

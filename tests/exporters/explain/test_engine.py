@@ -159,3 +159,45 @@ def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch,
     assert explainer.conclude().seconds == stays
     explainer._judge()
     assert explainer.latest.seconds == stays
+
+
+def test_what_stays_at_the_end_is_chosen_while_another_explanation_is_added(explainer):
+    class Judged:
+        seconds = 0.0
+
+        @property
+        def verdict(self) -> str:
+            explainer._recent.append((0.0, explainer.latest))
+            return "leak"
+
+    found = Judged()
+    explainer._recent.append((1.0, found))
+    assert explainer._concluded() is found
+
+
+def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_weeks(
+    explainer, time, monkeypatch
+):
+    """Walks that end at once."""
+    inventory = explainer.inventory
+
+    def discover(seconds: float) -> bool:
+        inventory.rounds += 1
+        return True
+
+    def rounds_in(seconds: float) -> int:
+        before = inventory.rounds
+        tick(explainer, time, time.now + seconds, every=0.5)
+        return inventory.rounds - before
+
+    monkeypatch.setattr(inventory, "discover", discover)
+    monkeypatch.setattr(explainer, "_search", lambda now: "")
+    rounds_in(120)
+    assert rounds_in(600) in (9, 10)
+    inventory.newest_round = inventory.rounds
+    assert rounds_in(120) >= 4
+    explainer._searching = True
+    rounds_in(60)
+    assert rounds_in(600) in range(36, 41)
+    inventory.rounds = 50_000
+    assert rounds_in(600) in range(36, 41)

@@ -176,3 +176,15 @@ def test_a_cycle_through_tuples_is_unreachable():
     objects += tuples_in(objects)
     found = [type(objects[at]) for at in unreachable(objects)]
     assert [kind for kind in found if kind is not dict] == [Node, tuple, tuple]
+
+
+def test_what_the_list_alone_holds_is_no_cycle():
+    cycle, kept, held = Node(), Node(), Node()
+    cycle.other = [cycle, kept]
+    chain = Node()
+    chain.other = [held, Node()]
+    objects = with_dicts([cycle, cycle.other, kept, chain, chain.other, chain.other[1], held])
+    positions = range(3)
+    del cycle, kept, chain
+    assert [at for at in unreachable(objects) if at < 7] == list(positions)
+    del held

@@ -25,12 +25,15 @@ class Environment:
 
 
 class Found:
-    """The counts by name."""
+    """The counts by name, and a clock."""
 
     def __init__(self, held: dict[str, Any]) -> None:
         self.counts: dict[str, Callable[[], float]] = {}
+        self.now = 0.0
         self.inventory = inventory_of(held)
-        self.worlds = Worlds(self.inventory.worlds, lambda read: read(), self.counts.__setitem__)
+        self.worlds = Worlds(
+            self.inventory.worlds, lambda read: read(), self.counts.__setitem__, lambda: self.now
+        )
 
     def look(self) -> None:
         walk(self.inventory)
@@ -53,6 +56,18 @@ def test_bodies_of_a_world_are_counted_under_its_path():
     assert found.only()() == 7
 
 
+def test_a_world_with_two_paths_is_one():
+    environment = Environment()
+    held = {"trainer": {}, "env": environment}
+    found = Found(held)
+    found.look()
+    held["trainer"]["world"] = environment.world  # where the next walk comes first
+    found.look()
+    found.look()
+    assert len(found.inventory.worlds) == 2
+    assert len(found.counts) == 1
+
+
 def test_worlds_at_one_path_are_counted_together():
     environments = [Environment(), Environment()]
     found = Found({"envs": environments})
@@ -72,12 +87,13 @@ def test_a_world_in_its_step_is_not_touched(monkeypatch):
     assert not found.counts
 
 
-def test_a_world_that_is_gone_has_no_count():
+def test_an_old_count_is_no_count():
     held = {"env": Environment()}
     found = Found(held)
     found.look()
     count = found.only()
     held.clear()
+    found.now = 61.0
     found.worlds.count()
     with pytest.raises(NoValue):
         count()

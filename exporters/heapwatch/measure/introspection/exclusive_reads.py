@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, compress, filterfalse, islice, repeat, takewhile, tee
 from operator import attrgetter, is_, itemgetter, methodcaller, or_
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -59,8 +59,12 @@ _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
 _MAKES_FRAMES = sys.version_info[:2] == (3, 11)
 _MADE_BESIDE, _TRIES = 10, 3
 
+_MOST_KNOWN = 1000
 _SLEEP = time.sleep  # as it was before the program may have replaced it
 _CALLS = ("CALL", "PRECALL")  # Python 3.11 calls what it knows well from the instruction before
+
+# Names that instructions call. By the id of the code, which is kept so that no other takes its id.
+_called_names: dict[tuple[int, int], tuple[CodeType, tuple[str, ...]]] = {}
 
 _place = attrgetter("f_code", "f_lasti")
 _place_and_names = attrgetter("f_code", "f_lasti", "f_globals")
@@ -272,11 +276,19 @@ def in_waiting_call(code: CodeType, at: int, namespace: dict[str, Any]) -> bool:
     return found is _SLEEP
 
 
-@lru_cache(maxsize=1000)
 def _called_at(code: CodeType, at: int) -> tuple[str, ...]:
     """The global name that an instruction calls, `(module, name)` or `(name,)`; empty for any other."""
     if sys.version_info < (3, 11):
         return ()
+    key = id(code), at
+    if key not in _called_names:
+        if len(_called_names) >= _MOST_KNOWN:
+            _called_names.clear()
+        _called_names[key] = code, _find_called(code, at)
+    return _called_names[key][1]
+
+
+def _find_called(code: CodeType, at: int) -> tuple[str, ...]:
     instructions = list(dis.get_instructions(code))
     call = next((one for one in instructions if one.offset == at and one.opname.startswith(_CALLS)), None)
     if call is None or (begin := _begin(call)) is None:

@@ -27,6 +27,24 @@ def pids(tree):
     return [process.pid for process in tree.workers()]
 
 
+def test_listing_takes_its_share_of_the_time_and_no_more(monkeypatch, clock):
+    spent, listings = [0.0], []
+
+    def listed(pid):
+        listings.append(clock.now)
+        spent[0] += 0.045  # 2,250 processes on the machine
+        return []
+
+    monkeypatch.setattr(process_tree, "descendants", listed)
+    tree = ProcessTree(share=0.001, clock=clock, spent=lambda: spent[0])
+    for _ in range(240):
+        for _ in range(9):  # the collectors of one scrape
+            tree.workers()
+        clock.now += 15
+    assert len(listings) == 80
+    assert spent[0] / (240 * 15) <= 0.001
+
+
 def test_no_worker_outlives_its_end_and_a_trainer_that_ended_has_none(worker):
     tree = ProcessTree(clock=lambda: 0.0)
     for _ in range(2):
