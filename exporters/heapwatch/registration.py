@@ -117,8 +117,8 @@ class Registration:
         if stack is None:
             waits = f" (its target is in {self.folder})" if self.folder else ""
             return (
-                f"no running stack of yours scrapes it{waits}: `heapwatch up`, or `make up`, starts one; "
-                "`heapwatch monitor` needs none"
+                f"no stack scrapes it{waits}: `heapwatch up` starts one, HEAPWATCH_STATE=FOLDER joins the one of "
+                "that folder; `heapwatch monitor` needs none"
             )
         if not stack.targets:
             return (

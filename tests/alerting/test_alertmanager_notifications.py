@@ -1,4 +1,4 @@
-"""How often people are told of a leak: two hours of leaking, through a real Alertmanager.
+"""How often people are notified of a leak: two hours of leaking, through a real Alertmanager.
 
 Every interval, like the replay of what fires, is SPEED times as short. `pytest -s` on this file prints the
 messages.

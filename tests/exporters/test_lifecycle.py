@@ -257,7 +257,7 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
     assert done.stdout == ""
     began, ended = done.stderr.splitlines()
     assert began.startswith("heapwatch: mine at http://127.0.0.1:")
-    assert "no running stack of yours scrapes it" in began
+    assert "no stack scrapes it" in began
     assert ended.startswith("heapwatch: mine has ended: too early to tell")
 
 

@@ -90,7 +90,7 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     waiting = registration()
     assert not waiting.refresh()
     assert targets(stacks.user_folder() / "targets")
-    assert "no running stack of yours scrapes it" in waiting.describe()
+    assert "no stack scrapes it" in waiting.describe()
     assert waiting.token is None
     stack = stand()
     assert waiting.refresh()

@@ -132,7 +132,7 @@ EXPLAINED = lines(
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
     "workers, and the rest. The bands add up to the memory: what holds more, as on a GPU, is drawn as far as "
     "it fits. Good: bands flat. Bad: one band continues to widen, which is the leak. Dashed lines are the "
-    "limits, if one trainer is selected.",
+    "limits that are near, if one trainer is selected.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -230,9 +230,12 @@ def _limits(resource: str) -> str:
     return min_by("resource, component, severity", f"{limit} and on (job, instance, resource) {level}")
 
 
-_AVAILABLE = f"min({select('job:trainer_memory:available_bytes')})"
-_AVAILABLE = f'label_replace({_AVAILABLE}, "resource", "memory", "", "")'
-_AVAILABLE = f'label_replace({_AVAILABLE}, "component", "can be used", "", "")'
+# With the labels of a limit.
+_AVAILABLE = (
+    "label_replace(label_replace("
+    f"min({select('job:trainer_memory:available_bytes')}), "
+    '"resource", "memory", "", ""), "component", "can be used", "", "")'
+)
 _IN_BYTES = "memory|gpu_memory|object_size"
 LIMITS = table(
     "Limits",

@@ -88,7 +88,8 @@ BODIES_BY_TYPE = lines(
     ],
     COUNT,
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
-    "unknown means that something destroyed only a part of an agent. Dashed, with one trainer: its limits.",
+    "unknown means that something destroyed only a part of an agent. Dashed, with one trainer: limits that "
+    "are near; the page Trainer lists all.",
     stacked=True,
     overrides=BODY_COLORS,
     marked=True,
