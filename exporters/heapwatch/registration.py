@@ -117,8 +117,8 @@ class Registration:
         if stack is None:
             waits = f" (its target is in {self.folder})" if self.folder else ""
             return (
-                f"no stack scrapes it{waits}: `heapwatch up` starts one, HEAPWATCH_STATE=FOLDER joins the one "
-                "of that folder; `heapwatch monitor` needs none"
+                f"no stack scrapes it{waits}: `heapwatch up` starts one, HEAPWATCH_STATE=FOLDER joins "
+                "another; `heapwatch monitor` needs none"
             )
         if not stack.targets:
             return (

@@ -106,7 +106,8 @@ def walked(obj: Any) -> Inventory:
     return inventory
 
 
-def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched():
+def test_the_code_of_what_grows_by_a_few_bytes_is_not_searched(monkeypatch):
+    monkeypatch.setattr(describe, "_SEARCHING_SECONDS", 10.0)
     inventory = walked(Trainer())
     grows = replace(NO_GROWTH, per_second=0.1)
     for known, item_bytes in zip(inventory.known.values(), (100, 100_000, 0), strict=True):
