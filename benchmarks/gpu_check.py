@@ -23,7 +23,7 @@ from benchmarks import gpu_trainers
 from benchmarks.gpu_leaks import components_that_leak, leaks
 from benchmarks.measure import Table
 from benchmarks.running import ROOT
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.measure.gpu import allow_capture

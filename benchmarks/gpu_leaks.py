@@ -15,9 +15,9 @@ from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.judge import judge
-from heapwatch.analysis.observed import LEVELS, Series, observed
-from heapwatch.analysis.timeline import STEP_SECONDS
+from heapwatch.judge.judge import judge
+from heapwatch.judge.observed import LEVELS, Series, observed
+from heapwatch.judge.rates import STEP_SECONDS
 
 STEPS = 90  # 45 minutes
 QUIET = 50  # steps before the leak begins

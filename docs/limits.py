@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.generated import write_or_check
-from heapwatch.analysis.limits import ALIASES, MEMORY_SHARES, PROFILES
-from heapwatch.analysis.readings import SEVERITIES, Component
+from heapwatch.judge.limits import ALIASES, MEMORY_SHARES, PROFILES
+from heapwatch.collectors.readings import SEVERITIES, Component
 
 RULES = Path("prometheus/rules/default_limits.yml")
 PAGE = Path("docs/alerting.md")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from benchmarks.leaks.replay import Alert, Firing
+Alert = dict[str, str]
+Firing = dict[int, list[Alert]]
 from benchmarks.leaks.scenario import Scenario
 
 COMPARED = {

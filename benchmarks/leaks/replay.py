@@ -18,10 +18,10 @@ from typing import Any
 import yaml
 
 from benchmarks.leaks.scenario import LABEL, Scenario
-from heapwatch.analysis.judge import judge
-from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import MEMORY, Component
-from heapwatch.analysis.timeline import Samples, Values, steps
+from heapwatch.judge.judge import judge
+from heapwatch.judge.observed import Series, observed
+from heapwatch.collectors.readings import MEMORY, Component
+from heapwatch.judge.rates import Samples, Values, steps
 
 Alert = dict[str, str]
 Firing = dict[int, list[Alert]]  # minute -> alerts that fire then

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.readings import LEVEL_SERIES, Readings
-from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.collectors.readings import LEVEL_SERIES, Readings
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.declared import EntityCollector, EventCollector, ObjectCollector, SizeCollector

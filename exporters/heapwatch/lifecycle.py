@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from heapwatch.analysis.limits import PROFILE_NAMES
+from heapwatch.judge.limits import PROFILE_NAMES
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken
 from heapwatch.measure.introspection.names import type_of
@@ -70,7 +70,7 @@ def start(
         port_search: False raises if the port is taken.
         framework: the library that trains, label of `trainer_info`.
         run: which run this is, label of `trainer_info`; by default the task of a Slurm job array.
-        profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`; by default
+        profile: whose default limits apply, a name of `heapwatch.judge.limits.PROFILES`; by default
             HEAPWATCH_PROFILE, else `default`.
         walker_names: also export the `walker_*` names of the Walker system.
         interval: least number of seconds between samples of live objects.

@@ -44,7 +44,7 @@ class Watch:
         name: the trainer's name, label `trainer` of `trainer_info`.
         framework: the library that trains.
         run: which run this is.
-        profile: whose default limits apply, a name of `heapwatch.analysis.limits.PROFILES`.
+        profile: whose default limits apply, a name of `heapwatch.judge.limits.PROFILES`.
         walker_names: also export the `walker_*` names of the Walker system.
         interval: least number of seconds between samples of live objects.
         budget: CPU seconds per second that all samples of live objects together may take.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heapwatch import data, stacks
-from heapwatch.analysis.limits import PROFILE_NAMES
+from heapwatch.judge.limits import PROFILE_NAMES
 from heapwatch.runtime.environment import KNOWN, RECEIVER_PREFIX, unread
 from heapwatch_stack.errors import StackError
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from heapwatch.analysis.verdict import WORDS
+from heapwatch.judge.verdict import WORDS
 from heapwatch_dashboards.colors import CODES, VERDICTS
 from tests.dashboards.asking import panel
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from docs.systems import samples
-from heapwatch.analysis.verdict import MEANINGS
+from heapwatch.judge.verdict import MEANINGS
 from heapwatch_receiver.settings import Settings
 from tests.docs.commands import ROOT
 

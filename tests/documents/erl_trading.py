@@ -15,7 +15,7 @@ import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.analysis.readings import GROWN
+from heapwatch.collectors.readings import GROWN
 from heapwatch.http.status import Status
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.recording.file import read_recording

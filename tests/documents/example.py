@@ -17,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from examples.common.leaks import leak_file, write
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.recording.file import read_recording
 from heapwatch.report.findings import Report, analyse
 from tests.support.repository import REPOSITORY

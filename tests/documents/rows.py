@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from heapwatch.analysis.limits import ALIASES
-from heapwatch.analysis.readings import LEVEL_SERIES, SEVERITIES, Component
+from heapwatch.judge.limits import ALIASES
+from heapwatch.collectors.readings import LEVEL_SERIES, SEVERITIES, Component
 from tests.documents.example import Example
 from tests.documents.rules import alerts_at, alerts_growing, evaluate
 

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.leaks.replay import ask
 from benchmarks.leaks.scenario import Scenario
-from heapwatch.analysis.limits import ALIASES
-from heapwatch.analysis.readings import GROWN, LEVEL_SERIES, Component
+from heapwatch.judge.limits import ALIASES
+from heapwatch.collectors.readings import GROWN, LEVEL_SERIES, Component
 from heapwatch.http.status import Status
 from tests.support.repository import REPOSITORY
 

@@ -2,7 +2,7 @@
 
 import urllib.request
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 
 
 def get(watch, path="metrics"):

@@ -17,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import heapwatch
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario
-from heapwatch.analysis.readings import Readings
-from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, Word
+from heapwatch.collectors.readings import Readings
+from heapwatch.judge.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.cli.main import main
 from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative

@@ -1,6 +1,6 @@
 """Every trainer in one table: which one leaks, what, and the time until its memory limit."""
 
-from heapwatch.analysis.verdict import MEANINGS
+from heapwatch.judge.verdict import MEANINGS
 
 from .. import colors
 from ..colors import LEAK, VERDICTS

@@ -1,6 +1,6 @@
 """Panels, columns and thresholds that several dashboards have in common."""
 
-from heapwatch.analysis.limits import MEMORY_SHARES
+from heapwatch.judge.limits import MEMORY_SHARES
 
 from .. import colors, promql
 from ..colors import VERDICTS

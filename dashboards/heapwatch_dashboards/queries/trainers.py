@@ -1,6 +1,6 @@
 """Trainers: their names, what grows, the parts of memory, and the process."""
 
-from heapwatch.analysis.verdict import WORDS
+from heapwatch.judge.verdict import WORDS
 
 from ..colors import CODES
 from ..promql import (

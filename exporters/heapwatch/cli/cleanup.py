@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from heapwatch.analysis.readings import Component, ExceededLimit
+from heapwatch.collectors.readings import Component, ExceededLimit
 from heapwatch.cli.reporter import described, title
 from heapwatch.cli.sources import url_of_trainer
 from heapwatch.errors import Unreachable, UsageError

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from heapwatch.analysis.limits import BODIES, Limits, profile_named
-from heapwatch.analysis.readings import MEMORY
+from heapwatch.judge.limits import BODIES, Limits, profile_named
+from heapwatch.collectors.readings import MEMORY
 from heapwatch.cli import above_zero
 from heapwatch.cli.cleanup import Cleaner, find_token_of_user
 from heapwatch.cli.reporter import Message, Reporter, Sample

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 
 import psutil
 
-from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative

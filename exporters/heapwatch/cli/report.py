@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heapwatch.analysis.verdict import exit_code
+from heapwatch.judge.verdict import exit_code
 from heapwatch.cli import above_zero
 from heapwatch.errors import UsageError
 from heapwatch.recording.file import NoRecording, read_recording

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heapwatch.analysis.limits import BODIES, Limits
-from heapwatch.analysis.readings import (
+from heapwatch.judge.limits import BODIES, Limits
+from heapwatch.collectors.readings import (
     GROWN,
     MEMORY,
     SEVERITIES,
@@ -16,7 +16,7 @@ from heapwatch.analysis.readings import (
     ExceededLimit,
     threshold_alert,
 )
-from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.explain.findings import labelled
 
 REPEAT_SECONDS = 600.0

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TextIO
 
-from heapwatch.analysis.verdict import MEANINGS, WORDS, Word
+from heapwatch.judge.verdict import MEANINGS, WORDS, Word
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.findings import (
     Explanation,

@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.analysis.verdict import WORDS
+from heapwatch.judge.verdict import WORDS
 from heapwatch.collectors.families import counter, gauge, gauges
 
 MOST_PATHS = 20

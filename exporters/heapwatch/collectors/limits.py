@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.limits import profile_named
-from heapwatch.analysis.readings import SEVERITIES
+from heapwatch.judge.limits import profile_named
+from heapwatch.collectors.readings import SEVERITIES
 from heapwatch.collectors.families import gauge
 from heapwatch.runtime.labels import MAX_NAMES, checked_name
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
-from heapwatch.analysis.observed import MATURE_MINUTES
-from heapwatch.analysis.verdict import Word
+from heapwatch.judge.leak import MATERIAL_BYTES, WINDOWS
+from heapwatch.judge.observed import MATURE_MINUTES
+from heapwatch.judge.verdict import Word
 from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import (
     Explanation,
@@ -20,7 +20,7 @@ from heapwatch.explain.findings import (
 )
 from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth, is_steady
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0

@@ -18,7 +18,7 @@ from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, 
 from typing import Any, NamedTuple
 
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
-from heapwatch.explain.series import FloorGrowth, LevelSeries
+from heapwatch.judge.level import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of

@@ -17,7 +17,7 @@ from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
-from heapwatch.explain.series import FloorGrowth
+from heapwatch.judge.level import FloorGrowth
 from heapwatch.explain.sites import (
     Site,
     Use,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter
 
-from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.collectors.progress import Progress
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
@@ -23,7 +23,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
-from heapwatch.explain.series import FloorGrowth, is_steady
+from heapwatch.judge.level import FloorGrowth, is_steady
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers

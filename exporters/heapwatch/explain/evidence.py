@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from heapwatch.analysis.leak import MATERIAL_BYTES, MATERIAL_SHARE
+from heapwatch.judge.leak import MATERIAL_BYTES, MATERIAL_SHARE
 from heapwatch.explain.findings import TimeLeft
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.series import NO_GROWTH, FloorGrowth, LevelSeries
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.analysis.verdict import Word
+from heapwatch.judge.verdict import Word
 from heapwatch.explain.sites import Site
 from heapwatch.runtime.plain_text import plain
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
-from heapwatch.explain.series import LevelSeries
+from heapwatch.judge.level import LevelSeries
 from heapwatch.measure.introspection.layout import layout_of, own_bytes
 from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.sizing.deep_size import deep_size

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
-from heapwatch.analysis.judge import Verdicts
-from heapwatch.analysis.leak import BYTES
-from heapwatch.analysis.readings import Component
-from heapwatch.analysis.timeline import STEP_SECONDS
-from heapwatch.analysis.verdict import Word
+from heapwatch.judge.judge import Verdicts
+from heapwatch.judge.leak import BYTES
+from heapwatch.collectors.readings import Component
+from heapwatch.judge.rates import STEP_SECONDS
+from heapwatch.judge.verdict import Word
 from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, ranked
 

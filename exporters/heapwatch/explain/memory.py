@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import psutil
 
-from heapwatch.analysis.judge import HELD_EVALUATIONS
-from heapwatch.analysis.leak import WINDOWS, growth_of
-from heapwatch.analysis.observed import YOUNG_CYCLES, Process
-from heapwatch.analysis.readings import MEMORY, Component
-from heapwatch.analysis.timeline import STEP_SECONDS, Values, steps
+from heapwatch.judge.judge import HELD_EVALUATIONS
+from heapwatch.judge.leak import WINDOWS, growth_of
+from heapwatch.judge.observed import YOUNG_CYCLES, Process
+from heapwatch.collectors.readings import MEMORY, Component
+from heapwatch.judge.rates import STEP_SECONDS, Values, steps
 from heapwatch.collectors.progress import Progress
-from heapwatch.explain.series import LevelSeries
+from heapwatch.judge.level import LevelSeries
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 from weakref import ref
 
-from heapwatch.explain.series import LevelSeries
+from heapwatch.judge.level import LevelSeries
 from heapwatch.measure.introspection.attributes import Gone, attributes_of
 from heapwatch.measure.introspection.containers import (
     array_bytes,

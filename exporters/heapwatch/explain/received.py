@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from heapwatch.analysis.judge import Verdicts
-from heapwatch.analysis.verdict import SERIOUS, Word
+from heapwatch.judge.judge import Verdicts
+from heapwatch.judge.verdict import SERIOUS, Word
 from heapwatch.explain.findings import (
     Explanation,
     Finding,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
-from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, headline, message
 from heapwatch.measure.process.own_time import own_time

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
-from heapwatch.analysis.verdict import SERIOUS
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of

@@ -11,10 +11,10 @@ from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch.analysis.judge import LiveVerdicts, Verdicts
-from heapwatch.analysis.limits import growth_limits_of, limits_of
-from heapwatch.analysis.readings import Component, Readings, growth_alert, limit_of, threshold_alert
-from heapwatch.analysis.timeline import GrowthRates
+from heapwatch.judge.judge import LiveVerdicts, Verdicts
+from heapwatch.judge.limits import growth_limits_of, limits_of
+from heapwatch.collectors.readings import Component, Readings, growth_alert, limit_of, threshold_alert
+from heapwatch.judge.rates import GrowthRates
 from heapwatch.explain.findings import Explanation, labelled
 from heapwatch.explain.received import verdict_of
 from heapwatch.runtime.cleanup import CleanupResult

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.points import CYCLES, Point, point_of

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from heapwatch.analysis.leak import material
-from heapwatch.analysis.readings import MEMORY, Component
-from heapwatch.analysis.verdict import SERIOUS, WORDS, Word
+from heapwatch.judge.leak import material
+from heapwatch.collectors.readings import MEMORY, Component
+from heapwatch.judge.verdict import SERIOUS, WORDS, Word
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.received import explanation_of
 from heapwatch.recording.points import Buffer, Point, Run

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from heapwatch.analysis.judge import Verdicts, judge
-from heapwatch.analysis.leak import WINDOWS
-from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import PAST_BOUND
-from heapwatch.analysis.timeline import STEP_SECONDS, median_slope
-from heapwatch.analysis.verdict import Word
-from heapwatch.explain.series import LevelSeries
+from heapwatch.judge.judge import Verdicts, judge
+from heapwatch.judge.leak import WINDOWS
+from heapwatch.judge.observed import Series, observed
+from heapwatch.collectors.readings import PAST_BOUND
+from heapwatch.judge.rates import STEP_SECONDS, median_slope
+from heapwatch.judge.verdict import Word
+from heapwatch.judge.level import LevelSeries
 from heapwatch.recording.points import Point, Run
 
 # (number of the cycle, level), in rising order of the number; the first is the baseline.

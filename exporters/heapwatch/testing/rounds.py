@@ -19,7 +19,7 @@ from heapwatch.explain.findings import OUTSIDE
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import remedy_for_type
-from heapwatch.explain.series import LevelSeries
+from heapwatch.judge.level import LevelSeries
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of
 from heapwatch.measure.introspection.roots import Root

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 
-from heapwatch.analysis.timeline import median_slope
+from heapwatch.judge.rates import median_slope
 from heapwatch.recording.points import CYCLES, Point
 
 _WINDOW = 30  # cycles that a growth rate looks back

@@ -6,9 +6,9 @@ import random
 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from heapwatch.analysis.judge import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts, judge
-from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import MEMORY, Component, Readings
+from heapwatch.judge.judge import _MOST_EVALUATIONS, _MOST_SERIES, LiveVerdicts, judge
+from heapwatch.judge.observed import Series, observed
+from heapwatch.collectors.readings import MEMORY, Component, Readings
 
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 START = Series("process_start_time_seconds")
@@ -20,7 +20,7 @@ def readings(memory, more=""):
 
 
 def test_verdicts_are_those_of_the_whole_recording(monkeypatch):
-    monkeypatch.setattr("heapwatch.analysis.judge._SHARE", 1.0)  # a verdict at each step, also if slow
+    monkeypatch.setattr("heapwatch.judge.judge._SHARE", 1.0)  # a verdict at each step, also if slow
     noise = random.Random(3)
     values = [2e9 + noise.gauss(0, 2e6) + 6e6 * max(0, index - 100) for index in range(240)]
     live = LiveVerdicts()
@@ -73,7 +73,7 @@ def test_verdicts_are_worked_out_again_once_the_last_have_paid_for_themselves(mo
     spent = iter((0.0, 0.1))
     live = LiveVerdicts()
     live.observe(0.0, readings(1e9))
-    monkeypatch.setattr("heapwatch.analysis.judge.clock.thread_time", lambda: next(spent, 0.1))
+    monkeypatch.setattr("heapwatch.judge.judge.clock.thread_time", lambda: next(spent, 0.1))
     first = live.verdicts()
     for number in range(1, 5):
         live.observe(10.0 * number, readings(1e9))

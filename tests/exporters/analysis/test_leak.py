@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from heapwatch.analysis.observed import Series
-from heapwatch.analysis.readings import MEMORY, Component
+from heapwatch.judge.observed import Series
+from heapwatch.collectors.readings import MEMORY, Component
 from tests.exporters.analysis.recordings import (
     GROWTH,
     RSS,

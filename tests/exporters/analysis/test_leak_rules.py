@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.leaks.replay import firing_in_python, replay
 from benchmarks.leaks.scenario import Scenario
-from heapwatch.analysis.observed import Series
+from heapwatch.judge.observed import Series
 from tests.exporters.analysis.recordings import (
     RSS,
     SCRAPES,

@@ -1,7 +1,7 @@
 import pytest
 
 import heapwatch
-from heapwatch.analysis.readings import ExceededLimit
+from heapwatch.collectors.readings import ExceededLimit
 from heapwatch.cli.cleanup import COOLDOWN_SECONDS, Cleaner, cleanup_lines
 from heapwatch.errors import Unreachable
 

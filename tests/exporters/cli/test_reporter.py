@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from heapwatch.analysis.limits import BODIES
-from heapwatch.analysis.readings import MEMORY
-from heapwatch.analysis.verdict import WORDS
+from heapwatch.judge.limits import BODIES
+from heapwatch.collectors.readings import MEMORY
+from heapwatch.judge.verdict import WORDS
 from heapwatch.cli.reporter import Reporter, Sample
 
 ROUTINE = re.compile(f"Memory=|Body types:|({'|'.join(WORDS)})(:|$)")

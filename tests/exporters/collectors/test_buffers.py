@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSizeCollector, BufferSources
 from heapwatch.runtime.sources import Source
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.declared import (
     EntityCollector,
     EventCollector,

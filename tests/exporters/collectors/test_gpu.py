@@ -9,7 +9,7 @@ import jax
 import pynvml
 import pytest
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree

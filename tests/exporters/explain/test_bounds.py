@@ -12,7 +12,7 @@ from heapwatch.explain import describe as describing
 from heapwatch.explain import statements
 from heapwatch.explain.bounds import bound_by_keys
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.series import NO_GROWTH
+from heapwatch.judge.level import NO_GROWTH
 from tests.exporters.explain.walking import inventory_of
 
 LIMIT = 5_000

@@ -20,7 +20,7 @@ from heapwatch.explain import describe
 from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.series import NO_GROWTH
+from heapwatch.judge.level import NO_GROWTH
 from tests.exporters.explain.walking import inventory_of
 
 

@@ -13,7 +13,7 @@ import torch
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.series import is_steady
+from heapwatch.judge.level import is_steady
 from heapwatch.explain.weigh import weigh
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from heapwatch.explain import bounds
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.series import NO_GROWTH
+from heapwatch.judge.level import NO_GROWTH
 from heapwatch.explain.sites import code_of_class
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.objects.instances import InstanceCounter

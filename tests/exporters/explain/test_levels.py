@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from heapwatch.analysis.judge import LiveVerdicts
-from heapwatch.analysis.readings import Readings
+from heapwatch.judge.judge import LiveVerdicts
+from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.levels import DETACH, LeakingLevels, with_graphs

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch.analysis.verdict import Word
+from heapwatch.judge.verdict import Word
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.integrations.session import Session
 
 

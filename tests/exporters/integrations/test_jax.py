@@ -5,7 +5,7 @@ import pytest
 from jax import numpy as jnp
 
 import heapwatch
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 import heapwatch
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.integrations.session import Session, buffers_of
 
 

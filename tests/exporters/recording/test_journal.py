@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import heapwatch
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.file import read_recording
 from heapwatch.recording.journal import Journal

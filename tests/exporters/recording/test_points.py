@@ -1,6 +1,6 @@
 from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.analysis.readings import Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.recording.points import Pace, Point, point_of
 from tests.exporters.report.runs import generations
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from heapwatch.explain.series import LevelSeries, is_steady
+from heapwatch.judge.level import LevelSeries, is_steady
 
 
 def series(*levels: float, every: float = 1.0) -> LevelSeries:

@@ -1,6 +1,6 @@
 """The words of a verdict."""
 
-from heapwatch.analysis.verdict import MEANINGS, SERIOUS, WORDS, exit_code
+from heapwatch.judge.verdict import MEANINGS, SERIOUS, WORDS, exit_code
 
 
 def test_each_word_says_what_it_claims_and_what_to_do():

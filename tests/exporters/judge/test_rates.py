@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from heapwatch.analysis.timeline import GrowthRates
+from heapwatch.judge.rates import GrowthRates
 
 
 def history(values, *, every=15.0, **options):

@@ -8,8 +8,8 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from heapwatch.analysis.leak import Growth, growth_of
-from heapwatch.analysis.observed import (
+from heapwatch.judge.leak import Growth, growth_of
+from heapwatch.judge.observed import (
     MATURE_MINUTES,
     OBSERVED,
     TOLERANCE,
@@ -20,9 +20,9 @@ from heapwatch.analysis.observed import (
     retention,
     retention_continues,
 )
-from heapwatch.analysis.readings import MEMORY, PAST_BOUND, Component, ExceededLimit, Readings
-from heapwatch.analysis.timeline import STEP_SECONDS, Values, at, highest, lowest, steps
-from heapwatch.analysis.verdict import Word
+from heapwatch.collectors.readings import MEMORY, PAST_BOUND, Component, ExceededLimit, Readings
+from heapwatch.judge.rates import STEP_SECONDS, Values, at, highest, lowest, steps
+from heapwatch.judge.verdict import Word
 
 RETAINED_SHARE = 2.0  # growth below this multiple of the growth of retention is called retention
 RETAINED_HALF = 0.92  # least growth of retention in eight minutes, as a share of the eight minutes before

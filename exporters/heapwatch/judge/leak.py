@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from heapwatch.analysis.observed import (
+from heapwatch.judge.observed import (
     BUFFER_TOLERANCE,
     MATURE_MINUTES,
     Process,
@@ -23,8 +23,8 @@ from heapwatch.analysis.observed import (
     resets,
     same_process,
 )
-from heapwatch.analysis.readings import MEMORY, Component
-from heapwatch.analysis.timeline import (
+from heapwatch.collectors.readings import MEMORY, Component
+from heapwatch.judge.rates import (
     Sums,
     Values,
     at,

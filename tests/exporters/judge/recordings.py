@@ -1,8 +1,8 @@
 """Made-up recordings of a trainer, and the minute of the first verdict on them."""
 
-from heapwatch.analysis.judge import judge
-from heapwatch.analysis.observed import Series, observed
-from heapwatch.analysis.readings import MEMORY
+from heapwatch.judge.judge import judge
+from heapwatch.judge.observed import Series, observed
+from heapwatch.collectors.readings import MEMORY
 
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 VMS = Series("trainer_process_virtual_memory_bytes", (("role", "trainer"),))

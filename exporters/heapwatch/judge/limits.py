@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeVar
 
-from heapwatch.analysis.readings import GROWN, MEMORY, Component, Readings
+from heapwatch.judge.component import GROWN, MEMORY, Component
+
+SEVERITIES = ("warning", "critical", "emergency")  # in rising order
+Limit = TypeVar("Limit")
 
 # Levels by severity; growth by period (minute, episode, epoch, generation). Bytes or items.
 Limits = Mapping[Component, Mapping[str, float]]
@@ -100,28 +104,38 @@ def profile_named(name: str) -> Profile:
         raise ValueError(f"profile {name!r} is not known; allowed: {', '.join(PROFILE_NAMES)}") from None
 
 
-def limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
-    """Return the limits of a trainer's levels by severity: declared ones, else those of its profile.
+@dataclass(frozen=True)
+class ExceededLimit:
+    """A level or a growth rate over its limit; growth and its limit are per minute.
 
-    An unknown profile is ignored.
+    For kind `leak` it is growth with a limit of 0, or the number of items of a container with its bound. For
+    kind `graphs` it is the number of tensors in a buffer that keep their autograd graphs.
     """
-    merged = {component: dict(limits) for component, limits in _chosen(readings).levels.items()}
-    names = ("trainer_memory_available_bytes", "trainer_memory_limit_bytes")
-    available = next(filter(None, map(readings.value, names)), None)
-    if available:
-        merged[ALL_MEMORY] = {severity: share * available for severity, share in MEMORY_SHARES.items()}
-    for component, limits in readings.limits().items():
-        merged[component] = merged.get(component, {}) | limits
-    return merged
+
+    severity: str
+    kind: str
+    resource: str
+    component: str
+    value: float
+    limit: float
 
 
-def growth_limits_of(readings: Readings) -> dict[Component, float]:
-    """Return the limits of a trainer's growth per minute; see `limits_of`."""
-    growth = _chosen(readings).growth
-    merged = {component: limits["minute"] for component, limits in growth.items() if "minute" in limits}
-    return merged | readings.growth_limits()
+def limit_of(component: Component, limits: Mapping[Component, Limit]) -> Limit | None:
+    """Return the limit of a component, else the limit for each component of its resource."""
+    return limits.get(component, limits.get(Component(component.resource, "")))
 
 
-def _chosen(readings: Readings) -> Profile:
-    names = readings.by("trainer_limit_profile", "profile")
-    return next((profile_named(name) for name in names if name in PROFILE_NAMES), PROFILES["default"])
+def threshold_alert(component: Component, level: float, limits: Mapping[str, float]) -> ExceededLimit | None:
+    """Return the alert of the highest severity whose limit the level has reached."""
+    for severity in reversed(SEVERITIES):
+        limit = limits.get(severity)
+        if limit is not None and level >= limit:
+            return ExceededLimit(severity, "threshold", component.resource, component.name, level, limit)
+    return None
+
+
+def growth_alert(component: Component, per_minute: float | None, limit: float) -> ExceededLimit | None:
+    """Return the alert of a growth rate over its limit."""
+    if per_minute is None or per_minute <= limit:
+        return None
+    return ExceededLimit("warning", "growth", component.resource, component.name, per_minute, limit)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from heapwatch.analysis.readings import LEVEL_SERIES, MEMORY, Component
-from heapwatch.analysis.timeline import (
+from heapwatch.collectors.readings import LEVEL_SERIES, MEMORY, Component
+from heapwatch.judge.rates import (
     STEP_SECONDS,
     Samples,
     Sums,

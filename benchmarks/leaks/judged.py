@@ -1,0 +1,77 @@
+"""The series that a trainer's own judge would have exported in a recorded scenario, having seen nothing later.
+
+`python -m benchmarks.leaks.judged FILE` prints a JSON object: selector of a series -> a value for each scrape,
+null where there is no sample.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.leaks.scenario import Scenario, load
+from heapwatch.collectors.readings import Readings
+from heapwatch.judge.measured import STEP_SECONDS
+from heapwatch.judge.trainer import Leak, TrainerJudge
+
+Series = dict[str, list[float | None]]
+
+
+def leaks_of(scenario: Scenario) -> Iterator[tuple[str, list[tuple[Leak, ...] | None]]]:
+    """Each trainer by its instance ("" for the only one), and what leaked at each scrape; None if missed."""
+    trainers: dict[str, list[tuple[str, dict[str, str], list[float | None]]]] = defaultdict(list)
+    for name, labels, values in scenario.parsed():
+        trainers[labels.pop("instance", "")].append((name, labels, values))
+    for instance, series in trainers.items():
+        yield instance, [*_judged(series, scenario.scrapes, scenario.scrape_seconds)]
+
+
+def _judged(
+    series: list[tuple[str, dict[str, str], list[float | None]]], scrapes: int, scrape_seconds: int
+) -> Iterator[tuple[Leak, ...] | None]:
+    judge, started, leaks = TrainerJudge(), None, ()
+    for scrape in range(scrapes):
+        now = float(scrape * scrape_seconds)
+        samples = [
+            (name, labels, value)
+            for name, labels, values in series
+            if scrape < len(values) and (value := values[scrape]) is not None
+        ]
+        if not samples:
+            yield None
+            continue
+        readings = Readings.of(samples)
+        start = readings.value("process_start_time_seconds")
+        if started is not None and start is not None and start > started:
+            judge, leaks = TrainerJudge(), ()  # another process
+        started = start if start is not None else started
+        if judge.is_due(now):
+            leaks = judge.observe(now, readings.sample(now))
+        yield leaks
+
+
+def judged(scenario: Scenario) -> Series:
+    """The series by selector."""
+    found: Series = {}
+    for instance, scrapes in leaks_of(scenario):
+        own = f'instance="{instance}",' if instance else ""
+        missing: list[float | None] = [None] * scenario.scrapes
+        timestamp = found.setdefault(f"trainer_judged_timestamp_seconds{{{own[:-1]}}}", missing.copy())
+        for scrape, leaks in enumerate(scrapes):
+            if leaks is None:
+                continue
+            now = scrape * scenario.scrape_seconds
+            timestamp[scrape] = now - now % STEP_SECONDS
+            for leak in leaks:
+                resource, component = leak.component
+                labels = f'{own}resource="{resource}",component="{component}",reason="{leak.reason}"'
+                values = found.setdefault(f"trainer_leak{{{labels}}}", missing.copy())
+                values[scrape] = leak.per_minute / 60
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(judged(load(Path(sys.argv[1])))))

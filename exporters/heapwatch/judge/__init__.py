@@ -1,0 +1,1 @@
+"""What leaks is decided here, from numbers alone: levels over time, growth, verdicts, time left."""
