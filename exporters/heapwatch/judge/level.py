@@ -8,15 +8,13 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
+from heapwatch.judge.growth import COUNTED, lasts
+
 _MOST = 48
 _WIDEST_SECONDS = 256.0
 _BLOCKS = 4
 _MEASURED_SECONDS = 20.0  # least time in which a level that does not rise is one that stands still
 _LEAST_STEPS = 4  # changes of a level before it can count as rising
-# Least rate of the last quarter of a rise that does not level off, as a share of the overall rate.
-_STEADY = 0.5
-# Least rise in any quarter, as a share of the mean: below it the level stood still, and rose by noise.
-_LEAST_RISE = 0.05
 # Least distance of the floor below a straight line, as a share of its rise: it stood still for this share of
 # the time, or rose slowly for longer.
 _BENT = 0.15
@@ -181,26 +179,24 @@ class LevelSeries:
         if floors is None:
             return NO_GROWTH
         rises = [after[1] - before[1] for before, after in pairwise(floors)]
+        spans = [after[0] - before[0] for before, after in pairwise(floors)]
         # The rise within the last quarter: its end is no floor, but a fall within the quarter shows in it.
         total = max(0.0, floors[-1][1] - floors[0][1])
         elapsed = floors[-1][0] - floors[0][0]
         if total <= 0 or elapsed <= 0:
             return FloorGrowth(0.0, False, steps, span, 0.0)
         rate = total / elapsed
-        late_time = floors[-1][0] - floors[-2][0]
-        late = rises[-1] / late_time if late_time > 0 else 0.0
+        late = rises[-1] / spans[-1] if spans[-1] > 0 else 0.0
         tail_time = end - floors[-1][0]
         tail = (buckets[-1].last - floors[-1][1]) / tail_time if tail_time > span / 16 else late
         rising = (
-            min(rises) > _LEAST_RISE * total / len(rises)
-            and late >= _STEADY * rate
-            and tail >= _STEADY * rate / 2
+            lasts(rises, COUNTED, seconds=spans)
+            and tail >= COUNTED.last_part * rate / 2
             and steps >= _LEAST_STEPS
         )
         lasting = late / rate
         if rising:
             # A single large step, such as loading a data set, must not count as a lasting rate.
-            spans = [after[0] - before[0] for before, after in pairwise(floors)]
             rate = median(rise / max(seconds, span / 16) for rise, seconds in zip(rises, spans, strict=True))
         return FloorGrowth(rate, rising, steps, span, total, lasting, floors[-1][1], swing)
 
