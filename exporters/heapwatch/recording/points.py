@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from heapwatch.collectors.readings import PAST_BOUND, Component, Readings
+from heapwatch.collectors.readings import LEVEL_SERIES, Readings
+from heapwatch.judge.component import WORKERS, Component
+from heapwatch.judge.trainer import PAST_BOUND
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
+# How the names of counts end that are no entities, and their resources.
+_NAMED = {" bodies": "bodies", " events": "events", " buffer items": "buffer"}
 _SHORTEST_PAUSE_SECONDS = 0.5  # a phase may end a millisecond after the cycle before it
 _CLOCKS_SECONDS = 0.01  # by which two clocks may differ
 
@@ -162,7 +166,7 @@ def point_of(
         event=event,
         resident_bytes=resident,
         virtual_bytes=readings.value("trainer_process_virtual_memory_bytes", role="trainer"),
-        worker_bytes=readings.levels().get(Component("memory", "worker")),
+        worker_bytes=readings.levels().get(WORKERS),
         gpu_allocated_bytes=_sum(readings.by("trainer_gpu_memory_allocated_bytes", "device")),
         gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
         buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},
@@ -178,6 +182,54 @@ def point_of(
             **about,
         },
     )
+
+
+def component_of(name: str) -> Component:
+    """What an entry of `items` is a level of."""
+    for end, resource in _NAMED.items():
+        if name.endswith(end):
+            return Component(resource, name.removesuffix(end))
+    return Component("entities", name)
+
+
+def readings_of(point: Point, started: float) -> Readings:
+    """What the trainer exposed at a point, as far as it is recorded; `started` is when the record began."""
+    return Readings.of(_samples(point, started))
+
+
+def _samples(point: Point, started: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    yield "process_start_time_seconds", {}, started
+    for name, labels, value in (
+        ("trainer_process_resident_memory_bytes", {"role": "trainer"}, point.resident_bytes),
+        ("trainer_process_virtual_memory_bytes", {"role": "trainer"}, point.virtual_bytes),
+        ("trainer_process_resident_memory_bytes", {"role": "worker"}, point.worker_bytes),
+        ("trainer_gpu_memory_allocated_bytes", {"device": "all"}, point.gpu_allocated_bytes),
+    ):
+        if value is not None:
+            yield name, labels, value
+    if point.counted_at is not None:
+        age = point.time - point.counted_at
+        yield "trainer_exporter_sample_age_seconds", {"collector": "objects"}, age
+    for name, buffer in point.buffers.items():
+        yield "trainer_buffer_bytes", {"buffer": name}, buffer.nbytes
+        if buffer.items is not None:
+            yield "trainer_buffer_items", {"buffer": name}, buffer.items
+        if buffer.full_bytes is not None:
+            yield "trainer_buffer_capacity_bytes", {"buffer": name}, buffer.full_bytes
+    for name, count in point.items.items():
+        component = component_of(name)
+        metric, label = LEVEL_SERIES[component.resource]
+        yield metric, {label: component.name}, count
+        if component.resource == "events" and name in point.bounds:
+            yield "trainer_event_list_capacity_items", {label: component.name}, point.bounds[name]
+    for metric, label, values in (
+        ("trainer_progress_total", "unit", point.progress),
+        ("trainer_objects", "type", point.objects),
+        ("trainer_object_size_bytes", "object", point.sizes),
+        ("trainer_buffer_graph_tensors", "buffer", point.graphs),
+    ):
+        for name, value in values.items():
+            yield metric, {label: name}, value
 
 
 def _items(readings: Readings) -> dict[str, float]:

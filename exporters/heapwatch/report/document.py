@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heapwatch.explain.findings import labelled, narrative
+from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point
 from heapwatch.report.findings import FoundLeak, Report, TrendRow
 from heapwatch.report.judgement import Judgement
@@ -29,7 +30,7 @@ def sections(report: Report, most_rows: int) -> list[Section]:
     """The report's sections; the trend has at most `most_rows` lines, 0 for all."""
     written = [
         _finding(report),
-        _snapshot(f"BASELINE: {report.trend[0].label}", report.baseline),
+        _snapshot(f"BASELINE: {report.trend[0].label.removesuffix(' (baseline)')}", report.baseline),
         _snapshot(f"MEMORY SNAPSHOT: {report.trend[-1].label}", report.current),
         _trend(report, most_rows),
         _growth(report),
@@ -114,8 +115,11 @@ def object_change(judged: Judgement) -> str:
 
 def verdict(judged: Judgement) -> str:
     """The verdict, in capitals if it is bad, and its reason."""
-    word = judged.verdict.upper() if judged.verdict == "leak" else judged.verdict
-    return f"{word}: {judged.reason}" if judged.reason else word
+    return f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
+
+
+def _shouted(word: Word) -> str:
+    return word.upper() if word == "leak" else word
 
 
 def _plain(section: Section) -> Section:
@@ -183,10 +187,21 @@ def _growth(report: Report) -> Section:
         ("Baseline", size(judged.baseline)),
         ("Current", size(judged.current)),
         ("Growth", f"{signed(judged.change)}{percent}"),
-        (f"Growth per {report.unit}, recent", signed(judged.per_cycle)),
-        ("Verdict", verdict(judged)),
+        *_rates(report),
+        ("Verdict", _shouted(report.verdict)),
     ]
     return Section("MEMORY GROWTH ANALYSIS", ("RAM usage", ""), rows)
+
+
+def _rates(report: Report) -> list[tuple[str, str]]:
+    """The growth that the verdict is about: the trainer's own figure, and that of the cycles."""
+    said, per_cycle = report.explanation, report.memory.per_cycle
+    rates = []
+    if said is not None and said.verdict == report.verdict != "healthy":
+        rates.append(("Growth per minute", signed(said.growth_bytes_per_minute)))
+    if not rates or (per_cycle and report.unit != "minute"):
+        rates.append((f"Growth per {report.unit}", signed(per_cycle)))
+    return rates
 
 
 def _objects(report: Report) -> Section:
