@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from heapwatch.collectors.readings import PAST_BOUND, Component, Readings
+from heapwatch.collectors.readings import Readings
+from heapwatch.judge.component import Component
+from heapwatch.judge.trainer import PAST_BOUND
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
 _SHORTEST_PAUSE_SECONDS = 0.5  # a phase may end a millisecond after the cycle before it

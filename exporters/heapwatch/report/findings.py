@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from heapwatch.judge.leak import material
-from heapwatch.collectors.readings import MEMORY, Component
-from heapwatch.judge.verdict import SERIOUS, WORDS, Word
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.received import explanation_of
+from heapwatch.judge.component import MEMORY, Component, material
+from heapwatch.judge.verdict import SERIOUS, WORDS, Word
 from heapwatch.recording.points import Buffer, Point, Run
 from heapwatch.report.judgement import Judgement, Points, Terms, each, judged, verdicts_of
 

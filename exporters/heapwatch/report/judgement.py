@@ -16,11 +16,11 @@ from statistics import fmean, median
 
 from heapwatch.judge.judge import Verdicts, judge
 from heapwatch.judge.leak import WINDOWS
-from heapwatch.judge.observed import Series, observed
-from heapwatch.collectors.readings import PAST_BOUND
-from heapwatch.judge.rates import STEP_SECONDS, median_slope
-from heapwatch.judge.verdict import Word
 from heapwatch.judge.level import LevelSeries
+from heapwatch.judge.observed import Series, observed
+from heapwatch.judge.rates import STEP_SECONDS, median_slope
+from heapwatch.judge.trainer import PAST_BOUND
+from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point, Run
 
 # (number of the cycle, level), in rising order of the number; the first is the baseline.

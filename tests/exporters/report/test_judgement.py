@@ -4,10 +4,10 @@ import random
 from math import log
 
 import pytest
-
 from heapwatch.judge.judge import judge
 from heapwatch.judge.observed import Series, observed
-from heapwatch.collectors.readings import MEMORY
+
+from heapwatch.judge.component import MEMORY
 from heapwatch.recording.points import Pace, Point, Run
 from heapwatch.report.findings import analyse
 from heapwatch.report.judgement import Terms, judged, verdicts_of
