@@ -23,9 +23,9 @@ from benchmarks import gpu_trainers
 from benchmarks.gpu_leaks import components_that_leak, leaks
 from benchmarks.measure import Table
 from benchmarks.running import ROOT
-from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.collectors.gpu import GpuCollector
+from heapwatch.collectors.readings import Readings
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.sizing.deep_size import deep_size

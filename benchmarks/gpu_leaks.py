@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client import Metric
-
 from heapwatch.judge.judge import judge
 from heapwatch.judge.observed import LEVELS, Series, observed
+from prometheus_client import Metric
+
 from heapwatch.judge.rates import STEP_SECONDS
 
 STEPS = 90  # 45 minutes

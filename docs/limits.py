@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.generated import write_or_check
-from heapwatch.judge.limits import ALIASES, MEMORY_SHARES, PROFILES
-from heapwatch.collectors.readings import SEVERITIES, Component
+from heapwatch.judge.component import Component
+from heapwatch.judge.limits import ALIASES, MEMORY_SHARES, PROFILES, SEVERITIES
 
 RULES = Path("prometheus/rules/default_limits.yml")
 PAGE = Path("docs/alerting.md")

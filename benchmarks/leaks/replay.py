@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from benchmarks.leaks.scenario import LABEL, Scenario
 from heapwatch.judge.judge import judge
 from heapwatch.judge.observed import Series, observed
-from heapwatch.collectors.readings import MEMORY, Component
+
+from benchmarks.leaks.scenario import LABEL, Scenario
+from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.rates import Samples, Values, steps
 
 Alert = dict[str, str]

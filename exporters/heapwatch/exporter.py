@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import Metric
 
-from heapwatch.collectors.readings import LEVEL_SERIES, Readings
-from heapwatch.judge.verdict import SERIOUS
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.declared import EntityCollector, EventCollector, ObjectCollector, SizeCollector
@@ -27,14 +25,16 @@ from heapwatch.collectors.process import (
     current_rank,
 )
 from heapwatch.collectors.progress import PhaseCollector, ProgressCollector
+from heapwatch.collectors.readings import LEVEL_SERIES, Readings
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
-from heapwatch.explain.levels import LeakingLevels, with_graphs
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
 from heapwatch.http.status import Status
+from heapwatch.judge.measured import STEP_SECONDS
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.measure.gpu import torch_pools
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
@@ -43,7 +43,7 @@ from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.recording.checkpoints import Checkpoints, Memory
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
-from heapwatch.runtime.exposition import Collector, Exposition, Snapshots
+from heapwatch.runtime.exposition import CollectionStuck, Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.safe_point import SafePoint, Sampler
@@ -104,18 +104,16 @@ class Exporter:
         self._journal: Journal | None = None
         self.reported_leak: Callable[[], str] = str
         self.roots: list[Root] = []
-        self._status = Status(
-            last_cleanup=lambda: self.cleanup_queue.last,
-            explanation=lambda: self.explanation() if self.explainer.enabled else None,
-        )
-        self._leaking = LeakingLevels(self._status.verdicts)
+        self.snapshots = Snapshots(self.exposition)
         self.explainer = Explainer(
             extra_roots=lambda: self.roots,
             progress=self.progress.so_far,
             reads=OwnedReads(self.safe_point),
-            beside=self._beside,
+            readings=self._recent_readings,
+            paths=self.buffers.paths,
             found_world=self._count_world,
         )
+        self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)
         self._own = ExporterCollector(
             self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
         )
@@ -126,7 +124,7 @@ class Exporter:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
-        self.cleanup_queue.on_done += [self._sample_costly_soon, self._leaking.cleaned_up]
+        self.cleanup_queue.on_done.append(self._sample_costly_soon)
         collectors: list[Collector] = [
             StandardCollector(),
             info,
@@ -139,10 +137,9 @@ class Exporter:
             self.progress,
             self.limits,
             CleanupCollector(self.cleanup_queue, self._takes_cleanups),
+            ExplanationCollector(self.explainer),
+            self._own,
         ]
-        if self.explainer.enabled:
-            collectors.append(ExplanationCollector(self.explanation, lambda: self.explainer.spent_on))
-        collectors.append(self._own)
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
@@ -229,10 +226,10 @@ class Exporter:
 
         """
         trainer = ServedTrainer(
-            Snapshots(self.exposition),
+            self.snapshots,
             self._status,
             self.cleanup_queue,
-            explain=(lambda: self.explanation().as_json()) if self.explainer.enabled else None,
+            explain=lambda: self.explanation().as_json(),
             token=None if token is None else checked_token(token),
         )
         server = Server(host, port, trainer, port_search=port_search)
@@ -249,12 +246,15 @@ class Exporter:
         self.explainer.start()
 
     def explanation(self) -> Explanation:
-        """What grows, and what leaks by the rules."""
-        return self._beside(self.explainer.latest)
+        """What grows, and what leaks."""
+        return self.explainer.latest
 
-    def _beside(self, explanation: Explanation) -> Explanation:
-        """Add what the search for growing objects does not see: leaking levels, buffers that hold graphs."""
-        return with_graphs(self._leaking.beside(explanation), self.buffers.sizes.holding_graphs())
+    def _recent_readings(self) -> Readings:
+        """Every exposed level, as a scrape of the last seconds found it, else as it is now."""
+        try:
+            return Readings(self.snapshots.recent(STEP_SECONDS / 2, timeout=STEP_SECONDS).families)
+        except CollectionStuck:
+            return Readings(())
 
     def _takes_cleanups(self) -> bool:
         return self.server is not None and self.server.trainer.token is not None

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from heapwatch.judge.limits import PROFILE_NAMES
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken
+from heapwatch.judge.limits import PROFILE_NAMES
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime import environment
 from heapwatch.runtime.plain_text import show_notices

@@ -15,8 +15,8 @@ import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.collectors.readings import GROWN
 from heapwatch.http.status import Status
+from heapwatch.judge.component import GROWN
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text, finding_lines, sections

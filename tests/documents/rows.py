@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable
 
-from heapwatch.judge.limits import ALIASES
-from heapwatch.collectors.readings import LEVEL_SERIES, SEVERITIES, Component
+from heapwatch.collectors.readings import LEVEL_SERIES
+from heapwatch.judge.component import Component
+from heapwatch.judge.limits import ALIASES, SEVERITIES
 from tests.documents.example import Example
 from tests.documents.rules import alerts_at, alerts_growing, evaluate
 

@@ -9,9 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.leaks.replay import ask
 from benchmarks.leaks.scenario import Scenario
-from heapwatch.judge.limits import ALIASES
-from heapwatch.collectors.readings import GROWN, LEVEL_SERIES, Component
+from heapwatch.collectors.readings import LEVEL_SERIES
 from heapwatch.http.status import Status
+from heapwatch.judge.component import GROWN, Component
+from heapwatch.judge.limits import ALIASES
 from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"

@@ -17,15 +17,15 @@ from prometheus_client.parser import text_string_to_metric_families
 import heapwatch
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario
-from heapwatch.collectors.readings import Readings
-from heapwatch.judge.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.cli.main import main
-from heapwatch.explain.evidence import Candidate
+from heapwatch.collectors.readings import Readings
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.findings import Explanation, headline, narrative
 from heapwatch.explain.levels import LeakingLevels
 from heapwatch.explain.schedule import LogLimit
 from heapwatch.explain.sites import Site
 from heapwatch.http.client import get_json, get_text
+from heapwatch.judge.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.recording.file import Recorder
 from heapwatch.recording.points import Point
 from heapwatch.runtime.plain_text import say

@@ -11,11 +11,11 @@ from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.attribution import _finding
 from heapwatch.explain.census import _described
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, message, narrative
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.weigh import weigh
+from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.measure.introspection.roots import Root
 
 WORD = "nietsneknarf"

@@ -8,12 +8,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from heapwatch.collectors.readings import Component, ExceededLimit
 from heapwatch.cli.reporter import described, title
 from heapwatch.cli.sources import url_of_trainer
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import post_json, understood
 from heapwatch.http.guards import find_token
+from heapwatch.judge.component import Component
+from heapwatch.judge.limits import ExceededLimit
 from heapwatch.registration import choose, token_of
 from heapwatch.runtime.cleanup import ACTIONS
 from heapwatch.runtime.plain_text import say

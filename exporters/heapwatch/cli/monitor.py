@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from heapwatch.judge.limits import BODIES, Limits, profile_named
-from heapwatch.collectors.readings import MEMORY
 from heapwatch.cli import above_zero
 from heapwatch.cli.cleanup import Cleaner, find_token_of_user
 from heapwatch.cli.reporter import Message, Reporter, Sample
 from heapwatch.cli.sources import none_registered, read_all, registered_trainers
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url, get_json, understood
+from heapwatch.judge.component import MEMORY
+from heapwatch.judge.limits import BODIES, Limits, profile_named
 from heapwatch.runtime.plain_text import say
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}

@@ -16,10 +16,10 @@ from typing import Any, NoReturn, TextIO
 
 import psutil
 
-from heapwatch.judge.verdict import SERIOUS
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.lifecycle import TERMINATED, failure_at_exit, start, termination
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment

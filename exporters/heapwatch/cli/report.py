@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heapwatch.judge.verdict import exit_code
 from heapwatch.cli import above_zero
 from heapwatch.errors import UsageError
+from heapwatch.judge.verdict import exit_code
 from heapwatch.recording.file import NoRecording, read_recording
 from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse

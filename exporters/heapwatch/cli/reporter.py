@@ -7,17 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heapwatch.judge.limits import BODIES, Limits
-from heapwatch.collectors.readings import (
-    GROWN,
-    MEMORY,
-    SEVERITIES,
-    Component,
-    ExceededLimit,
-    threshold_alert,
-)
-from heapwatch.judge.verdict import SERIOUS
 from heapwatch.explain.findings import labelled
+from heapwatch.judge.component import GROWN, MEMORY, Component
+from heapwatch.judge.limits import BODIES, SEVERITIES, ExceededLimit, Limits, threshold_alert
+from heapwatch.judge.verdict import SERIOUS
 
 REPEAT_SECONDS = 600.0
 BYTES = ("memory", "gpu_memory", "object_size")

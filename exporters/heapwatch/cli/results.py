@@ -8,7 +8,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, TextIO
 
-from heapwatch.judge.verdict import MEANINGS, WORDS, Word
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.findings import (
     Explanation,
@@ -18,6 +17,7 @@ from heapwatch.explain.findings import (
     place_of,
     size_text,
 )
+from heapwatch.judge.verdict import MEANINGS, WORDS, Word
 from heapwatch.runtime import own_files
 from heapwatch.runtime.plain_text import (
     annotation,

@@ -13,9 +13,9 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from heapwatch.judge.verdict import SERIOUS, WORDS
 from heapwatch.cli.top_source import COLUMNS, Path, Snapshot, Source, cells, memory_text
 from heapwatch.explain.findings import size_text
+from heapwatch.judge.verdict import SERIOUS, WORDS
 from heapwatch.runtime.plain_text import literal, plain
 
 ORDERS = ("growth", "bytes", "items", "path")

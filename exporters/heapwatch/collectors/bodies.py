@@ -13,8 +13,8 @@ import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.families import gauge
+from heapwatch.collectors.readings import Readings
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import checked_name, keep_largest
 from heapwatch.runtime.sources import Source, count_of

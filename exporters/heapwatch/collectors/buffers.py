@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +27,6 @@ class BufferSources:
     nbytes: Source | None = None
 
 
-_HELD_SECONDS = 120.0  # after which a full buffer counts as keeping graphs
-_HELD_SHARE = 0.5  # of its items that have one
-
-
 @dataclass(frozen=True)
 class _Size:
     """One measurement of one buffer's bytes; unknown values are None."""
@@ -38,18 +34,6 @@ class _Size:
     stored: Size | None
     full_bytes: float | None
     attached: Attached | None
-
-
-@dataclass(frozen=True)
-class HeldGraphs:
-    """A buffer that keeps autograd graphs; unknown values are None."""
-
-    name: str
-    path: str  # or its name
-    tensors: float  # with the graph that they were computed with
-    items: float | None
-    capacity: float | None  # in items
-    nbytes: float | None  # without the graphs
 
 
 class BufferCollector:
@@ -97,6 +81,13 @@ class BufferCollector:
         """Items and capacity at the last sample."""
         return self._latest.get(name, (None, None))
 
+    def paths(self) -> dict[str, str]:
+        """Where each buffer is, such as `agent.memory`; its name where that is not known."""
+        return {
+            name: sources.container.path if sources.container and sources.container.path else name
+            for name, sources in list(self.declared.items())
+        }
+
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
         bound = "Most items that a buffer may hold; absent if it declared no bound."
@@ -122,7 +113,6 @@ class BufferSizeCollector:
     ) -> None:
         self.interval = interval
         self._clock = clock
-        self._full_since: dict[str, float] = {}  # and with graphs
         self._buffers = buffers
         self._sources = NamedSources(self.name, failures)
         self._latest: dict[str, _Size] = {}
@@ -134,27 +124,6 @@ class BufferSizeCollector:
     def sample(self) -> None:
         """Measure each buffer."""
         self._latest = self._sources.read(self._measure)
-        full = {name: self._full_since.get(name, self._clock()) for name in self._full_of_graphs()}
-        self._full_since = full
-
-    def holding_graphs(self) -> list[HeldGraphs]:
-        """The full buffers that have kept graphs in at least half of their items for two minutes."""
-        held = []
-        for name, size in self._latest.items():
-            since = self._full_since.get(name)
-            if since is not None and size.attached is not None and self._clock() - since >= _HELD_SECONDS:
-                source = self._buffers.declared[name].container
-                path = source.path if source and source.path else name
-                nbytes = size.stored.bytes if size.stored else None
-                held.append(HeldGraphs(name, path, size.attached.graphs, *self._buffers.latest(name), nbytes))
-        return held
-
-    def _full_of_graphs(self) -> Iterator[str]:
-        for name, size in self._latest.items():
-            items, capacity = self._buffers.latest(name)
-            graphs = size.attached.graphs if size.attached else 0.0
-            if items and capacity and items >= capacity and graphs >= _HELD_SHARE * items:
-                yield name
 
     def _measure(self, name: str, container: Any) -> _Size:
         sources = self._buffers.declared[name]

@@ -8,34 +8,43 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from heapwatch.judge.verdict import WORDS
 from heapwatch.collectors.families import counter, gauge, gauges
+from heapwatch.judge.verdict import WORDS
 
 MOST_PATHS = 20
 _LONGEST_PATH = 120
-_NAMED = ("container", "type")
-_BESIDE = ("worker", "allocator")
 
 
 class ExplanationCollector:
-    """Up to 20 growing paths with their bytes, and their share of the process's growth.
+    """The verdict, what leaks, and up to 20 growing paths with their bytes.
 
     Args:
-        read: returns the latest explanation: an object with `verdict`, `explained_share`,
-            `growth_bytes_per_minute`, `time_left` and `findings`.
-        spent: returns the CPU seconds of the search so far, by activity.
+        explainer: an object with `latest` (an explanation), `judged_at` (seconds since the epoch) and
+            `spent_on` (CPU seconds of the search so far, by activity).
 
     """
 
     name = "explanation"
 
-    def __init__(self, read: Callable[[], Any], spent: Callable[[], dict[str, float]]) -> None:
-        self._read = read
-        self._spent = spent
+    def __init__(self, explainer: Any) -> None:
+        self._explainer = explainer
 
     def collect(self) -> Iterable[Metric]:
         """Yield the verdict, the growing paths and what finding them cost."""
-        latest = self._read()
+        latest = self._explainer.latest
+        yield GaugeMetricFamily(
+            "trainer_judged_timestamp_seconds",
+            "When the verdict was last renewed; absent before the first one.",
+            self._explainer.judged_at,
+        )
+        yield gauge(
+            "trainer_leak",
+            "Growth per second of what leaks now, in bytes or items; absent where nothing leaks. Reason: "
+            "growth, bound (more items than declared), graphs (tensors that keep their autograd graph), or "
+            "retained (freed memory that malloc keeps).",
+            ("resource", "component", "reason"),
+            {(*leak.component, leak.reason): leak.per_minute / 60 for leak in latest.leaks},
+        )
         yield gauge(
             "trainer_memory_verdict",
             "1 for the current verdict, 0 for the others.",
@@ -51,47 +60,27 @@ class ExplanationCollector:
             "trainer_memory_time_to_limit_seconds",
             "Time until the memory is used up at the present rate: the least and the most; absent unless "
             "growth is certain and the time is within a week.",
-            "bound",
-            {} if latest.time_left is None else latest.time_left._asdict(),
+            ("bound", "resource"),
+            _time_left(latest),
         )
         yield GaugeMetricFamily(
             "trainer_memory_growth_explained_ratio",
             "Share of the process's growth that the findings account for; absent if nothing grows.",
             latest.explained_share if latest.growth_bytes_per_minute > 0 else None,
         )
-        yield from _named(latest)
         yield from _paths(latest.findings[:MOST_PATHS])
         yield counter(
-            "trainer_explainer_seconds", "CPU seconds spent on finding what grows.", "activity", self._spent()
+            "trainer_explainer_seconds",
+            "CPU seconds spent on finding what grows.",
+            "activity",
+            self._explainer.spent_on,
         )
 
 
-def _named(latest: Any) -> Iterable[Metric]:
-    """The sums of all leaks with a name, with which the rules confirm a leak sooner.
-
-    The share is of the growth of memory in use by the trainer itself. Forked workers copy pages of their
-    trainer, and objects that stay between freed ones make malloc keep more than they hold.
-    """
-    leaks = [one for one in latest.findings if one.is_leak and one.kind in _NAMED]
-    steady = [one.bytes_per_minute for one in leaks if one.steady]
-    growth = sum(steady) if steady or not leaks else None
-    share = None
-    if steady:
-        beside = sum(one.bytes_per_minute for one in latest.findings if one.kind in _BESIDE)
-        own = latest.growth_bytes_per_minute - beside
-        share = growth / own if own > growth else 1.0
-    yield GaugeMetricFamily(
-        "trainer_named_leaks_growth_bytes_per_minute",
-        "Growth per minute of containers and types that leak at a steady rate; 0 if none leaks, absent if "
-        "the rate of those that leak is not steady yet.",
-        growth,
-    )
-    yield GaugeMetricFamily(
-        "trainer_named_leaks_share_ratio",
-        "Share of steady named leaks in the growth of the process, without its workers and without freed "
-        "memory that malloc keeps; absent without such a leak.",
-        share,
-    )
+def _time_left(latest: Any) -> dict[tuple[str, str], float]:
+    resource = "gpu_memory" if latest.ends_on_gpu else "memory"
+    bounds = {} if latest.time_left is None else latest.time_left._asdict()
+    return {(bound, resource): seconds for bound, seconds in bounds.items()}
 
 
 def _paths(findings: Iterable[Any]) -> Iterable[Metric]:

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 from prometheus_client import Metric
 
-from heapwatch.judge.limits import profile_named
-from heapwatch.collectors.readings import SEVERITIES
 from heapwatch.collectors.families import gauge
+from heapwatch.judge.limits import SEVERITIES, profile_named
 from heapwatch.runtime.labels import MAX_NAMES, checked_name
 
 RESOURCES = ("memory", "gpu_memory", "bodies", "entities", "events", "buffer", "objects", "object_size")

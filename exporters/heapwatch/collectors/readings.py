@@ -175,6 +175,10 @@ class Readings:
                 for name, tensors in self.by("trainer_buffer_graph_tensors", "buffer").items()
                 if (items := self.value("trainer_buffer_items", buffer=name)) is not None
             },
+            to_fill={
+                name: whole - (self.value("trainer_buffer_bytes", buffer=name) or 0.0)
+                for name, whole in self.by("trainer_buffer_capacity_bytes", "buffer").items()
+            },
             reading_ages={
                 _RESOURCE_OF.get(name, name): age
                 for name, age in self.by("trainer_exporter_sample_age_seconds", "collector").items()
@@ -221,7 +225,6 @@ class Readings:
                 capacity = items * whole / held
             if capacity is not None:
                 yield Component("buffer", name), (items, capacity)
-
 
 
 def limits_of(readings: Readings) -> dict[Component, dict[str, float]]:

@@ -6,10 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heapwatch.judge.leak import MATERIAL_BYTES, WINDOWS
-from heapwatch.judge.observed import MATURE_MINUTES
-from heapwatch.judge.verdict import Word
-from heapwatch.explain.evidence import Candidate, Levels
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.findings import (
     Explanation,
     Finding,
@@ -18,22 +15,27 @@ from heapwatch.explain.findings import (
     ranked,
     size_text,
 )
-from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
+from heapwatch.judge.component import MATERIAL_BYTES
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth, is_steady
+from heapwatch.judge.measured import FAST_MINUTES, WINDOWS
+from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.trainer import MATURE_MINUTES
+from heapwatch.judge.verdict import Word
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
 _CAREFUL_SPAN = 120.0  # for a container that has grown by little
 _LITTLE_BYTES = 8e6
 _LITTLE_SHARE = 0.02
-_PATIENCE_SPAN = 60 * WINDOWS[0]  # for a container that the program cuts to an unknown length
+_PATIENCE_SPAN = 60.0 * WINDOWS[1]  # for a container that the program cuts to an unknown length
 _REMOVED_SPAN = 60.0  # for a container from which the program also removes items
 _NOTED_SHARE = 0.02
 _NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
 _MOST_FINDINGS = 20
 _GROW_ON = ("too early", "growing", "will not fit", "leak")
 _LASTING_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
+_FAST_SECONDS = 60.0 * FAST_MINUTES
 _NOT_WALKED = "The first search through the program's objects is not complete."
 EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
 _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
@@ -44,20 +46,21 @@ _IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot 
 
 
 def explain(
-    levels: Levels,
+    levels: MemoryGrowth,
     candidates: Sequence[Candidate],
     types: Sequence[Finding] = (),
-    rounds: int = 1,
     counted_seconds: float = 0.0,
+    *,
+    walked: bool = True,
 ) -> Explanation:
-    """Judge what grows.
+    """Say what grows, and the verdict on it.
 
     Args:
         levels: memory of the process over time.
         candidates: growing containers.
         types: growing types, for the growth that no container explains.
-        rounds: complete walks through the program's objects so far.
         counted_seconds: for how long objects have been counted by type.
+        walked: whether the first search for growing containers is complete.
 
     """
     seconds = levels.now - levels.began
@@ -77,7 +80,8 @@ def explain(
     reported = [found for found in findings if _is_reported(found, levels)]
     named = _rate_of([found for found in reported if found.kind != "native"])
     share = min(1.0, named / rate) if rate > 0 else 1.0
-    verdict, detail = _verdict(levels, reported, since_startup, walked=rounds > 0)
+    known_in = _known_in(levels, candidates, counted_seconds) if walked else None
+    verdict, detail = _verdict(levels, reported, since_startup, known_in)
     left, ends_on_gpu = levels.time_left if verdict in _GROW_ON else (None, False)
     return Explanation(
         verdict,
@@ -92,7 +96,7 @@ def explain(
     )
 
 
-def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
+def is_unexplained(explanation: Explanation, levels: MemoryGrowth) -> bool:
     """Whether material growth goes on that no finding names, so that a search is worth its cost."""
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
     rate = explanation.growth_bytes_per_minute
@@ -102,7 +106,7 @@ def is_unexplained(explanation: Explanation, levels: Levels) -> bool:
     return levels.matters(residual) and residual / 60 * levels.faster[1].span >= MATERIAL_BYTES
 
 
-def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) -> Finding:
+def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidate]) -> Finding:
     known, growth, bounded = candidate.known, candidate.growth, candidate.bounded
     ids = candidate.traits.ids
     owner = next((one.known.path for one in seen if ids & one.traits.ids), None)
@@ -131,13 +135,13 @@ def _finding(candidate: Candidate, levels: Levels, seen: Sequence[Candidate]) ->
     )
 
 
-def _is_steady(known: KnownContainer, levels: Levels) -> bool:
+def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
     """Whether its items or its bytes keep their rate: episodes that get longer become fewer."""
     progress = (levels.memory.steps, levels.memory.cycles)
     return any(is_steady(level, progress, levels.start) for level in (known.items, known.held))
 
 
-def _span_wanted(candidate: Candidate, levels: Levels) -> float:
+def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
     if candidate.emptied == "trimmed":
         return _PATIENCE_SPAN
     if candidate.emptied == "some":
@@ -157,7 +161,7 @@ def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[F
     return shares
 
 
-def _with_fits(findings: Sequence[Finding], levels: Levels) -> list[Finding]:
+def _with_fits(findings: Sequence[Finding], levels: MemoryGrowth) -> list[Finding]:
     """The findings, with whether the memory that is left suffices for all buffers that surely go on growing.
 
     Of a buffer that needs more than that, and whose growth is not sure yet, it is not known.
@@ -182,15 +186,24 @@ def _needed(finding: Finding) -> float:
     return finding.bytes * (finding.capacity_items / finding.items - 1)
 
 
-def _is_reported(finding: Finding, levels: Levels) -> bool:
+def _is_reported(finding: Finding, levels: MemoryGrowth) -> bool:
     if finding.is_leak or finding.fits is False:
         return True
     return levels.matters(finding.bytes_per_minute) and finding.share >= _NOTED_SHARE
 
 
 def _verdict(
-    levels: Levels, findings: Sequence[Finding], seconds: float, *, walked: bool
+    levels: MemoryGrowth, findings: Sequence[Finding], seconds: float, known_in: float | None
 ) -> tuple[Word, str]:
+    """The verdict, and what it waits for or is about.
+
+    Args:
+        levels: memory of the process over time.
+        findings: what grows.
+        seconds: since the end of the start-up.
+        known_in: see `_known_in`; None while the first search is not complete.
+
+    """
     if any(finding.is_leak for finding in findings):
         return "leak", ""
     if any(finding.fits is False for finding in findings):
@@ -202,11 +215,10 @@ def _verdict(
         grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
-        return "too early", _joined(grows, left, "" if walked else _NOT_WALKED)
-    remaining = _LASTING_SECONDS - levels.growing_seconds
-    if not walked and remaining > 0:
-        waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
-        return "too early", _joined(grows, _NOT_WALKED, waits)
+        return "too early", _joined(grows, left, "" if known_in is not None else _NOT_WALKED)
+    lasts = levels.growing_seconds >= _LASTING_SECONDS
+    if known_in is None and not lasts:
+        return "too early", _joined(grows, _NOT_WALKED)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = _rate_of([finding for finding in buffers if finding.fits])
     rises = fast > 0 and filled < EXPLAINED * fast
@@ -222,11 +234,30 @@ def _verdict(
             return "healthy", f"Memory use is {size_text(levels.resident)}."
         if not rising and levels.slowed_down:
             return "warm-up", ""
-    if remaining > 0:
-        when = f"Whether it slows down is known in {math.ceil(remaining / 60)} min."
-        return "too early", _joined(grows, when)
-    lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
-    return "growing", _joined(grows, lasts)
+    if not lasts:
+        return "too early", _joined(grows, f"Whether it lasts is known in {_wait_text(known_in or 0.0)}.")
+    return "growing", _joined(
+        grows, f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
+    )
+
+
+def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_seconds: float) -> float:
+    """Seconds until it is known whether growth lasts: by a container, by a type, or by memory alone."""
+    waits = [
+        _span_wanted(one, levels) - one.growth.span
+        for one in candidates
+        if one.rising and not one.bounded and levels.matters(one.bytes_per_minute)
+    ]
+    grown = levels.growing_seconds
+    if 0 < counted_seconds < _COUNTED_SPAN:
+        waits.append(_COUNTED_SPAN - counted_seconds)
+    fast = levels.rises_fast_by > 0 and grown < _FAST_SECONDS
+    waits.append((_FAST_SECONDS if fast else _LASTING_SECONDS) - grown)
+    return min(wait for wait in waits if wait > 0 or wait == waits[-1])
+
+
+def _wait_text(seconds: float) -> str:
+    return f"{max(seconds, 1.0):.0f} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
 
 
 def _joined(*parts: str) -> str:
@@ -237,7 +268,7 @@ def _is_full(finding: Finding) -> bool:
     return finding.capacity_items is not None and (finding.items or 0) >= finding.capacity_items
 
 
-def _workers(levels: Levels) -> list[Finding]:
+def _workers(levels: MemoryGrowth) -> list[Finding]:
     """One finding for all child processes, if their memory or their number grows."""
     memory = levels.memory
     more = memory.processes.growth(levels.startup_end)
@@ -251,7 +282,7 @@ def _workers(levels: Levels) -> list[Finding]:
     else:
         remedy = "`heapwatch explain PID` of one of them names what grows there"
     # A growing number of processes is judged as a number of items, memory of the same processes as a level.
-    leaks = more.span >= _COUNTED_SPAN if more.rising else "workers" in levels.leaks
+    leaks = more.span >= _COUNTED_SPAN if more.rising else levels.leaks_in("memory", "worker")
     return [
         Finding(
             kind="worker",
@@ -267,7 +298,9 @@ def _workers(levels: Levels) -> list[Finding]:
     ]
 
 
-def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: Levels) -> list[Finding]:
+def _inferred(
+    findings: list[Finding], candidates: Sequence[Candidate], levels: MemoryGrowth
+) -> list[Finding]:
     """Attribute growth that no measurement explains to a growing container whose items cannot be measured."""
     residual = _residual(findings, levels)
     if not (residual and _continues(levels)):
@@ -301,7 +334,7 @@ def _inferred(findings: list[Finding], candidates: Sequence[Candidate], levels: 
         bytes=round((chosen.bytes or 0) + grown),
         bytes_per_minute=chosen.bytes_per_minute + residual,
         inferred=True,
-        is_leak=chosen.is_leak or certain or ("gpu" if levels.is_on_gpu else OWN) in levels.leaks,
+        is_leak=chosen.is_leak or certain or levels.faster_leaks,
     )
     return findings
 
@@ -310,7 +343,7 @@ def _is_name(path: str) -> bool:
     return path.rpartition(".")[2].strip("_") != ""
 
 
-def plausible(found: Finding, levels: Levels) -> Finding:
+def plausible(found: Finding, levels: MemoryGrowth) -> Finding:
     """Leave out the size of a type whose instances share what they reach; all growth at most is theirs."""
     most = levels.per_minute
     if not 0 < _IMPOSSIBLE * most < found.bytes_per_minute:
@@ -318,7 +351,7 @@ def plausible(found: Finding, levels: Levels) -> Finding:
     return replace(found, bytes=None, bytes_per_minute=most)
 
 
-def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels) -> list[Finding]:
+def with_types(findings: list[Finding], types: Sequence[Finding], levels: MemoryGrowth) -> list[Finding]:
     """Add growing types while a part of the growth is unexplained."""
     for found in types:
         residual = _residual(findings, levels)
@@ -331,7 +364,7 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Levels
     return findings
 
 
-def _unnamed(findings: Sequence[Finding], levels: Levels, counted_seconds: float) -> list[Finding]:
+def _unnamed(findings: Sequence[Finding], levels: MemoryGrowth, counted_seconds: float) -> list[Finding]:
     """A finding for growth that no Python object explains, named by the sort of memory that grows.
 
     Until objects have been counted by type for two minutes, only containers are known not to be the cause.
@@ -341,16 +374,16 @@ def _unnamed(findings: Sequence[Finding], levels: Levels, counted_seconds: float
         return []
     kind: FindingKind = "native"
     searched = "Python object" if counted_seconds >= _COUNTED_SPAN else "container"
-    what, remedy, level = f"memory that no {searched} accounts for", None, OWN
+    what, remedy = f"memory that no {searched} accounts for", None
     kept = _rate(memory.retained.growth(levels.startup_end))
     # `retained` is an upper bound: freed memory that was returned may be among it.
     if EXPLAINED * residual < kept <= residual / EXPLAINED:
-        kind, what, level = "allocator", "freed memory that the C allocator keeps", RETAINED
+        kind, what = "allocator", "freed memory that the C allocator keeps"
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
     elif _rate(memory.gpu.growth(levels.startup_end)) > EXPLAINED * residual:
-        kind, what, level = "gpu", "GPU memory that no Python container accounts for", "gpu"
+        kind, what = "gpu", "GPU memory that no Python container accounts for"
     elif _rate(memory.shared.growth(levels.startup_end)) > EXPLAINED * residual:
-        what, level = "shared memory that no Python object accounts for", "shared"
+        what = "shared memory that no Python object accounts for"
         remedy = "close and unlink shared memory blocks and queues that are done"
     return [
         Finding(
@@ -359,12 +392,12 @@ def _unnamed(findings: Sequence[Finding], levels: Levels, counted_seconds: float
             type=what,
             bytes_per_minute=residual,
             remedy=remedy,
-            is_leak=level in levels.leaks,
+            is_leak=levels.leaks_in("gpu_memory") if kind == "gpu" else levels.leaks_in("memory", "trainer"),
         )
     ]
 
 
-def _continues(levels: Levels) -> bool:
+def _continues(levels: MemoryGrowth) -> bool:
     """Whether the process, or its GPU memory, has grown for long enough."""
     _, growth = levels.faster
     return growth.rising and growth.span >= _MEASURED_SPAN
@@ -375,7 +408,7 @@ def _rate_of(findings: Sequence[Finding]) -> float:
     return sum(finding.bytes_per_minute for finding in findings)
 
 
-def _residual(findings: Sequence[Finding], levels: Levels) -> float:
+def _residual(findings: Sequence[Finding], levels: MemoryGrowth) -> float:
     """Unexplained growth in bytes a minute; 0 if it is not material."""
     rate = levels.per_minute
     residual = rate - _rate_of(findings)

@@ -13,7 +13,7 @@ from itertools import islice
 from types import CodeType
 from typing import Any, NamedTuple
 
-from heapwatch.explain.evidence import Emptying
+from heapwatch.explain.candidate import Emptying
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Use, mentions

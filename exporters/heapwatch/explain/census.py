@@ -18,8 +18,8 @@ from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, 
 from typing import Any, NamedTuple
 
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
-from heapwatch.judge.level import FloorGrowth, LevelSeries
 from heapwatch.explain.sites import Site
+from heapwatch.judge.level import FloorGrowth, LevelSeries
 from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import is_shown, qualified_type_name, type_of

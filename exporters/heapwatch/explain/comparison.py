@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import size_text
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer

@@ -10,14 +10,13 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.census import GrowingType, LongContainer
-from heapwatch.explain.evidence import Candidate, Levels
 from heapwatch.explain.findings import OUTSIDE, Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.explain.remedies import remedy_for, remedy_for_type
-from heapwatch.judge.level import FloorGrowth
 from heapwatch.explain.sites import (
     Site,
     Use,
@@ -32,6 +31,8 @@ from heapwatch.explain.sites import (
 from heapwatch.explain.statements import Deed, Scope
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import newest_of, traits_of
+from heapwatch.judge.level import FloorGrowth
+from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
 from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
@@ -160,7 +161,7 @@ class Describer:
         """The only line of the user's code that starts processes; None if there are several or none."""
         return self._only_line("loaded", *_STARTERS)
 
-    def describe_garbage(self, uncollected: Uncollected, levels: Levels) -> list[Finding]:
+    def describe_garbage(self, uncollected: Uncollected, levels: MemoryGrowth) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
 
         Where their bytes cannot be measured, their share of the growth is that of the new objects. Where the

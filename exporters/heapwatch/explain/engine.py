@@ -11,22 +11,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter
 
-from heapwatch.judge.verdict import SERIOUS
 from heapwatch.collectors.progress import Progress
+from heapwatch.collectors.readings import Readings
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.levels import Declared, finished
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
-from heapwatch.judge.level import FloorGrowth, is_steady
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers
+from heapwatch.judge.component import MEMORY, WORKERS, Component
+from heapwatch.judge.level import FloorGrowth, is_steady
+from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.trainer import Sample, TrainerJudge
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
@@ -80,12 +84,16 @@ class Explainer:
         extra_roots: returns further roots for the walk.
         progress: returns the progress that the program reported.
         reads: asks the thread that may read what it changes.
-        beside: adds to an explanation what else leaks.
+        readings: returns the levels that are not read here, such as what the trainer declared.
+        paths: where each declared buffer is, by name.
         found_world: told of each physics world, as by `Worlds`.
 
     Attributes:
         latest: the newest explanation.
-        enabled: False where HEAPWATCH_EXPLAIN is off; then nothing is read.
+        enabled: False where HEAPWATCH_EXPLAIN is off, or where no lock makes reads of objects safe; then
+            levels are judged, and no object is looked at.
+        judge: judges all levels every 30 seconds.
+        judged_at: when the newest explanation was made, in seconds since the epoch; None before the first.
         spent_on: CPU seconds by activity; for `trace` the time for which allocations were traced.
 
     """
@@ -98,7 +106,8 @@ class Explainer:
         extra_roots: Callable[[], list[Root]] = list,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
         reads: OwnedReads | None = None,
-        beside: Callable[[Explanation], Explanation] = lambda found: found,
+        readings: Callable[[], Readings] = lambda: Readings(()),
+        paths: Callable[[], dict[str, str]] = dict,
         found_world: Found = lambda name, count: None,
     ) -> None:
         self._reads = reads or OwnedReads()
@@ -113,7 +122,11 @@ class Explainer:
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self._describer = Describer(self.inventory)
-        self._beside = beside
+        self._readings = readings
+        self._paths = paths
+        self._declared = Declared()
+        self.judge = TrainerJudge()
+        self.judged_at: float | None = None
         self._clock = clock
         self._spent = spent
         self._began = clock()
@@ -135,12 +148,11 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, unless it is off, or this interpreter has no lock that makes its reads safe."""
-        if not self.enabled:
-            return
-        if not has_lock():
+        """Start the thread."""
+        if self.enabled and not has_lock():
             log.warning("heapwatch: no search for what grows: this Python runs without its global lock")
-        elif self._thread is None:
+            self.enabled = False
+        if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"{OWN_THREADS}explain", daemon=True)
             self._thread.start()
 
@@ -211,6 +223,8 @@ class Explainer:
             # It is read while the budget is used up, too, which it would be for ever if it cost all of it.
             longest = _LONGEST_PAUSE_SECONDS if now >= self._began + FIRST_SECONDS else FIRST_PAUSE_SECONDS
             self._pause("memory", now, 2 * (self._spent() - began), longest)
+        if self.judge.is_due(now):
+            self.judge.observe(now, self._sample())
         # A verdict that is not renewed for minutes is none.
         overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
         allowed = self._budget.allows() or overdue
@@ -242,6 +256,8 @@ class Explainer:
         if self._is_due("judge", now, self._schedule.judge):
             self._judge()
             return "judge"
+        if not self.enabled:
+            return "read"
         if self.inventory.worlds and self._is_due("worlds", now, _WORLDS_SECONDS):
             self.worlds.count()
             return "read"
@@ -299,7 +315,7 @@ class Explainer:
         is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
         return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
 
-    def _set_schedule(self, levels: Levels) -> None:
+    def _set_schedule(self, levels: MemoryGrowth) -> None:
         schedule = schedule_for(levels, self.inventory.rounds)
         if schedule is not self._schedule:
             self._schedule = schedule
@@ -380,15 +396,16 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
-        rounds = self.inventory.rounds
-        found = explain(levels, candidates, rounds=rounds)
-        self._searching = is_unexplained(found, levels)
+        walked = self.inventory.rounds > 0 or not self.enabled
+        found = explain(levels, candidates, walked=walked)
+        self._searching = self.enabled and is_unexplained(found, levels)
         if self._searching:
             self._budget.advance()
-            found = explain(levels, candidates, self._types(levels), rounds, self.census.seconds)
+            found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
-        found = self._beside(self.workers.with_names(found))
+        found = finished(self.workers.with_names(found), self.judge, levels, self._declared)
+        self.judged_at = time.time()
         if not self._stopped.is_set():
             self.latest = found
         self._recent.append((self.memory.held, found))
@@ -412,7 +429,7 @@ class Explainer:
         }
         return tuple(what for what, is_unread in unread.items() if is_unread)
 
-    def _types(self, levels: Levels) -> list[Finding]:
+    def _types(self, levels: MemoryGrowth) -> list[Finding]:
         """What the search among all objects has found."""
         long = [self._describer.describe_long(found) for found in self._long]
         if not gc.isenabled():
@@ -447,5 +464,29 @@ class Explainer:
                 return True
         return False
 
-    def _levels(self, now: float) -> Levels:
-        return Levels(self.memory, self._began, now)
+    def _levels(self, now: float) -> MemoryGrowth:
+        memory = ("memory", "gpu_memory")
+        leaks = tuple(leak for leak in self.judge.leaks if leak.component.resource in memory)
+        return MemoryGrowth(self.memory, self._began, now, leaks)
+
+    def _sample(self) -> Sample:
+        """All levels of now: those of memory as they are read here, the others as they are exposed."""
+        readings, memory = self._readings(), self.memory
+        sample = readings.sample(time.time())
+        self._declared = Declared(self._paths(), sample.to_fill)
+        levels = dict(sample.levels)
+        own = memory.own.last
+        if own is not None:
+            levels[MEMORY] = own - (sample.buffer_bytes or 0.0)
+        if memory.workers.last is not None:
+            levels[WORKERS] = memory.workers.last
+        for device, gpu in memory.devices.items():
+            levels.setdefault(Component("gpu_memory", str(device)), gpu.last or 0.0)
+        return replace(
+            sample,
+            levels=levels,
+            cycles=memory.cycles.last if sample.cycles is None else sample.cycles,
+            steps=memory.steps.last if sample.steps is None else sample.steps,
+            retained=memory.retained.last,
+            virtual=memory.virtual.last,
+        )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from heapwatch.judge.verdict import Word
 from heapwatch.explain.sites import Site
+from heapwatch.judge.memory import TimeLeft
+from heapwatch.judge.trainer import Leak
+from heapwatch.judge.verdict import Word
 from heapwatch.runtime.plain_text import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
@@ -20,13 +22,6 @@ _ON_GPU, _ALSO_ON_GPU = 0.95, 0.05  # shares of the growth
 _HOW_TO_READ = (
     "Another thread may have been changing them; `watch.step()` in the training thread lets them be read"
 )
-
-
-class TimeLeft(NamedTuple):
-    """The time until memory reaches its limit, in seconds: the least and the most that the growth allows."""
-
-    least: float
-    most: float
 
 
 @dataclass(frozen=True)
@@ -92,6 +87,7 @@ class Explanation:
         time_left: until memory reaches its limit; None unless its growth is sure.
         ends_on_gpu: whether it is the memory of a GPU that ends then.
         unread: what could not be read the last time, since another thread might have been changing it.
+        leaks: what leaks, by resource and component.
 
     """
 
@@ -105,6 +101,7 @@ class Explanation:
     unread: tuple[str, ...] = ()
     gpu_growth_bytes_per_minute: float = 0.0
     ends_on_gpu: bool = False
+    leaks: tuple[Leak, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -120,6 +117,15 @@ class Explanation:
             "ends_on_gpu": self.ends_on_gpu,
             "explained_share": round(self.explained_share, 3),
             "findings": [finding.as_json() for finding in self.findings],
+            "leaks": [
+                {
+                    "resource": leak.component.resource,
+                    "component": leak.component.name,
+                    "reason": leak.reason,
+                    "per_minute": round(leak.per_minute, 3),
+                }
+                for leak in self.leaks
+            ],
             "unread": list(self.unread),
         }
 

@@ -1,126 +1,148 @@
-"""What the search for growing containers does not see, as findings.
-
-Levels that leak by the definition of the rules, counts that rise too fast to call the program healthy, and
-buffers that keep autograd graphs.
-"""
+"""Findings that no search for growing containers makes: leaking levels, rising counts, too large buffers."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import pairwise, takewhile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from heapwatch.judge.judge import Verdicts
-from heapwatch.judge.leak import BYTES
-from heapwatch.collectors.readings import Component
-from heapwatch.judge.rates import STEP_SECONDS
+from heapwatch.explain.findings import Explanation, Finding, ranked, size_text
+from heapwatch.judge.component import BYTES, MEMORY, WORKERS, Component
+from heapwatch.judge.measured import FAST_MINUTES
+from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.trainer import Leak, Rise, TrainerJudge
 from heapwatch.judge.verdict import Word
-from heapwatch.collectors.buffers import HeldGraphs
-from heapwatch.explain.findings import Explanation, Finding, ranked
 
-_PAUSE_SECONDS = 60.0  # between two evaluations, which may take tens of milliseconds
-# A count that rose at each of the last evaluations, to its highest, by more than this share of it a minute.
-_RISES = 3
-_LEAST_SHARE = 0.01
-_COUNTED = ("bodies", "entities", "events", "objects")
-_JUDGED_MINUTES = 6  # that the rules need for fast growth
 DETACH = "`tensor.detach().cpu()` before storing, or `.item()` for a number: each keeps its autograd graph"
+_COUNTED_MINUTES = 1.5  # three readings, before which nothing comforting is said of counts
 _COMFORT: tuple[Word, ...] = ("healthy", "warm-up", "filling")
 # The findings of the explainer that speak of the same growth.
 _SAME_KINDS = {
-    ("memory", "trainer"): ("container", "type", "buffer", "native", "allocator"),
-    ("memory", "worker"): ("worker",),
-    ("objects", "worker_processes"): ("worker",),
+    MEMORY: ("container", "type", "buffer", "native", "allocator"),
+    WORKERS: ("worker",),
+    Component("objects", "worker_processes"): ("worker",),
 }
 
 
-class LeakingLevels:
-    """What leaks by the rules, which `judge` applies to the process's own series."""
+@dataclass(frozen=True)
+class Declared:
+    """What the trainer declared of its buffers.
 
-    def __init__(self, judge: Callable[[], Verdicts], clock: Callable[[], float] = time.monotonic) -> None:
-        self._judge = judge
-        self._clock = clock
-        self._judged = self._cleaned = float("-inf")
-        self._found: list[tuple[Component, Finding]] = []
-        self._rising: list[tuple[float, Finding]] = []
+    Attributes:
+        paths: where each buffer is, such as `agent.memory`, by name.
+        to_fill: bytes that each will still take until it is full.
 
-    def cleaned_up(self) -> None:
-        """After a cleanup: how a count rose before it says nothing about now."""
-        self._cleaned, self._rising = self._clock(), []
+    """
 
-    def beside(self, explanation: Explanation) -> Explanation:
-        """Add what leaks and is no finding yet: the verdict speaks of everything that is watched."""
-        now = self._clock()
-        if now - self._judged >= _PAUSE_SECONDS:
-            verdicts = self._judge()
-            self._judged, self._found = now, list(_findings(verdicts))
-            # The rules may not have a level since then.
-            self._rising = _rising(verdicts) if now - self._cleaned >= STEP_SECONDS else []
-        missing = [found for component, found in self._found if not _is_named(component, explanation)]
-        if missing:
-            return replace(explanation, verdict="leak", findings=ranked([*explanation.findings, *missing]))
-        if self._rising and explanation.verdict in _COMFORT:
-            found = (*(one for _, one in self._rising), *explanation.findings)
-            waits = _waits(self._rising[0][0])
-            return replace(explanation, verdict="too early", detail=waits, findings=found)
-        return explanation
+    paths: Mapping[str, str] = field(default_factory=dict)
+    to_fill: Mapping[str, float] = field(default_factory=dict)
 
 
-def _findings(verdicts: Verdicts) -> Iterator[tuple[Component, Finding]]:
-    for component, rate in verdicts.leaking().items():
-        yield component, _finding(component, verdicts.levels[component][-1], rate)
-    for component, items in verdicts.longer_than_allowed().items():
-        capacity = verdicts.capacity[component][-1]
-        found = _finding(component, items, 0.0)
-        yield component, replace(found, capacity_items=None if capacity is None else round(capacity))
-    for component, tensors in verdicts.holding_graphs().items():
-        yield component, _graph_finding(HeldGraphs(component.name, component.name, tensors, None, None, None))
+def finished(
+    explanation: Explanation, judge: TrainerJudge, levels: MemoryGrowth, declared: Declared
+) -> Explanation:
+    """The explanation with what the judge of all levels found. The verdict speaks of everything watched."""
+    for leak in judge.leaks:
+        explanation = _with_leak(explanation, leak, declared.paths)
+    if explanation.verdict != "leak":
+        explanation = _with_unfit(explanation, levels, declared.to_fill)
+    if explanation.verdict in _COMFORT:
+        explanation = _with_rising(explanation, judge)
+    return replace(explanation, leaks=_leaks(explanation, judge.leaks, levels))
 
 
-def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
-    """Rising counts, fastest first, with the minutes of the rise; `verdicts.levels` has none with a bound."""
-    found = []
-    for component, level in verdicts.levels.items():
-        if component.resource not in _COUNTED:
-            continue
-        known = [value for value in level if value is not None]
-        rises = len(list(takewhile(lambda pair: pair[0] > pair[1], pairwise(reversed(known)))))
-        if not rises or rises < min(_RISES, len(known) - 1) or known[-1] < max(known):
-            continue
-        minutes = rises * STEP_SECONDS / 60
-        rate = (known[-1] - known[-1 - rises]) / minutes
-        if rate > _LEAST_SHARE * known[-1]:
-            found.append((minutes, replace(_finding(component, known[-1], rate), is_leak=False)))
-    return sorted(found, key=lambda one: -(one[1].items_per_minute or 0.0))
+def _with_leak(explanation: Explanation, leak: Leak, paths: Mapping[str, str]) -> Explanation:
+    findings = list(explanation.findings)
+    if leak.reason == "graphs":
+        path = paths.get(leak.component.name, leak.component.name)
+        same = next((one for one in findings if _is_of(one.path, path)), None)
+        if same is None:
+            findings.append(_finding(leak, path))
+        else:
+            findings[findings.index(same)] = replace(same, remedy=DETACH, is_leak=True)
+    elif not _is_named(leak.component, explanation):
+        findings.append(_finding(leak))
+    return replace(explanation, verdict="leak", detail="", findings=ranked(findings))
 
 
-def _waits(minutes: float) -> str:
-    if minutes < _JUDGED_MINUTES:
-        return f"Whether it continues is known in {math.ceil(_JUDGED_MINUTES - minutes)} min."
-    return f"It has risen for {minutes:.0f} min, and the leak rules are not certain yet."
-
-
-def _finding(component: Component, level: float | None, rate: float) -> Finding:
-    held, in_bytes = None if level is None else round(level), component.resource in BYTES
+def _finding(leak: Leak, path: str | None = None) -> Finding:
+    component, in_bytes = leak.component, leak.component.resource in BYTES
+    amount = round(leak.amount)
+    if leak.reason == "graphs":
+        what = f"{leak.amount:,.0f} tensors with their autograd graphs"
+        bound = None if leak.bound is None else round(leak.bound)
+        return Finding("buffer", path, what, capacity_items=bound, remedy=DETACH, is_leak=True)
     return Finding(
         kind="level",
         path=None,
         type=str(component),
-        items=None if in_bytes else held,
-        bytes=held if in_bytes else None,
-        items_per_minute=None if in_bytes else rate,
-        bytes_per_minute=rate if in_bytes else 0.0,
+        items=None if in_bytes else amount,
+        bytes=amount if in_bytes else None,
+        items_per_minute=None if in_bytes else leak.per_minute,
+        bytes_per_minute=leak.per_minute if in_bytes else 0.0,
+        capacity_items=None if leak.bound is None else round(leak.bound),
         is_leak=True,
     )
 
 
+def _with_unfit(explanation: Explanation, levels: MemoryGrowth, to_fill: Mapping[str, float]) -> Explanation:
+    """The verdict that declared buffers do not fit, as soon as that is known."""
+    needed = sum(to_fill.values())
+    if not needed or needed <= levels.ram_left:
+        return explanation
+    largest = max(to_fill, key=to_fill.__getitem__)
+    findings = [one for one in explanation.findings if not _is_of(one.path, largest)]
+    unfit = Finding("buffer", largest, f"a buffer with {size_text(to_fill[largest])} to fill", fits=False)
+    return replace(
+        explanation,
+        verdict="will not fit",
+        detail=f"{size_text(levels.ram_left)} of memory is left.",
+        findings=(unfit, *findings),
+        time_left=explanation.time_left or levels.time_left[0],
+    )
+
+
+def _with_rising(explanation: Explanation, judge: TrainerJudge) -> Explanation:
+    """The explanation without comfort while counts rise, or were read too rarely to say so."""
+    rising = judge.rising()
+    if rising:
+        found = (*map(_rising_finding, rising), *explanation.findings)
+        return replace(explanation, verdict="too early", detail=_waits(rising[0]), findings=found)
+    if judge.counts and judge.watched_minutes < _COUNTED_MINUTES:
+        return replace(explanation, verdict="too early", detail="Counts have been read too few times.")
+    return explanation
+
+
+def _rising_finding(rise: Rise) -> Finding:
+    return replace(_finding(Leak(rise.component, "growth", rise.per_minute, rise.amount)), is_leak=False)
+
+
+def _waits(rise: Rise) -> str:
+    if rise.minutes < FAST_MINUTES:
+        return f"Whether it continues is known in {math.ceil(FAST_MINUTES - rise.minutes)} min."
+    return f"It has risen for {rise.minutes:.0f} min, and is not certain to be a leak yet."
+
+
+def _leaks(explanation: Explanation, leaks: Sequence[Leak], levels: MemoryGrowth) -> tuple[Leak, ...]:
+    """What leaks, by component: by the judge of all levels, and by the findings that have a name."""
+    known = {leak.component: leak for leak in leaks}
+    memory = Component("gpu_memory", str(levels.fastest_device)) if levels.is_on_gpu else MEMORY
+    for finding in explanation.findings:
+        component = WORKERS if finding.kind == "worker" else memory
+        if finding.is_leak and finding.kind != "level" and component not in known:
+            rate = sum(
+                one.bytes_per_minute
+                for one in explanation.findings
+                if one.is_leak and one.kind != "level" and (one.kind == "worker") == (component == WORKERS)
+            )
+            amount = levels.memory.of(Leak(component, "growth", rate, 0.0)).last or 0.0
+            known[component] = Leak(component, "growth", rate, amount)
+    return tuple(known.values())
+
+
 def _is_named(component: Component, explanation: Explanation) -> bool:
     """Whether a leak of the explanation is the same growth."""
-    kinds = _SAME_KINDS.get((component.resource, component.name), ())
-    if component.resource == "gpu_memory":
-        kinds = ("gpu",)
+    kinds = ("gpu",) if component.resource == "gpu_memory" else _SAME_KINDS.get(component, ())
     return any(
         found.type == str(component)
         or found.kind in kinds
@@ -132,32 +154,3 @@ def _is_named(component: Component, explanation: Explanation) -> bool:
 
 def _is_of(path: str | None, name: str) -> bool:
     return path is not None and (path == name or path.endswith(f".{name}"))
-
-
-def with_graphs(explanation: Explanation, held: Sequence[HeldGraphs]) -> Explanation:
-    """Add a finding for each such buffer. The verdict is then a leak, whatever else was found."""
-    if not held:
-        return explanation
-    others = list(explanation.findings)
-    findings = []
-    for buffer in held:
-        same = next((one for one in others if _is_of(one.path, buffer.path) or one.path == buffer.name), None)
-        if same is None:
-            findings.append(_graph_finding(buffer))
-        else:
-            others.remove(same)
-            findings.append(replace(same, remedy=DETACH, is_leak=True))
-    return replace(explanation, verdict="leak", findings=ranked([*findings, *others]))
-
-
-def _graph_finding(buffer: HeldGraphs) -> Finding:
-    return Finding(
-        kind="buffer",
-        path=buffer.path,
-        type=f"{buffer.tensors:,.0f} tensors with their autograd graphs",
-        items=None if buffer.items is None else round(buffer.items),
-        bytes=None if buffer.nbytes is None else round(buffer.nbytes),
-        capacity_items=None if buffer.capacity is None else round(buffer.capacity),
-        remedy=DETACH,
-        is_leak=True,
-    )

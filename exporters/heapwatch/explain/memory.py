@@ -1,4 +1,4 @@
-"""The parts of a process's memory over time, and a verdict on them by the definition of the leak rules."""
+"""Reads the parts of a process's memory."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ import os
 import re
 import sys
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import psutil
 
-from heapwatch.judge.judge import HELD_EVALUATIONS
-from heapwatch.judge.leak import WINDOWS, growth_of
-from heapwatch.judge.observed import YOUNG_CYCLES, Process
-from heapwatch.collectors.readings import MEMORY, Component
-from heapwatch.judge.rates import STEP_SECONDS, Values, steps
 from heapwatch.collectors.progress import Progress
-from heapwatch.judge.level import LevelSeries
+from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time
@@ -45,34 +39,12 @@ _FIELD = re.compile(rb"^(RssAnon|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
 NO_PROGRESS = Progress()
 
 
-class ProcessMemory:
-    """Readings of a process's memory, in bytes; a part that cannot be read has no readings.
+class ProcessMemory(MemoryLevels):
+    """The memory of this process, read by itself.
 
     Args:
         clock: monotonic seconds.
         progress: returns the progress that the program reported.
-
-    Attributes:
-        resident: resident memory of this process.
-        private: anonymous and shared memory: all that the kernel cannot drop.
-        virtual: size of the address space in use.
-        shared: resident pages of shared memory.
-        used: memory that the C allocator has handed out, touched or not.
-        retained: freed memory that the C allocator keeps resident, at most.
-        gpu: memory that the allocators of torch and JAX have handed out on GPUs.
-        devices: the same of each GPU, by its number.
-        gpu_left: bytes that they can still hand out on each GPU; without those where that is unknown.
-        workers: resident memory of all child processes that belongs to no file.
-        processes: number of child processes.
-        steps: number of steps that the program has counted.
-        cycles: number of cycles that it has ended.
-        limit: the memory limit.
-        ceiling: memory that this process and its child processes can hold, beside other programs; None
-            while unknown. More than before counts once it has lasted for a quarter of an hour, and at once
-            when a child process was started or has ended. Pages that a fork shares count in each process.
-        history: levels for the verdict on growth that no object explains.
-        startup_end: when the program last loaded a dozen modules or more; until then it is starting.
-        first_step_at: when the first step was seen; minus infinity if the program counts none.
 
     """
 
@@ -81,28 +53,12 @@ class ProcessMemory:
         clock: Callable[[], float] = time.monotonic,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
     ) -> None:
-        self.resident = LevelSeries()
-        self.private = LevelSeries()
-        self.shared = LevelSeries()
-        self.virtual = LevelSeries()
-        self.used = LevelSeries()
-        self.retained = LevelSeries()
-        self.gpu = LevelSeries()
-        self.devices: defaultdict[int, LevelSeries] = defaultdict(LevelSeries)
-        self.gpu_left: dict[int, int] = {}
+        super().__init__(memory_limit(), clock())
+        self._began = self.startup_end
         self._pools: list[dict[int, Pool]] = []
         self._nvml = NvmlSession()
-        self.workers = LevelSeries()
-        self.processes = LevelSeries()
-        self.steps = LevelSeries()
-        self.cycles = LevelSeries()
-        self.limit = memory_limit()
-        self.ceiling: float | None = None
         self._ceilings: deque[float] = deque(maxlen=_CEILINGS)
         self._ceiling_due = float("-inf")
-        self.history = LevelHistory()
-        self._began = self.startup_end = clock()
-        self.first_step_at = float("-inf")
         self._modules = 0
         self._progress = progress
         self._clock = clock
@@ -126,30 +82,6 @@ class ProcessMemory:
                 series.add(now, count)
         if self.first_step_at < 0 and (progress.steps or progress.cycles):
             self.first_step_at = now
-        if self.history.is_due(now):
-            levels = {name: level.last for name, level in self.levels().items() if level.last is not None}
-            self.history.add(now, levels, progress.cycles)
-
-    @property
-    def own(self) -> LevelSeries:
-        """Private memory; resident memory where the kernel does not tell them apart."""
-        return self.resident if self.private.last is None else self.private
-
-    @property
-    def held(self) -> float:
-        """The private bytes with those on GPUs."""
-        return (self.own.last or 0.0) + (self.gpu.last or 0.0)
-
-    def levels(self) -> dict[str, LevelSeries]:
-        """The levels that `history` is a history of, by its names."""
-        return {
-            OWN: self.own,
-            RETAINED: self.retained,
-            VIRTUAL: self.virtual,
-            "gpu": self.gpu,
-            "shared": self.shared,
-            "workers": self.workers,
-        }
 
     def parts(self) -> dict[str, float]:
         """The parts that only the process itself can read, in bytes."""
@@ -232,76 +164,3 @@ class ProcessMemory:
         if count or self.processes.last is not None:
             self.workers.add(now, resident)
             self.processes.add(now, count)
-
-
-OWN, RETAINED, VIRTUAL = "own", "retained", "virtual"
-_MOST = steps(1.6 * max(WINDOWS))
-_JUDGED_SECONDS = 60.0
-_LONGEST_GAP = 3 * STEP_SECONDS
-
-
-class _Moment(NamedTuple):
-    time: float
-    cycles: int | None
-    levels: Mapping[str, float | None]
-
-
-class LevelHistory:
-    """Levels in bytes, by name, every 30 seconds for more than an hour and a half.
-
-    `own` is the private memory of the process. Growth of `retained` (freed memory that the C allocator keeps)
-    and a rise without a rise of `virtual` memory are no leak of it. `retained` and each other level but
-    `virtual` are also judged by themselves.
-    """
-
-    def __init__(self) -> None:
-        self._moments: deque[_Moment] = deque(maxlen=_MOST)
-        self._judged = (-_JUDGED_SECONDS, 0.0)
-        self._leaks: dict[str, float] = {}
-
-    def is_due(self, now: float) -> bool:
-        """Whether 30 seconds have passed since the levels were last added."""
-        return not self._moments or now - self._moments[-1].time >= STEP_SECONDS
-
-    def add(self, now: float, levels: Mapping[str, float | None], cycles: int | None = None) -> None:
-        """Add the levels of one moment in bytes; with the number of cycles that have ended, where known."""
-        if self._moments and now - self._moments[-1].time > _LONGEST_GAP:
-            self._moments.clear()  # the process was suspended: levels before that would distort its rate
-        self._moments.append(_Moment(now, cycles, levels))
-
-    def leaks(self, since: float) -> dict[str, float]:
-        """Growth in bytes a minute of the levels that leak, counted from the time `since`."""
-        if not self._moments:
-            return {}
-        latest = self._moments[-1].time
-        if latest >= self._judged[0] + _JUDGED_SECONDS or since != self._judged[1]:
-            self._judged, self._leaks = (latest, since), self._judge(since)
-        return self._leaks
-
-    def _judge(self, since: float) -> dict[str, float]:
-        moments = [moment for moment in self._moments if moment.time >= since]
-        if not moments:
-            return {}
-        known: dict[str, Values] = {
-            name: [moment.levels.get(name) for moment in moments] for name in moments[-1].levels
-        }
-        # A program that reports no cycles has ended its start-up by then.
-        cycles = [float(YOUNG_CYCLES if moment.cycles is None else moment.cycles) for moment in moments]
-        process = Process(
-            start=[since] * len(moments),
-            time=[moment.time for moment in moments],
-            cycles=[*cycles],
-            virtual=known.get(VIRTUAL),
-            retained=known.get(RETAINED),
-        )
-        components = {
-            MEMORY if name == OWN else Component("gpu_memory", name): values
-            for name, values in known.items()
-            if name != VIRTUAL and (values[-1] or 0.0) > (values[0] or 0.0)
-        }
-        found: dict[str, float] = {}
-        for component, judged in growth_of(process, components, len(moments) - HELD_EVALUATIONS).items():
-            growth = judged.verdicts[-1]
-            if growth is not None:
-                found[OWN if component == MEMORY else component.name] = growth
-        return found

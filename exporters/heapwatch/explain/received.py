@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from heapwatch.judge.judge import Verdicts
-from heapwatch.judge.verdict import SERIOUS, Word
 from heapwatch.explain.findings import (
     Explanation,
     Finding,
-    TimeLeft,
-    message,
     narrative,
 )
 from heapwatch.explain.sites import Site
+from heapwatch.judge.memory import TimeLeft
 
 MOST_BYTES = 4 * 2**20
 _REQUIRED = ("kind", "path", "type", "items", "bytes", "items_per_minute", "bytes_per_minute", "share")
@@ -57,12 +54,3 @@ def _read(document: dict[str, Any]) -> Explanation:
         float(document.get("gpu_growth_bytes_per_minute", 0.0)),
         bool(document.get("ends_on_gpu")),
     )
-
-
-def verdict_of(explanation: Explanation | None, verdicts: Verdicts) -> tuple[Word, str]:
-    """The verdict of a process and what it is about; without an explanation, by the rules alone."""
-    found = verdicts.found()
-    if explanation is not None and (explanation.verdict in SERIOUS or not found):
-        return explanation.verdict, message(explanation)
-    about = verdicts.waits and f"watched for {verdicts.waits}"
-    return verdicts.word, ", ".join(map(str, found)) or about

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
-from heapwatch.judge.verdict import SERIOUS
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, headline, message
+from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.measure.process.own_time import own_time
 
 _HURRIED_SECONDS = 120.0  # after the start
 _RECENT_SECONDS = 120.0
-_HURRY = 1 / 6  # growth that is material in ten minutes or fills the memory in four hours; see Levels.matters
+_HURRY = 1 / 6  # growth that is material in ten minutes or fills the memory in four hours
 
 
 class Schedule(NamedTuple):
@@ -33,7 +33,7 @@ HURRIED = Schedule(tick=0.2, judge=5.0, weigh=5.0, reading=1.0, walk=15.0)
 CALM = Schedule(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
 
 
-def schedule_for(levels: Levels, rounds: int) -> Schedule:
+def schedule_for(levels: MemoryGrowth, rounds: int) -> Schedule:
     """The schedule for the growth so far, after so many complete walks.
 
     The growth of the last minutes counts as well as that since the start: a leak may begin after hours.

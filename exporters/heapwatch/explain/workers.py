@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
-from heapwatch.judge.verdict import SERIOUS
 from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
+from heapwatch.judge.verdict import SERIOUS
 from heapwatch.measure.process.ended import ASKED_TO_END, close, ending, opened, ready
 from heapwatch.measure.process.process_tree import VISITOR, descendants, private_bytes
 from heapwatch.runtime import environment

@@ -11,12 +11,12 @@ from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch.judge.judge import LiveVerdicts, Verdicts
-from heapwatch.judge.limits import growth_limits_of, limits_of
-from heapwatch.collectors.readings import Component, Readings, growth_alert, limit_of, threshold_alert
+from heapwatch.collectors.readings import Readings, growth_limits_of, limits_of
+from heapwatch.explain.findings import Explanation, labelled, message
+from heapwatch.judge.component import Component
+from heapwatch.judge.limits import ExceededLimit, growth_alert, limit_of, threshold_alert
 from heapwatch.judge.rates import GrowthRates
-from heapwatch.explain.findings import Explanation, labelled
-from heapwatch.explain.received import verdict_of
+from heapwatch.judge.trainer import PAST_BOUND, Leak
 from heapwatch.runtime.cleanup import CleanupResult
 
 # document key -> {field: series}, all by one label
@@ -91,16 +91,15 @@ class Status:
 
     def __init__(
         self,
+        explanation: Callable[[], Explanation],
         *,
         last_cleanup: Callable[[], CleanupResult | None] = lambda: None,
-        explanation: Callable[[], Explanation | None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._last_cleanup = last_cleanup
         self._explanation = explanation
         self._clock = clock
         self._history: GrowthRates[Component] = GrowthRates()
-        self._live = LiveVerdicts()
         self._cpu = _Rate()
         self._steps = _Rate()
         self._observing = threading.Lock()
@@ -113,23 +112,17 @@ class Status:
             self.observations += 1
             now = self._clock()
             self._history.observe(now, readings.levels())
-            self._live.observe(now, readings)
             self._cpu.observe(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
             self._steps.observe(now, readings.value("trainer_progress_total", unit="step"))
         return readings
-
-    def verdicts(self) -> Verdicts:
-        """What leaks by the rules, in the samples so far."""
-        with self._observing:
-            return self._live.verdicts()
 
     def document(self, families: Iterable[Metric]) -> dict[str, Any]:
         """Return the whole status, ready for JSON; sizes in bytes except the documented `memory_mb` (1e6)."""
         readings = self.observe(families)
         levels = readings.levels()
         with self._observing:
-            verdicts = self._live.verdicts()
             growth = {component: self._history.per_minute(component) for component in levels}
+        explanation = self._explanation()
         document = {
             "timestamp": self._clock(),
             "trainer": readings.labels("trainer_info"),
@@ -143,11 +136,11 @@ class Status:
             "progress": _numbers(readings.by("trainer_progress_total", "unit")),
             "sample_age_seconds": readings.by("trainer_exporter_sample_age_seconds", "collector"),
             "growth_per_minute": _nested(growth),
-            "leaks": _leaks(verdicts, self._explanation()),
+            "leaks": _leaks(explanation),
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
         known = {key: value for key, value in document.items() if value != {}}
-        alerts = _alerts(readings, levels, growth) + [asdict(alert) for alert in verdicts.alerts()]
+        alerts = _alerts(readings, levels, growth) + [asdict(_alert(leak)) for leak in explanation.leaks]
         last = self._last_cleanup()
         return known | {"alerts": alerts, "last_cleanup": None if last is None else last.as_dict()}
 
@@ -216,22 +209,24 @@ def _alerts(
     return [asdict(alert) for alert in alerts if alert is not None]
 
 
-def _leaks(verdicts: Verdicts, explanation: Explanation | None) -> dict[str, Any]:
-    """The verdict with what it is about, and growth per minute of what leaks by the rules.
-
-    With HEAPWATCH_EXPLAIN=off there is no explanation, and the rules judge alone.
-    """
-    if explanation is None and not verdicts.seen:
-        return {}
-    word, about = verdict_of(explanation, verdicts)
-    leaks: dict[str, Any] = {"verdict": word}
-    if about:
-        leaks["message"] = about
-    if explanation is not None and explanation.time_left is not None:
+def _leaks(explanation: Explanation) -> dict[str, Any]:
+    """The verdict with what it is about, and growth per minute of what leaks."""
+    leaks: dict[str, Any] = {"verdict": explanation.verdict, "message": message(explanation)}
+    if explanation.time_left is not None:
         leaks["time_to_limit_seconds"] = explanation.time_left._asdict()
-    if leaking := verdicts.leaking():
-        leaks["growth_per_minute"] = _nested(leaking)
+    if explanation.leaks:
+        leaks["growth_per_minute"] = _nested({leak.component: leak.per_minute for leak in explanation.leaks})
     return leaks
+
+
+def _alert(leak: Leak) -> ExceededLimit:
+    """The leak as the rules alert it."""
+    severity = "critical" if leak.component.resource == "memory" and leak.reason == "growth" else "warning"
+    if leak.reason == "bound":
+        return ExceededLimit(severity, "leak", *leak.component, leak.amount, PAST_BOUND * (leak.bound or 0.0))
+    if leak.reason == "graphs":
+        return ExceededLimit(severity, "graphs", *leak.component, leak.amount, 0.0)
+    return ExceededLimit(severity, "leak", *leak.component, leak.per_minute, 0.0)
 
 
 def _nested(growth: Mapping[Component, float | None]) -> dict[str, dict[str, float]]:

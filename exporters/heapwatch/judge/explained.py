@@ -1,4 +1,4 @@
-"""Growth of a trainer's memory that is no leak: bounded buffers, freed memory that malloc keeps, pages touched late."""
+"""Growth of memory that is no leak: bounded buffers, freed memory that malloc keeps, pages touched late."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ExplainedGrowth:
         self._kept.add(min(self._retained.last(_KEPT_STEPS), default=None))
 
     def per_minute(self, gains: Ring) -> float:
-        """Growth that is explained, where the mark of memory had these gains; minus infinity if none is known."""
+        """Growth that is explained, for these gains of memory; minus infinity if none is known."""
         parts = []
         if (filled := _risen(self._buffers, _MINUTES)) is not None or self._buffers.ago(0) is not None:
             parts.append(BUFFER_SHARE * (filled or 0.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Sequence
 from itertools import pairwise
 
 from heapwatch.judge.component import BYTES, Component, material
@@ -20,9 +21,9 @@ WINDOWS = (8, 16, 48)  # minutes
 EARLIER_MINUTES = 24  # how long ago the mark was that a rise is compared with
 _HELD = 2  # number of readings whose lowest value is the level that is kept
 _BURST = 5  # steps of one burst: a step of the level is spread over as many marks
-FAST_STEPS, _FAST_LEAST = 12, 11  # readings in six minutes, and the least number that is known
+FAST_MINUTES, FAST_STEPS, _FAST_LEAST = 6, 12, 11  # readings in that time, and the least that are known
 _FAST_SHARE = 0.01  # least growth per minute, as a share of the level
-# Least R squared of a straight line, and limits of the second half's slope over the first's; of a young process.
+# Least R squared of a straight line, and limits of the slope of the second half over that of the first.
 _STRAIGHT, _STEEP = 0.985, (0.85, 1.5)
 _YOUNG_STRAIGHT, _YOUNG_STEEP = 0.995, (0.93, 1.2)
 _FAST_CHANGES, _FAST_HALVES = 9, (0.8, 1.35)  # of a count
@@ -76,7 +77,7 @@ class MeasuredLevel:
     __slots__ = ("_bursts", "_mark", "_seen", "gains", "levels", "marks")
 
     def __init__(self) -> None:
-        self.levels = Ring(FAST_STEPS)
+        self.levels = Ring(steps(EARLIER_MINUTES))
         self.marks = Ring(steps(EARLIER_MINUTES) + 1)
         self.gains = Ring()
         self._bursts = Ring(steps(max(WINDOWS)))
@@ -152,13 +153,13 @@ class MeasuredLevel:
             return None
         # Even growth in time or per step: a trainer that slows down also leaks more slowly.
         ratios = (steepness, steepness / (speed or 1.0))
-        return gained / 6 if any(limits[0] < ratio < limits[1] for ratio in ratios) else None
+        return gained / FAST_MINUTES if any(limits[0] < ratio < limits[1] for ratio in ratios) else None
 
     def _straight(self, progress: Ring, now: float, least: float) -> float | None:
         """Slope of the last three minutes over that of the three before; None unless all lie on a steep line.
 
-        The line is one in time or one over the steps taken: a trainer that collects and updates in turns leaks
-        in turns.
+        The line is one in time or one over the steps taken: a trainer that collects and updates in turns
+        leaks in turns.
         """
         seen = [(at, level) for at, level in enumerate(self.levels.raw(FAST_STEPS)) if not math.isnan(level)]
         if len(seen) < _FAST_LEAST:
@@ -183,7 +184,7 @@ class MeasuredLevel:
         return (seen[-1] - seen[-6]) / first if first > 0 else None
 
 
-def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
+def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Least-squares slope of (x, y), and R squared; zeros where they do not vary."""
     many = len(points)
     if many < 2:

@@ -6,10 +6,10 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
-from heapwatch.judge.component import MEMORY, Component, material
+from heapwatch.judge.component import BYTES, MEMORY, Component, material
 from heapwatch.judge.explained import BUFFER_SHARE, ExplainedGrowth
 from heapwatch.judge.growth import CYCLES, lasts
 from heapwatch.judge.measured import FAST_STEPS, LOST_STEPS, STEP_SECONDS, WINDOWS, MeasuredLevel, Ring, steps
@@ -25,6 +25,8 @@ _STALE_SECONDS = 45.0  # oldest reading for a verdict over six minutes; for a lo
 PAST_BOUND = 1.1  # times the bound that a container declares: it may be trimmed only every so often
 _BOUND_STEPS = steps(4)
 _GRAPH_STEPS, _FULL_GRAPH_STEPS, _GRAPH_SHARE = steps(10), steps(2), 0.5
+# Least number of rises in a row, and share of a count a minute, that are not called healthy.
+_RISES, _RISING_SHARE = 3, 0.01
 _MOST_LEVELS = 500  # further ones are not judged
 
 Reason = Literal["growth", "bound", "graphs", "retained"]
@@ -50,6 +52,15 @@ class Leak(NamedTuple):
     bound: float | None = None
 
 
+class Rise(NamedTuple):
+    """A count that rose at each of the last readings, which is too little to call it a leak."""
+
+    component: Component
+    per_minute: float
+    amount: float
+    minutes: float
+
+
 @dataclass(frozen=True)
 class Sample:
     """What is known of a trainer at one time; what is unknown is None or absent.
@@ -66,6 +77,7 @@ class Sample:
         virtual: virtual memory of the trainer's process, in bytes.
         bounded: number of items and declared bound of each container that has one.
         graphs: number of tensors with autograd graphs and number of items of each buffer.
+        to_fill: bytes that each declared buffer will still take until it is full.
         reading_ages: seconds since a resource was read, where it is not read each time.
 
     """
@@ -80,6 +92,7 @@ class Sample:
     virtual: float | None = None
     bounded: Mapping[Component, tuple[float, float]] = field(default_factory=dict)
     graphs: Mapping[Component, tuple[float, float]] = field(default_factory=dict)
+    to_fill: Mapping[str, float] = field(default_factory=dict)
     reading_ages: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -133,6 +146,25 @@ class TrainerJudge:
         )
         return self.leaks
 
+    def rising(self) -> list[Rise]:
+        """Counts that rose at each of the last readings to their highest, the fastest first."""
+        found = []
+        for component, level in self._levels.items():
+            seen = level.levels.last(steps(MATURE_MINUTES))
+            rises = len(list(takewhile(lambda pair: pair[0] > pair[1], pairwise(reversed(seen)))))
+            if component.resource in BYTES or not rises or rises < min(_RISES, len(seen) - 1):
+                continue
+            minutes = rises * STEP_SECONDS / 60
+            rate = (seen[-1] - seen[-1 - rises]) / minutes
+            if seen[-1] == max(seen) and rate > _RISING_SHARE * seen[-1]:
+                found.append(Rise(component, rate, seen[-1], minutes))
+        return sorted(found, key=lambda rise: -rise.per_minute)
+
+    @property
+    def counts(self) -> bool:
+        """Whether anything but memory is watched."""
+        return any(component.resource not in BYTES for component in self._levels)
+
     def _add(self, sample: Sample) -> None:
         self._watched += 1
         for ring, value in (
@@ -142,6 +174,9 @@ class TrainerJudge:
         ):
             ring.add(ring.ago(0) if value is None else value)
         reset = len(set(self._cleanups.last(_RESET_STEPS + 1))) > 1
+        if len(set(self._cleanups.last(2))) > 1:  # how a count rose before says nothing about now
+            for level in self._levels.values():
+                level.levels = Ring(steps(MATURE_MINUTES))
         for component in sample.levels:
             if component not in self._levels and len(self._levels) < _MOST_LEVELS:
                 self._levels[component] = MeasuredLevel()
@@ -211,7 +246,7 @@ class TrainerJudge:
         return min(max((now - middle) / (half - first), slowest), fastest)
 
     def _add_cycle_ends(self, time: float, sample: Sample) -> None:
-        """Note the marks of memory and objects at the end of a cycle, with what filling buffers may explain."""
+        """Note the marks of memory and objects at the end of a cycle, and what filling buffers explain."""
         now, was = self._cycles.ago(0), self._cycles.ago(1)
         if now is None or was is None or now == was:
             return
@@ -225,11 +260,12 @@ class TrainerJudge:
 
     def _by_cycles(self, component: Component) -> float | None:
         """Growth per minute over the last three cycles of together an hour or more."""
-        ends = self._ends.get(component, ())
+        ends = [*self._ends.get(component, ())]
         if len(ends) < 4:
             return None
         (began, first, filled), (ended, last, full) = ends[0], ends[-1]
-        if ended - began < _CYCLE_SECONDS or last - first < max(2 * material(component, first), full - filled):
+        least = max(2 * material(component, first), full - filled)
+        if ended - began < _CYCLE_SECONDS or last - first < least:
             return None
         rises = [later[1] - earlier[1] for earlier, later in pairwise(ends)]
         if not lasts(rises, CYCLES, largest_step=max(rises)):
@@ -247,9 +283,14 @@ class TrainerJudge:
 
     def _holding_graphs(self, sample: Sample) -> Iterator[Leak]:
         """Buffers of which many items have had their autograd graph for minutes; full ones let go of none."""
-        many = {one for one, (tensors, items) in sample.graphs.items() if tensors > _GRAPH_SHARE * items}
+        many = {
+            component
+            for component, (tensors, items) in sample.graphs.items()
+            if tensors and tensors >= _GRAPH_SHARE * items
+        }
         self._graphs = Counter({component: self._graphs[component] + 1 for component in many})
         for component, lasted in self._graphs.items():
             items, bound = sample.bounded.get(component, (0.0, math.inf))
             if lasted >= (_FULL_GRAPH_STEPS if items >= bound else _GRAPH_STEPS):
-                yield Leak(component, "graphs", 0.0, sample.graphs[component][0], bound)
+                tensors, _ = sample.graphs[component]
+                yield Leak(component, "graphs", 0.0, tensors, bound if bound < math.inf else None)

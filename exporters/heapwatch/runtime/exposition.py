@@ -163,6 +163,15 @@ class Snapshots:
         self._started = float("-inf")
         self._latest = Snapshot([])
 
+    def recent(self, age: float, *, timeout: float) -> Snapshot:
+        """Return the latest snapshot, or a new one if its collection began more than `age` seconds ago.
+
+        Raises:
+            CollectionStuck: a collection did not end in time.
+
+        """
+        return self._latest if time.monotonic() - self._started <= age else self.take(timeout)
+
     def take(self, timeout: float) -> Snapshot:
         """Return a snapshot whose collection began after this call.
 

@@ -12,16 +12,16 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.comparison import MOST_WEIGHED, Comparison, Growing, described, foremost, read_apart
-from heapwatch.explain.evidence import Candidate
 from heapwatch.explain.findings import OUTSIDE
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import remedy_for_type
-from heapwatch.judge.level import LevelSeries
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of
+from heapwatch.judge.level import LevelSeries
 from heapwatch.measure.introspection.roots import Root
 
 ROUNDS = 24

@@ -1,9 +1,9 @@
 import pytest
 
 import heapwatch
-from heapwatch.collectors.readings import ExceededLimit
 from heapwatch.cli.cleanup import COOLDOWN_SECONDS, Cleaner, cleanup_lines
 from heapwatch.errors import Unreachable
+from heapwatch.judge.limits import ExceededLimit
 
 TOKEN = "correct-horse-battery-staple"
 CRITICAL = ExceededLimit("critical", "threshold", "bodies", "all", 1247, 1000)

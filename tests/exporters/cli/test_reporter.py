@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from heapwatch.judge.limits import BODIES
-from heapwatch.collectors.readings import MEMORY
-from heapwatch.judge.verdict import WORDS
 from heapwatch.cli.reporter import Reporter, Sample
+from heapwatch.judge.component import MEMORY
+from heapwatch.judge.limits import BODIES
+from heapwatch.judge.verdict import WORDS
 
 ROUTINE = re.compile(f"Memory=|Body types:|({'|'.join(WORDS)})(:|$)")
 

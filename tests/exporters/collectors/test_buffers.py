@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.buffers import BufferCollector, BufferSizeCollector, BufferSources
+from heapwatch.collectors.readings import Readings
 from heapwatch.runtime.sources import Source
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.declared import (
     EntityCollector,
     EventCollector,
@@ -12,6 +11,7 @@ from heapwatch.collectors.declared import (
     ObjectCollector,
     SizeCollector,
 )
+from heapwatch.collectors.readings import Readings
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.sources import NoValue, Source
 

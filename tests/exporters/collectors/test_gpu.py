@@ -9,8 +9,8 @@ import jax
 import pynvml
 import pytest
 
-from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.gpu import CompiledCollector, GpuCollector
+from heapwatch.collectors.readings import Readings
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.process_tree import ProcessTree
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
-from heapwatch.explain.evidence import WARM_UP_SECONDS, Candidate, Levels
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.findings import (
     Explanation,
     Finding,
@@ -20,6 +20,7 @@ from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
+from heapwatch.judge.memory import WARM_UP_SECONDS, MemoryGrowth
 
 MB = 1e6
 

@@ -10,7 +10,6 @@ import pytest
 from heapwatch.explain import describe
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import (
     Garbage,
@@ -20,6 +19,7 @@ from heapwatch.explain.garbage import (
 )
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.judge.memory import MemoryGrowth
 
 EVERY = 8.0  # seconds between two looks at the objects
 ENTRY = 8_000  # bytes
@@ -58,7 +58,7 @@ def run(uncollected: Uncollected, clock: list[float], rounds: int, make: Any) ->
     return uncollected.latest
 
 
-def levels_after(seconds: float, bytes_per_second: float = 1e6) -> Levels:
+def levels_after(seconds: float, bytes_per_second: float = 1e6) -> MemoryGrowth:
     """The levels of a process that has grown at this rate from the start."""
     memory = ProcessMemory(lambda: 0.0)
     for second in range(round(seconds)):
@@ -67,7 +67,7 @@ def levels_after(seconds: float, bytes_per_second: float = 1e6) -> Levels:
     return Levels(memory, 0.0, seconds)
 
 
-def described(uncollected: Uncollected, levels: Levels) -> Finding:
+def described(uncollected: Uncollected, levels: MemoryGrowth) -> Finding:
     (found,) = Describer(Inventory()).describe_garbage(uncollected, levels)
     return found
 

@@ -13,8 +13,8 @@ import torch
 from heapwatch.explain import inventory as subject
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.judge.level import is_steady
 from heapwatch.explain.weigh import weigh
+from heapwatch.judge.level import is_steady
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root
 from tests.exporters.explain.walking import inventory_of, walk

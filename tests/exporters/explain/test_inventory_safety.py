@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from heapwatch.explain import bounds
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.inventory import Inventory
-from heapwatch.judge.level import NO_GROWTH
 from heapwatch.explain.sites import code_of_class
 from heapwatch.explain.weigh import traits_of, weigh
+from heapwatch.judge.level import NO_GROWTH
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.sizing.deep_size import deep_size

@@ -4,11 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from heapwatch.judge.judge import LiveVerdicts
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from heapwatch.judge.judge import LiveVerdicts
-from heapwatch.collectors.readings import Readings
 from heapwatch.collectors.buffers import HeldGraphs
+from heapwatch.collectors.readings import Readings
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.levels import DETACH, LeakingLevels, with_graphs
 

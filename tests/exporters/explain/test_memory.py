@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from heapwatch.explain import memory as subject
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.judge.memory import MemoryGrowth
 
 MB = 1e6
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-
 from heapwatch.judge.judge import LiveVerdicts
+
 from heapwatch.explain.findings import Explanation, Finding, narrative
 from heapwatch.explain.received import explanation_of, verdict_of
 from heapwatch.explain.sites import Site

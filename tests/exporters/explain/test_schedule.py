@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch.judge.verdict import Word
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.evidence import Levels
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.schedule import (
@@ -22,6 +20,8 @@ from heapwatch.explain.schedule import (
     LogLimit,
     schedule_for,
 )
+from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.verdict import Word
 
 MB = 1e6
 

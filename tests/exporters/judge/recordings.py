@@ -2,7 +2,8 @@
 
 from heapwatch.judge.judge import judge
 from heapwatch.judge.observed import Series, observed
-from heapwatch.collectors.readings import MEMORY
+
+from heapwatch.judge.component import MEMORY
 
 RSS = Series("trainer_process_resident_memory_bytes", (("role", "trainer"),))
 VMS = Series("trainer_process_virtual_memory_bytes", (("role", "trainer"),))

@@ -4,8 +4,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from docs import limits as rendered
-from heapwatch.judge.limits import ALL_MEMORY, PROFILES, growth_limits_of, limits_of, profile_named
-from heapwatch.collectors.readings import MEMORY, SEVERITIES, Component, Readings
+from heapwatch.collectors.readings import Readings, growth_limits_of, limits_of
+from heapwatch.judge.component import MEMORY, Component
+from heapwatch.judge.limits import ALL_MEMORY, PROFILES, SEVERITIES, profile_named
 from tests.prometheus.test_rules import ROOT
 
 

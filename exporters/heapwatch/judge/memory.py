@@ -1,25 +1,20 @@
-"""The input of a verdict: the memory of the process over time, and each growing container."""
+"""How the memory of a process grows, whether that matters, and how much time is left."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import NamedTuple
 
-from heapwatch.judge.leak import MATERIAL_BYTES, MATERIAL_SHARE
-from heapwatch.explain.findings import TimeLeft
-from heapwatch.explain.memory import ProcessMemory
-from heapwatch.explain.places import KnownContainer
+from heapwatch.judge.component import MATERIAL_BYTES, MATERIAL_SHARE
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries
-from heapwatch.explain.sites import Site
-from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
+from heapwatch.judge.trainer import Leak
 
 WARM_UP_SHARE = 0.25  # share of the time watched that is left out at its beginning
 WARM_UP_SECONDS = 60.0  # the most that is left out
 _ENDS_MINUTES = 24 * 60.0  # growth that fills the memory within a day matters
-_PAST_BOUND = 1.05
-_STOPPED_SECONDS, _STOPPED = 60.0, 2.0  # least time without a change, and as a multiple of the longest before
 _SURE_SPAN = 60.0  # seconds of growth before a time until the limit is given
 _UNSURE_SECONDS = 30.0  # that range is wider by this share of the time for which memory has grown
 _LONGEST_AHEAD = 7 * 86400.0
@@ -27,84 +22,93 @@ _SLOWED, _STILL = 0.5, 0.1  # shares of the overall rate
 _TESTED_SECONDS = 120.0
 _RECENT_SECONDS = (60.0, 180.0)
 _FAST_SHARE = 0.01  # of the resident memory, in a minute
-_OF_SWING = 0.5  # least rise of the floor of a container that is emptied, as a share of its swing
 
 
-# `some`: single items or all of them, which does not limit the length. `trimmed`: down to a length.
-Emptying = Literal["never", "some", "trimmed"]
+class TimeLeft(NamedTuple):
+    """The time until memory reaches its limit, in seconds: the least and the most that the growth allows."""
+
+    least: float
+    most: float
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A growing container with everything known about it.
+@dataclass(eq=False)
+class MemoryLevels:
+    """The memory of a process over time, in bytes; a part that cannot be read has no readings.
 
     Attributes:
-        known: the container.
-        growth: growth of its items, or of its bytes for an array, a tensor or a text.
-        traits: properties of its newest items.
-        capacity: its bound; None where none was found.
-        site: the line that fills it.
-        emptied: how the program removes items, see `Emptying`.
-        holders: what refers to it, the nearest first.
-        remedy: suggested change.
+        resident: resident memory of this process.
+        private: anonymous and shared memory: all that the kernel cannot drop.
+        virtual: size of the address space in use.
+        shared: resident pages of shared memory.
+        used: memory that the C allocator has handed out, touched or not.
+        retained: freed memory that the C allocator keeps resident, at most.
+        gpu: memory that the allocators of torch and JAX have handed out on GPUs.
+        devices: the same of each GPU, by its number.
+        gpu_left: bytes that they can still hand out on each GPU; without those where that is unknown.
+        workers: resident memory of all child processes that belongs to no file.
+        processes: number of child processes.
+        steps: number of steps that the program has counted.
+        cycles: number of cycles that it has ended.
+        limit: the memory limit.
+        ceiling: memory that this process and its child processes can hold, beside other programs; None
+            while unknown. More than before counts once it has lasted for a quarter of an hour, and at once
+            when a child process was started or has ended. Pages that a fork shares count in each process.
+        startup_end: when the program last loaded a dozen modules or more; until then it is starting.
+        first_step_at: when the first step was seen; minus infinity if the program counts none.
 
     """
 
-    known: KnownContainer
-    growth: FloorGrowth
-    traits: ItemTraits = NO_TRAITS
-    capacity: int | None = None
-    site: Site | None = None
-    emptied: Emptying = "never"
-    holders: tuple[str, ...] = ()
-    remedy: str | None = None
+    limit: float
+    startup_end: float
+    resident: LevelSeries = field(default_factory=LevelSeries)
+    private: LevelSeries = field(default_factory=LevelSeries)
+    virtual: LevelSeries = field(default_factory=LevelSeries)
+    shared: LevelSeries = field(default_factory=LevelSeries)
+    used: LevelSeries = field(default_factory=LevelSeries)
+    retained: LevelSeries = field(default_factory=LevelSeries)
+    gpu: LevelSeries = field(default_factory=LevelSeries)
+    devices: defaultdict[int, LevelSeries] = field(default_factory=lambda: defaultdict(LevelSeries))
+    gpu_left: dict[int, int] = field(default_factory=dict)
+    workers: LevelSeries = field(default_factory=LevelSeries)
+    processes: LevelSeries = field(default_factory=LevelSeries)
+    steps: LevelSeries = field(default_factory=LevelSeries)
+    cycles: LevelSeries = field(default_factory=LevelSeries)
+    ceiling: float | None = None
+    first_step_at: float = -math.inf
 
     @property
-    def bytes(self) -> float | None:
-        """Bytes that all containers of this path hold; None while they are not measured.
-
-        They were measured when there were fewer items: each counts as one of those.
-        """
-        known, items = self.known, self.known.items.last or 0.0
-        if known.in_bytes:
-            return items * known.multiplicity
-        return known.held.last if known.bytes_each is None else items * known.bytes_each
+    def own(self) -> LevelSeries:
+        """Private memory; resident memory where the kernel does not tell them apart."""
+        return self.resident if self.private.last is None else self.private
 
     @property
-    def bytes_per_minute(self) -> float:
-        """Growth of the items times the bytes of one item; 0 while these are not measured."""
-        known, rate = self.known, 60 * self.growth.per_second
-        if known.in_bytes:
-            return rate * known.multiplicity
-        return rate * (known.bytes_each or 0.0)
+    def held(self) -> float:
+        """The private bytes with those on GPUs."""
+        return (self.own.last or 0.0) + (self.gpu.last or 0.0)
 
-    @property
-    def rising(self) -> bool:
-        """Whether it goes on rising.
-
-        A container that is emptied again and again may seem to rise in a few readings, by chance. Its floor
-        has to rise by half of its largest swing. One that stands still for twice as long as ever between two
-        changes has stopped.
-        """
-        growth, items = self.growth, self.known.items
-        if items.read_at - items.changed_at > max(_STOPPED_SECONDS, _STOPPED * items.longest_pause):
-            return False
-        return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it has a bound and keeps to it, or comes back to it each time it is cut."""
-        items = self.growth.floor or self.known.items.last or 0.0
-        return self.capacity is not None and items <= _PAST_BOUND * self.capacity
+    def of(self, leak: Leak) -> LevelSeries:
+        """The readings of a level of memory that leaks."""
+        if leak.component.resource == "gpu_memory":
+            return self.gpu
+        return self.workers if leak.component.name == "worker" else self.own
 
 
 @dataclass(frozen=True)
-class Levels:
-    """The memory of the process over time, and the times of its start and of this evaluation."""
+class MemoryGrowth:
+    """The growth of a process's memory since its start, or since a leak began.
 
-    memory: ProcessMemory
+    Attributes:
+        memory: the readings.
+        began: when they began, in seconds of their clock.
+        now: the time of this evaluation.
+        leaks: what leaks by the judge, of this memory.
+
+    """
+
+    memory: MemoryLevels
     began: float
     now: float
+    leaks: tuple[Leak, ...] = ()
 
     @cached_property
     def start(self) -> float:
@@ -115,8 +119,14 @@ class Levels:
         """
         if not self.leaks:
             return self._warmed_up
-        name = max(self.leaks, key=self.leaks.__getitem__)
-        return self.memory.levels()[name].rise_began(self._warmed_up)
+        worst = max(self.leaks, key=lambda leak: leak.per_minute)
+        return self.memory.of(worst).rise_began(self._warmed_up)
+
+    def leaks_in(self, resource: str, name: str | None = None) -> bool:
+        """Whether a resource leaks, or one component of it."""
+        return any(
+            leak.component.resource == resource and name in (None, leak.component.name) for leak in self.leaks
+        )
 
     @cached_property
     def startup_end(self) -> float:
@@ -137,11 +147,6 @@ class Levels:
     def own(self) -> FloorGrowth:
         """Growth of the process's private memory. Pages of files do not count: the kernel can drop them."""
         return self.memory.own.growth(self.startup_end)
-
-    @cached_property
-    def leaks(self) -> dict[str, float]:
-        """Growth in bytes a minute of each level that leaks by the definition of the alert rules."""
-        return self.memory.history.leaks(max(self._warmed_up, self.memory.startup_end))
 
     @cached_property
     def workers(self) -> FloorGrowth:
@@ -179,6 +184,11 @@ class Levels:
         """Whether the process's GPU memory grows faster than all its other memory."""
         (_, own), (_, workers), (_, gpu) = self.parts
         return gpu.per_second > own.per_second + workers.per_second
+
+    @property
+    def faster_leaks(self) -> bool:
+        """Whether the memory that grows faster leaks by the judge."""
+        return self.leaks_in("gpu_memory") if self.is_on_gpu else self.leaks_in("memory", "trainer")
 
     @property
     def gpu_per_minute(self) -> float:
@@ -240,9 +250,14 @@ class Levels:
     def left(self) -> float:
         """Bytes that can still be taken of the memory that grows faster; infinity where that is unknown."""
         if not self.is_on_gpu:
-            return self._ram_left
+            return self.ram_left
         device, _ = self._fullest
         return self.memory.gpu_left.get(device, math.inf)
+
+    @property
+    def fastest_device(self) -> int:
+        """The number of the GPU on which memory grows fastest."""
+        return self._fullest[0]
 
     @property
     def _fullest(self) -> tuple[int, FloorGrowth]:
@@ -251,7 +266,7 @@ class Levels:
         return max(growths, key=lambda one: one[1].per_second, default=(0, NO_GROWTH))
 
     @property
-    def _ram_left(self) -> float:
+    def ram_left(self) -> float:
         """Bytes that this process and its child processes can still take."""
         held = self.resident + (self.memory.workers.last or 0.0)
         most = self.memory.limit if self.memory.ceiling is None else self.memory.ceiling
@@ -264,7 +279,7 @@ class Levels:
         The time is None while no growth is sure, or if it is a week or more.
         """
         device, growth = self._fullest
-        ram = self._until(self._ram_left, self.own, self.workers)
+        ram = self._until(self.ram_left, self.own, self.workers)
         gpu = self._until(self.memory.gpu_left.get(device, math.inf), growth)
         if gpu is None or (ram is not None and ram.most < gpu.most):
             return ram, False

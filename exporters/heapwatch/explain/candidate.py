@@ -1,0 +1,82 @@
+"""A growing container, with what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heapwatch.explain.places import KnownContainer
+from heapwatch.explain.sites import Site
+from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
+from heapwatch.judge.level import FloorGrowth
+
+_PAST_BOUND = 1.05
+_STOPPED_SECONDS, _STOPPED = 60.0, 2.0  # least time without a change, and as a multiple of the longest before
+_OF_SWING = 0.5  # least rise of the floor of a container that is emptied, as a share of its swing
+
+# `some`: single items or all of them, which does not limit the length. `trimmed`: down to a length.
+Emptying = Literal["never", "some", "trimmed"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A growing container with everything known about it.
+
+    Attributes:
+        known: the container.
+        growth: growth of its items, or of its bytes for an array, a tensor or a text.
+        traits: properties of its newest items.
+        capacity: its bound; None where none was found.
+        site: the line that fills it.
+        emptied: how the program removes items, see `Emptying`.
+        holders: what refers to it, the nearest first.
+        remedy: suggested change.
+
+    """
+
+    known: KnownContainer
+    growth: FloorGrowth
+    traits: ItemTraits = NO_TRAITS
+    capacity: int | None = None
+    site: Site | None = None
+    emptied: Emptying = "never"
+    holders: tuple[str, ...] = ()
+    remedy: str | None = None
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes that all containers of this path hold; None while they are not measured.
+
+        They were measured when there were fewer items: each counts as one of those.
+        """
+        known, items = self.known, self.known.items.last or 0.0
+        if known.in_bytes:
+            return items * known.multiplicity
+        return known.held.last if known.bytes_each is None else items * known.bytes_each
+
+    @property
+    def bytes_per_minute(self) -> float:
+        """Growth of the items times the bytes of one item; 0 while these are not measured."""
+        known, rate = self.known, 60 * self.growth.per_second
+        if known.in_bytes:
+            return rate * known.multiplicity
+        return rate * (known.bytes_each or 0.0)
+
+    @property
+    def rising(self) -> bool:
+        """Whether it goes on rising.
+
+        A container that is emptied again and again may seem to rise in a few readings, by chance. Its floor
+        has to rise by half of its largest swing. One that stands still for twice as long as ever between two
+        changes has stopped.
+        """
+        growth, items = self.growth, self.known.items
+        if items.read_at - items.changed_at > max(_STOPPED_SECONDS, _STOPPED * items.longest_pause):
+            return False
+        return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it has a bound and keeps to it, or comes back to it each time it is cut."""
+        items = self.growth.floor or self.known.items.last or 0.0
+        return self.capacity is not None and items <= _PAST_BOUND * self.capacity
