@@ -12,7 +12,6 @@ from heapwatch.recording.points import CYCLES, Point, Run
 from heapwatch.report.since import Points
 
 _FEWEST_CYCLES = 2  # that end in the record; with fewer of all units, it is divided by minutes
-_GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of any
 
 
 class Cycles:
@@ -78,33 +77,14 @@ class Cycles:
         ]
         return median(rises) if rises else 0.0
 
-    def past_bound_since(self, name: str) -> int:
-        """The cycle since which a buffer has been past its bound without a break."""
+    def unbroken_since(self, holds: Callable[[Point], object]) -> int:
+        """The cycle since which something has held at each point until the last."""
         since = self.number(self.points[-1])
         for point in reversed(self.points):
-            if name in point.buffers and not point.buffers[name].past_bound:
+            if not holds(point):
                 break
             since = self.number(point)
         return since
-
-    def graphs(self) -> dict[str, tuple[float, int]]:
-        """Buffers whose tensors keep their graphs: the number of tensors, and since which cycle.
-
-        A list that on-policy training fills and empties has many graphs, then few, which is no leak.
-        """
-        found = {}
-        for name, tensors in self.points[-1].graphs.items():
-            levels = self.series(lambda point, name=name: point.graphs.get(name, 0.0))  # type: ignore[misc]
-            highest, since, cycles = 0.0, 0, 0
-            for number, level in levels:
-                if not level or level < 0.5 * highest:
-                    highest, cycles = level, 0
-                    continue
-                since, cycles = since if cycles else math.ceil(number), cycles + 1
-                highest = max(highest, level)
-            if cycles >= _GRAPH_CYCLES:
-                found[name] = (tensors, since)
-        return found
 
     def _drop_unfinished(self) -> None:
         """The last cycle, when it has fewer points than the one before and enough others are left."""

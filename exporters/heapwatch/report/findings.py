@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from heapwatch.explain.findings import Explanation, headline
 from heapwatch.explain.received import explanation_of
@@ -120,7 +121,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
     """
     cycles, explanation = Cycles(run), _explanation(run)
     last, resident = run.points[-1], cycles.series(lambda point: point.resident_bytes)
-    said = _said_by(explanation) if explanation is not None else _said_in_time(run)
+    said = _said_in_time(run) if explanation is None else _said_by(explanation, run)
     memory = judged(
         resident,
         Terms(
@@ -147,35 +148,35 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
-        finding=_finding(cycles, memory, objects, sizes, histories),
+        finding=_finding(cycles, said, memory, objects, sizes, histories),
         waits=said.waits,
         notes=run.notes,
         explanation=explanation,
     )
 
 
-@dataclass(frozen=True)
-class _Said:
+class _Said(NamedTuple):
     """What the trainer's judge says: what leaks, and of what it says that it does not."""
 
-    leaking: frozenset[str] = frozenset()
+    leaking: frozenset[Component] = frozenset()
     denies: Callable[[Component], bool] = lambda _: False
     waits: str = ""
 
     def of(self, component: Component) -> bool | None:
         """Whether this leaks; None if it says nothing about it, and the cycles decide."""
-        if str(component) in self.leaking:
+        if component in self.leaking:
             return True
         return False if self.denies(component) else None
 
 
-def _said_by(explanation: Explanation) -> _Said:
-    """If it says that something leaks, the cycles tell what else does; otherwise nothing does."""
+def _said_by(explanation: Explanation, run: Run) -> _Said:
+    """If it says that something leaks, the cycles tell which counts do; otherwise nothing does."""
     if explanation.verdict != "leak":
         return _Said(denies=lambda _: True)
-    leaks = [found for found in explanation.findings if found.is_leak]
-    takes_memory = any(found.bytes_per_minute > 0 for found in leaks)
-    return _Said(frozenset([*(found.type for found in leaks), *([str(MEMORY)] if takes_memory else [])]))
+    # Records of earlier versions do not list what leaks.
+    listed = (run.explanation or {}).get("leaks") or [{"resource": "memory", "component": "trainer"}]
+    leaking = frozenset(Component(one["resource"], one["component"]) for one in listed)
+    return _Said(leaking, _is_memory)
 
 
 def _said_in_time(run: Run) -> _Said:
@@ -184,8 +185,11 @@ def _said_in_time(run: Run) -> _Said:
         return _Said()
     watched = judge.watched_minutes
     waits = f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
-    leaking = frozenset(str(leak.component) for leak in judge.leaks)
-    return _Said(leaking, lambda component: component == MEMORY, waits)
+    return _Said(frozenset(leak.component for leak in judge.leaks), _is_memory, waits)
+
+
+def _is_memory(component: Component) -> bool:
+    return component == MEMORY
 
 
 def _objects(cycles: Cycles, said: _Said, histories: dict[str, Points]) -> dict[str, Judgement]:
@@ -296,6 +300,7 @@ def _after(seconds: float) -> str:
 
 def _finding(
     cycles: Cycles,
+    said: _Said,
     memory: Judgement,
     objects: dict[str, Judgement],
     sizes: dict[str, Judgement],
@@ -313,14 +318,15 @@ def _finding(
         name: _placed(judged, histories[name], memory, cycles.unit) for name, judged in leaking.items()
     }
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
-    past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
+    last = cycles.points[-1]
+    past_bound = {name: held for name, held in last.buffers.items() if held.past_bound}
+    graphs = {name: many for name, many in last.graphs.items() if said.of(Component("buffer", name))}
     # Objects, sizes and bounds tell when it began; memory is still warming up then.
     # What has risen most above its level of before tells it best: 2 environments, and not a million dicts.
     most = max((*leaking.values(), *grown.values()), key=_times, default=None)
     begins = [] if most is None else [most.since]
-    begins += [cycles.past_bound_since(name) for name in past_bound]
-    graphs = cycles.graphs()
-    begins += [since for _, since in graphs.values()]
+    begins += [cycles.unbroken_since(_past_bound(name)) for name in past_bound]
+    begins += [cycles.unbroken_since(_reader("graphs", name)) for name in graphs]
     begins = begins or ([memory.since] if memory_leaks else [])
     if not begins:
         return None
@@ -328,8 +334,11 @@ def _finding(
     growth = cycles.growth_since(since)
     if growth < _LEAST_GROWTH:
         growth = memory.per_cycle or sum(judged.per_cycle for judged in grown.values())
-    held = {name: tensors for name, (tensors, _) in graphs.items()}
-    return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)
+    return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, graphs)
+
+
+def _past_bound(name: str) -> Callable[[Point], bool]:
+    return lambda point: name not in point.buffers or point.buffers[name].past_bound
 
 
 def _rises_with(judged: Judgement, memory: Judgement) -> bool:
