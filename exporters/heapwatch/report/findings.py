@@ -320,7 +320,11 @@ def _finding(
     grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
     last = cycles.points[-1]
     past_bound = {name: held for name, held in last.buffers.items() if held.past_bound}
-    graphs = {name: many for name, many in last.graphs.items() if said.of(Component("buffer", name))}
+    graphs = {
+        name: many
+        for name, many in last.graphs.items()
+        if name in past_bound or said.of(Component("buffer", name))
+    }
     # Objects, sizes and bounds tell when it began; memory is still warming up then.
     # What has risen most above its level of before tells it best: 2 environments, and not a million dicts.
     most = max((*leaking.values(), *grown.values()), key=_times, default=None)

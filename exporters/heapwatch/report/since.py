@@ -31,10 +31,9 @@ def rise_of(series: Points) -> tuple[float, int, float]:
     step = (last - first) / _FITTED
     _, bend = min(_hinge(floor, first + step * place) for place in range(_FITTED))
     _, bend = min(_hinge(floor, bend + step * (place / 8 - 1)) for place in range(17))
-    bend = max(first, bend)
     risen = [point for point in reversed(floor) if point[0] > bend]
     rate = median_slope(risen if len(risen) > 2 else floor[::-1])
-    return bend, max(math.floor(bend + _WITHIN) + 1, int(first) + 1), rate
+    return max(first, bend), max(math.floor(bend + _WITHIN) + 1, int(first) + 1), rate
 
 
 def _hinge(floor: Points, bend: float) -> tuple[float, float]:
