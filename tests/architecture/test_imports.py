@@ -12,10 +12,9 @@ from tests.architecture.sources import MODULES, tree
 
 # From the lowest to the highest; parts on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (
-    ("data", "errors"),
+    ("data", "errors", "judge"),
     ("measure",),
     ("runtime",),
-    ("analysis",),
     ("collectors",),
     ("recording",),
     ("explain",),
@@ -34,14 +33,14 @@ LAYERS = (
 # The other packages stand beside the library and take only what is listed here from the rest.
 BESIDE = {
     "heapwatch_receiver": {"data", "runtime", "http", "lost"},
-    "heapwatch_dashboards": {"analysis"},
+    "heapwatch_dashboards": {"judge"},
     "heapwatch_viewer": {"data", "http", "runtime"},
     "heapwatch_stack": {
         "data",
         "errors",
         "runtime",
         "http",
-        "analysis",
+        "judge",
         "discovery",
         "measure",
         "lifecycle",

@@ -36,6 +36,8 @@ PLAIN = {
 # Attributes of this package's own objects, and of the standard library's.
 OWN = {
     "collectors.limits": {"max"},
+    "explain.candidate": {"floor"},
+    "explain.describe": {"floor"},
     "explain.engine": {"log", "set"},
     "explain.statements": {"slice"},
     "explain.tracing": {"filename", "traceback"},

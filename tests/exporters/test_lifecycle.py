@@ -413,13 +413,10 @@ def test_the_explainer_is_switched_off(monkeypatch, caplog):
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0")
     with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.start("mine", port=0) as watch:
         explainer = watch._exporter.explainer
-        assert explainer._thread is None
-        assert explainer.explain_now() is explainer.latest
-        assert "trainer_memory_verdict" not in get(watch)
-        with pytest.raises(HTTPError) as refused:
-            get(watch, "explain")
-    assert refused.value.code == 404
-    assert "HEAPWATCH_EXPLAIN is off" in refused.value.read().decode()
+        assert json.loads(get(watch, "explain"))["verdict"] == explainer.explain_now().verdict
+        assert 'trainer_memory_verdict{verdict="too early"} 1.0' in get(watch)
+        assert "trainer_judged_timestamp_seconds" in get(watch)
+        assert explainer.inventory.rounds == 0, "levels are judged, and no object is looked at"
     assert "has ended" not in caplog.text
 
 

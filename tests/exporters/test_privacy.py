@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,10 +70,10 @@ def test_no_explanation_shows_a_key_a_value_or_a_text(secret: str) -> None:
     candidates = Describer(inventory).describe_all([(known, known.items.growth()) for known in mine])
     memory = ProcessMemory(lambda: 400.0)
     memory.read_resident()
-    findings = [_finding(candidate, Levels(memory, 0.0, 400.0), seen=()) for candidate in candidates]
+    findings = [_finding(candidate, MemoryGrowth(memory, 0.0, 400.0), seen=()) for candidate in candidates]
     assert {"it.users[*]", 'it.users["known"]["deeper"][*]', "it.items"} <= {one.path for one in findings}
     explanation = Explanation("leak", 400.0, 1e9, 1.0, tuple(findings), "")
-    collector = ExplanationCollector(lambda: explanation, dict)
+    collector = ExplanationCollector(SimpleNamespace(latest=explanation, judged_at=1.0, spent_on={}))
     exposed = "\n".join(str(sample) for family in collector.collect() for sample in family.samples)
     for text in (json.dumps(explanation.as_json()), narrative(explanation), message(explanation), exposed):
         assert WORD not in text

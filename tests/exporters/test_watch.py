@@ -161,16 +161,6 @@ def test_after_a_cleanup_costly_levels_are_sampled_at_once(trainer):
         assert value(after, name, **labels) < value(before, name, **labels)
 
 
-def test_after_a_cleanup_a_count_that_rose_is_no_finding(watch):
-    """The rules judge it again within a minute, from levels after the cleanup."""
-    leaking = watch._exporter._leaking
-    rising = Finding("level", None, "bodies dynamic", 900, None, items_per_minute=200.0)
-    leaking._judged, leaking._rising = time.monotonic(), [(1.0, rising)]
-    assert leaking.beside(Explanation("healthy", 60.0, 0.0, 0.0)).verdict == "too early"
-    watch.cleanup()
-    assert leaking.beside(Explanation("healthy", 60.0, 0.0, 0.0)).verdict == "healthy"
-
-
 def test_a_cleanup_that_steps_does_not_start_another(watch):
     watch.on_cleanup(lambda action: watch.step())
     watch.step()

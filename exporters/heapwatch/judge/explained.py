@@ -10,8 +10,6 @@ _MINUTES, _FAST_MINUTES = 16, 6
 BUFFER_SHARE = 0.25  # error of the measured size of buffers
 _TOLERANCE = 1.25  # error of the other two
 _KEPT_STEPS = steps(3)  # the lowest reading in that time is what malloc keeps
-_RETAINED_HALF = 0.92  # least growth of retention in eight minutes, as a share of the eight minutes before
-_RETAINED_SHARE = 2.0  # growth of memory below this multiple of the growth of retention is called retention
 
 
 class ExplainedGrowth:
@@ -32,13 +30,13 @@ class ExplainedGrowth:
             ring.add(ring.ago(0) if value is None else value)
         self._kept.add(min(self._retained.last(_KEPT_STEPS), default=None))
 
-    def per_minute(self, gains: Ring) -> float:
+    def per_minute(self, gains: Ring, *, with_retention: bool = True) -> float:
         """Growth that is explained, for these gains of memory; minus infinity if none is known."""
         parts = []
-        if (filled := _risen(self._buffers, _MINUTES)) is not None or self._buffers.ago(0) is not None:
-            parts.append(BUFFER_SHARE * (filled or 0.0))
+        if self._buffers.ago(0) is not None:
+            parts.append(BUFFER_SHARE * (_risen(self._buffers, _MINUTES) or 0.0))
         if self._retained.ago(0) is not None:
-            parts.append(_TOLERANCE * self.retention)
+            parts.append(_TOLERANCE * self.retention if with_retention else 0.0)
         if self._virtual.ago(0) is not None:
             touched = (self._touched(gains, minutes) for minutes in (_MINUTES, _FAST_MINUTES))
             parts.append(_TOLERANCE * max(touched))
@@ -49,15 +47,6 @@ class ExplainedGrowth:
         """Growth per minute of the freed memory that malloc keeps."""
         slow, fast = _risen(self._kept, _MINUTES), _risen(self._retained, _FAST_MINUTES)
         return max(slow or 0.0, fast or 0.0, 0.0)
-
-    def is_retained(self, growth: float, explained: float) -> bool:
-        """Whether growth of memory is that of retention, which goes on and does not slow down."""
-        now, middle, first = (self._kept.ago(steps(minutes)) for minutes in (0, 8, 16))
-        if now is None or middle is None or first is None:
-            return False
-        kept = self.retention
-        continues = now - middle >= _RETAINED_HALF * (middle - first)
-        return continues and explained - _TOLERANCE * kept <= growth < _RETAINED_SHARE * kept
 
     def _touched(self, gains: Ring, minutes: int) -> float:
         """Growth per minute without growth of virtual memory: the pages belong to an earlier allocation."""

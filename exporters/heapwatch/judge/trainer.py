@@ -23,6 +23,8 @@ _SPEEDS = (0.5, 2.0)  # a larger change of the program's speed is cut to these
 _CYCLE_SECONDS = 3600.0  # that three cycles last at least to be judged by their ends
 _STALE_SECONDS = 45.0  # oldest reading for a verdict over six minutes; for a longer window an eighth of it
 PAST_BOUND = 1.1  # times the bound that a container declares: it may be trimmed only every so often
+_RETAINED = Component("memory", "retained")
+_RETAINED_SHARE = 2.0  # growth of memory below this multiple of the growth of what malloc keeps is called that
 _BOUND_STEPS = steps(4)
 _GRAPH_STEPS, _FULL_GRAPH_STEPS, _GRAPH_SHARE = steps(10), steps(2), 0.5
 # Least number of rises in a row, and share of a count a minute, that are not called healthy.
@@ -113,7 +115,7 @@ class TrainerJudge:
         self._over: Counter[Component] = Counter()
         self._graphs: Counter[Component] = Counter()
         self._steps, self._cycles, self._cleanups = (Ring(_RESET_STEPS + FAST_STEPS) for _ in range(3))
-        self._explained = ExplainedGrowth()
+        self._explained, self._retained = ExplainedGrowth(), MeasuredLevel()
 
     @property
     def watched_minutes(self) -> float:
@@ -132,13 +134,13 @@ class TrainerJudge:
         missed = 0 if self._judged_at is None else round((time - self._judged_at) / STEP_SECONDS) - 1
         if missed > LOST_STEPS or missed < -1:
             self._forget()
+            missed = 0
         for _ in range(missed):
             self._add(Sample())
         self._judged_at = time
         self._add(sample)
         self._add_cycle_ends(time, sample)
-        maturity = self._maturity(sample)
-        grown = (self._grown(component, level, maturity) for component, level in self._levels.items())
+        grown = (self._grown(component, level, sample) for component, level in self._levels.items())
         self.leaks = (
             *(leak for leak in grown if leak is not None),
             *self._past_bound(sample),
@@ -188,16 +190,17 @@ class TrainerJudge:
             self._ends.clear()
         for resource, age in sample.reading_ages.items():
             self._ages[resource].add(age)
+        self._retained.add(sample.retained, reset=reset)
         self._explained.add(sample.buffer_bytes, sample.retained, sample.virtual)
 
-    def _grown(self, component: Component, level: MeasuredLevel, maturity: int) -> Leak | None:
+    def _grown(self, component: Component, level: MeasuredLevel, sample: Sample) -> Leak | None:
         """The leak of a level that grows lastingly, or did so less than a quarter of an hour ago."""
-        growths = self._growths(component, level, maturity)
+        growths = self._growths(component, level, sample)
         reason: Reason = "growth"
         if component == MEMORY and growths:
             explained = self._explained.per_minute(level.gains)
             unexplained = [growth for growth in growths if growth >= explained]
-            if not unexplained and self._explained.is_retained(max(growths), explained):
+            if not unexplained and self._is_retained(level, max(growths), sample):
                 reason, unexplained = "retained", growths
             growths = unexplained
         if growths:
@@ -208,9 +211,15 @@ class TrainerJudge:
             return None
         return Leak(component, reason, growth, now[0])
 
-    def _growths(self, component: Component, level: MeasuredLevel, maturity: int) -> list[float]:
+    def _is_retained(self, level: MeasuredLevel, growth: float, sample: Sample) -> bool:
+        """Whether growth of memory is that of freed memory which malloc keeps, and that lasts, too."""
+        kept = max(self._growths(_RETAINED, self._retained, sample), default=0.0)
+        others = self._explained.per_minute(level.gains, with_retention=False)
+        return others <= growth < _RETAINED_SHARE * kept
+
+    def _growths(self, component: Component, level: MeasuredLevel, sample: Sample) -> list[float]:
         """Growth per minute by each of the tests that find any."""
-        ages = self._ages.get(component.resource)
+        ages, maturity = self._ages.get(component.resource), self._maturity(component, sample)
         found = []
         for minutes in WINDOWS:
             stale = max(ages.last(steps(minutes)), default=0.0) if ages else 0.0
@@ -223,19 +232,24 @@ class TrainerJudge:
         found.append(self._by_cycles(component))
         return [growth for growth in found if growth is not None]
 
-    def _maturity(self, sample: Sample) -> int:
+    def _maturity(self, component: Component, sample: Sample) -> int:
         """2: past start-up and two cycles; 1: younger, but training and past four cycles; 0: too early."""
         cycles, age = self._cycles.ago(0), sample.age_seconds or 0.0
         started = cycles is None or cycles >= _MATURE_CYCLES or age > _MATURE_SECONDS
         if started and self._watched >= steps(MATURE_MINUTES):
             return 2
-        return int(self._watched >= _YOUNG_STEPS and self._has_trained())
+        return int(self._watched >= _YOUNG_STEPS and self._has_trained(component))
 
-    def _has_trained(self) -> bool:
-        """Whether four cycles (steps, if it counts no cycles) have ended, and it trained six minutes ago."""
+    def _has_trained(self, component: Component) -> bool:
+        """Whether four cycles (steps, if it counts no cycles) have ended, and it trained six minutes ago.
+
+        Of a program that counts nothing that is not known. Its memory is judged nevertheless.
+        """
         counts = [ring for ring in (self._cycles, self._steps) if ring.ago(0) is not None]
         trained = any((ring.ago(_YOUNG_STEPS) or 0.0) > 0 for ring in counts)
-        return not counts or (trained and (counts[0].ago(0) or 0.0) >= _YOUNG_CYCLES)
+        if not counts:
+            return component.resource in BYTES
+        return trained and (counts[0].ago(0) or 0.0) >= _YOUNG_CYCLES
 
     def _speed(self) -> float | None:
         """Steps in the last three minutes over steps in the three minutes before; None without steps."""
@@ -267,7 +281,7 @@ class TrainerJudge:
         least = max(2 * material(component, first), full - filled)
         if ended - began < _CYCLE_SECONDS or last - first < least:
             return None
-        rises = [later[1] - earlier[1] for earlier, later in pairwise(ends)]
+        rises: list[float] = [later[1] - earlier[1] for earlier, later in pairwise(ends)]
         if not lasts(rises, CYCLES, largest_step=max(rises)):
             return None
         return 60 * (last - first) / (ended - began)

@@ -89,38 +89,8 @@ def with_graph():
     return torch.ones(3, requires_grad=True).exp()
 
 
-@pytest.fixture
-def timed(failures):
-    """Buffers, their sizes and the time that these go by."""
-    now = [0.0]
+def test_a_buffer_has_the_path_of_its_container(failures):
     buffers = BufferCollector(failures, interval=5.0)
-    buffers.sizes = BufferSizeCollector(buffers, failures, 5.0, clock=lambda: now[0])
-    return buffers, now
+    buffers.measure("memory", BufferSources(Source.of("agent.memory", lambda: None)))
+    assert buffers.paths() == {"memory": "agent.memory"}
 
-
-def test_a_full_buffer_that_keeps_graphs_is_reported_by_its_path_after_two_minutes(timed):
-    buffers, now = timed
-    agent = types.SimpleNamespace(memory=deque([with_graph() for _ in range(50)], maxlen=50))
-    buffers.measure("memory", BufferSources(Source.of("memory", lambda: agent)))
-    read(buffers)
-    assert buffers.sizes.holding_graphs() == []
-    now[0] = 121.0
-    agent.memory.append(with_graph())
-    read(buffers)
-    (found,) = buffers.sizes.holding_graphs()
-    assert (found.path, found.tensors, found.items, found.capacity) == ("memory", 50, 50, 50)
-
-
-@pytest.mark.parametrize("left", [[], [torch.ones(3)] * 50, "few"])
-def test_a_rollout_that_is_emptied_or_detached_in_between_holds_no_graphs(timed, left):
-    buffers, now = timed
-    stored = [with_graph() for _ in range(50)]
-    buffers.measure("rollout", BufferSources(held(stored), capacity=Source.constant(50)))
-    read(buffers)
-    now[0] = 100.0
-    stored[:] = stored[:20] if left == "few" else left
-    read(buffers)
-    now[0] = 200.0
-    stored[:] = [with_graph() for _ in range(50)]
-    read(buffers)
-    assert buffers.sizes.holding_graphs() == []

@@ -1,8 +1,11 @@
-import pytest
+from types import SimpleNamespace
 
 from heapwatch.collectors.explanation import MOST_PATHS, ExplanationCollector
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.sites import Site
+from heapwatch.judge.component import Component
+from heapwatch.judge.memory import TimeLeft
+from heapwatch.judge.trainer import Leak
 from tests.exporters.exposed import value, values
 
 
@@ -19,13 +22,14 @@ def finding(number=0, **about):
         "site": Site("/home/somebody/train.py", 212, "collect"),
         "remedy": "`collections.deque(maxlen=...)`",
         "is_leak": True,
-        "steady": True,
     }
     return Finding(**{**fields, **about})
 
 
 def collected(explanation):
-    return list(ExplanationCollector(lambda: explanation, lambda: {"walk": 0.5}).collect())
+    return list(ExplanationCollector(
+        SimpleNamespace(latest=explanation, judged_at=5.0, spent_on={"walk": 0.5})
+    ).collect())
 
 
 def test_a_growing_path_is_reported_with_its_bytes_line_and_remedy():
@@ -39,40 +43,26 @@ def test_a_growing_path_is_reported_with_its_bytes_line_and_remedy():
     assert sum(values(families, "trainer_memory_verdict", "verdict").values()) == 1
 
 
-@pytest.mark.parametrize(
-    ("beside", "growth"),
-    [
-        ((), 50e6),
-        # Pages that workers copy are no growth of the trainer's own.
-        ((finding(5, kind="worker", path=None, bytes_per_minute=1e9),), 1.05e9),
-        # Objects that stay between freed ones make malloc keep more than they hold.
-        ((finding(5, kind="allocator", path=None, bytes_per_minute=1e9),), 1.05e9),
-    ],
-)
-def test_leaks_with_a_name_are_added_up_for_the_rules(beside, growth):
-    findings = (
-        finding(share=0.4, bytes_per_minute=20e6),
-        finding(1, kind="type", share=0.3, bytes_per_minute=15e6),
-        finding(2, kind="native", share=0.3),
-        finding(3, is_leak=False, share=0.2),
-        finding(4, steady=False, share=0.2),
+def test_what_leaks_is_a_series_by_resource_and_component():
+    leaks = (
+        Leak(Component("memory", "trainer"), "growth", 60e6, 2e9),
+        Leak(Component("events", "death"), "bound", 0.0, 1300.0, 1000.0),
     )
-    families = collected(Explanation("leak", 60.0, growth, 1.0, (*findings, *beside)))
-    assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == 35e6
-    assert value(families, "trainer_named_leaks_share_ratio") == pytest.approx(0.7)
+    left = TimeLeft(600.0, 900.0)
+    families = collected(Explanation("leak", 60.0, 60e6, 1.0, time_left=left, ends_on_gpu=True, leaks=leaks))
+    assert value(families, "trainer_leak", resource="memory", component="trainer", reason="growth") == 1e6
+    assert value(families, "trainer_leak", resource="events", component="death", reason="bound") == 0
+    assert value(families, "trainer_judged_timestamp_seconds") == 5.0
+    limit = {"bound": "least", "resource": "gpu_memory"}
+    assert value(families, "trainer_memory_time_to_limit_seconds", **limit) == 600
 
 
 def test_what_is_not_known_is_absent():
     families = collected(Explanation("healthy", 60.0, 0.0, 1.0, (finding(bytes=None, items=None),)))
     assert values(families, "trainer_growing_path_bytes", "path") == {}
     assert value(families, "trainer_memory_growth_explained_ratio") is None
-    for findings, growth in [
-        ((), 0),
-        ((finding(kind="level", path=None),), 0),
-        ((finding(steady=False),), None),
-    ]:
-        families = collected(Explanation("leak", 60.0, 50e6, 1.0, findings))
-        assert value(families, "trainer_named_leaks_growth_bytes_per_minute") == growth
+    assert values(families, "trainer_leak", "resource") == {}
+    assert values(families, "trainer_memory_time_to_limit_seconds", "bound") == {}
 
 
 def test_paths_are_bounded_in_number_and_length():

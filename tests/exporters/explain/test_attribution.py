@@ -15,35 +15,45 @@ from heapwatch.explain.findings import (
     described,
     message,
 )
-from heapwatch.explain.memory import OWN, RETAINED, VIRTUAL, ProcessMemory
+from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.received import explanation_of
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
+from heapwatch.judge.component import MEMORY, WORKERS, Component
 from heapwatch.judge.memory import WARM_UP_SECONDS, MemoryGrowth
+from heapwatch.judge.trainer import Sample, TrainerJudge
 
 MB = 1e6
 
 
+class JudgedMemory(ProcessMemory):
+    """Memory with the judge of its levels."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.judge = TrainerJudge()
+
+
 def memory(
     per_minute: float, seconds: float, *, start: float = 500 * MB, limit: float = 20e9, retained: float = 0.0
-) -> ProcessMemory:
+) -> JudgedMemory:
     """Levels that rise steadily."""
     return curve(lambda at: start + per_minute * at / 60, seconds, limit, retained)
 
 
 def curve(
     level: Callable[[float], float], seconds: float, limit: float = 20e9, retained: float = 0.0
-) -> ProcessMemory:
+) -> JudgedMemory:
     """Levels of every five seconds; of what they rise by, a share is what the allocator keeps."""
     return next(found for _, found in curves(level, [int(seconds)], limit, retained))
 
 
 def curves(
     level: Callable[[float], float], times: Iterable[int], limit: float = 20e9, retained: float = 0.0
-) -> Iterator[tuple[int, ProcessMemory]]:
+) -> Iterator[tuple[int, JudgedMemory]]:
     """The same levels at several times, one after the other."""
-    found, done = ProcessMemory(clock=lambda: 0.0), 0
+    found, done = JudgedMemory(clock=lambda: 0.0), 0
     found.limit = int(limit)
     for time in times:
         for at in range(done, time, 5):
@@ -51,8 +61,8 @@ def curves(
             kept = retained * (now - level(0))
             for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
                 series.add(at, value)
-            if found.history.is_due(at):
-                found.history.add(at, {OWN: now, VIRTUAL: now, RETAINED: kept})
+            if found.judge.is_due(at):
+                found.judge.observe(at, Sample({MEMORY: now}, virtual=now, retained=kept))
             done = at + 5
         yield time, found
 
@@ -86,7 +96,11 @@ def item(*ids: int, opaque: bool = True, graph: bool = False) -> ItemTraits:
 
 
 def judged(seconds: float, grown: ProcessMemory, *candidates: Candidate, **about: Any) -> Explanation:
-    return explain(Levels(grown, 0.0, seconds), candidates, **about)
+    return explain(growth_of(grown, seconds), candidates, **about)
+
+
+def growth_of(grown: ProcessMemory, seconds: float) -> MemoryGrowth:
+    return MemoryGrowth(grown, 0.0, seconds, grown.judge.leaks if isinstance(grown, JudgedMemory) else ())
 
 
 @pytest.mark.parametrize(
@@ -147,7 +161,7 @@ def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(quiet,
     def judged_after(minutes: int) -> Explanation:
         seconds = 60 * minutes
         known = container(lambda at: 2000 * max(0.0, at / 60 - quiet), seconds, every=5)
-        levels = Levels(curve(level, seconds), 0.0, seconds)
+        levels = growth_of(curve(level, seconds), seconds)
         return explain(levels, [Candidate(known, known.items.growth(levels.start))])
 
     assert judged_after(quiet + 3).verdict != "leak"
@@ -167,20 +181,20 @@ def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does
     seconds = 3 * 3600 - 10
     grown = curve(lambda at: 500 * MB + 40 * MB * phase(at), seconds)
     known = container(lambda at: 2000 * phase(at), seconds, every=5)
-    levels = Levels(grown, 0.0, seconds)
+    levels = growth_of(grown, seconds)
     assert levels.start == WARM_UP_SECONDS
     found = explain(levels, [Candidate(known, known.items.growth(levels.start))])
     assert found.verdict != "leak"
 
 
 def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak():
-    grown = ProcessMemory(clock=lambda: 0.0)
+    grown = JudgedMemory(clock=lambda: 0.0)
     for at in range(0, 6 * 3600, 5):
         workers = 1000 * MB + MB * max(0, at - 5 * 3600)
         for series, level in ((grown.private, 500 * MB), (grown.workers, workers), (grown.processes, 4)):
             series.add(at, level)
-        if grown.history.is_due(at):
-            grown.history.add(at, {OWN: 500 * MB, VIRTUAL: 20e9, "workers": workers})
+        if grown.judge.is_due(at):
+            grown.judge.observe(at, Sample({MEMORY: 500 * MB, WORKERS: workers}, virtual=20e9))
     (finding,) = judged(6 * 3600, grown).findings
     assert (finding.kind, finding.is_leak) == ("worker", True)
     assert finding.bytes_per_minute == pytest.approx(60 * MB, rel=0.1)
@@ -191,7 +205,7 @@ def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_con
     for at in range(0, 300, 5):
         grown.workers.add(at, 1000 * MB + MB * at)
         grown.processes.add(at, 4)
-    found = judged(300, grown, rounds=9)
+    found = judged(300, grown)
     assert found.verdict == "too early"
     assert "Memory grows by 60 MB/min" in message(found)
     assert "So far, 100% of it is memory of the child processes" in message(found)
@@ -205,10 +219,10 @@ def test_what_workers_take_as_they_are_started_is_no_growth():
         started = min(10, at // 10)
         grown.workers.add(at, started * 2_400 * MB)
         grown.processes.add(at, started)
-    assert [one.kind for one in judged(400, grown, rounds=9).findings] == []
+    assert [one.kind for one in judged(400, grown).findings] == []
     for at in range(400, 800, 5):
         grown.workers.add(at, 24_000 * MB + MB * (at - 400))
-    (finding,) = judged(800, grown, rounds=9).findings
+    (finding,) = judged(800, grown).findings
     assert finding.kind == "worker"
 
 
@@ -282,7 +296,7 @@ def test_growth_without_a_name_is_said_of_what_was_counted():
 @pytest.mark.parametrize(("per_minute", "size", "rate"), [(95 * MB, 400, 95 * MB), (97 * MB, None, 48 * MB)])
 def test_instances_that_weigh_more_than_memory_grew_have_no_size(per_minute, size, rate):
     found = Finding("type", None, "Edge", 4, 400, 60.0, per_minute)
-    levels = Levels(memory(48 * MB, 600), 0.0, 600)
+    levels = growth_of(memory(48 * MB, 600), 600)
     assert levels.per_minute == pytest.approx(48 * MB, rel=0.01)
     checked = plausible(found, levels)
     assert checked.bytes == size
@@ -315,13 +329,13 @@ def test_a_container_that_was_filled_before_the_first_step_is_no_leak():
     grown = memory(48 * MB, 300)
     loaded = candidate(2400, 20_000, 300)
     grown.first_step_at = 290.0
-    levels = Levels(grown, 0.0, 300)
+    levels = growth_of(grown, 300)
     loaded = replace(loaded, growth=loaded.known.items.growth(levels.start))
     assert explain(levels, [loaded]).verdict != "leak"
 
 
 def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_still_searched_for():
-    levels = Levels(memory(48 * MB, 100), 0.0, 100)
+    levels = growth_of(memory(48 * MB, 100), 100)
     found = explain(levels, [candidate(2400, 4, 100, traits=item(graph=True))])
     (finding,) = found.findings
     assert (finding.path, finding.inferred) == ("trainer.history", True)
@@ -395,11 +409,10 @@ def test_how_long_a_container_has_to_rise(start, per_minute, emptied, too_short,
 def test_too_early_lasts_forty_seconds():
     assert judged(39, memory(0, 39)).verdict == "too early"
     assert judged(41, memory(0, 41)).verdict == "healthy"
-    unfinished = judged(100, memory(48 * MB, 100), rounds=0)
+    unfinished = judged(100, memory(48 * MB, 100), walked=False)
     assert unfinished.verdict == "too early"
     assert "first search through the program's objects is not complete" in message(unfinished)
-    assert "judged without it in 23 min" in message(unfinished)
-    assert judged(1600, memory(0, 1600), rounds=0).verdict == "healthy"
+    assert judged(1600, memory(0, 1600), walked=False).verdict == "healthy"
 
 
 def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes():
@@ -495,15 +508,16 @@ def test_the_time_until_the_limit_is_a_range_that_narrows():
     assert taken.most < 600
 
 
-def on_gpu(per_minute: float, seconds: int, left: int | None = None, **about: Any) -> ProcessMemory:
+def on_gpu(per_minute: float, seconds: int, left: int | None = None, **about: Any) -> JudgedMemory:
     """Memory of a GPU that rises, of a process whose other memory stands still unless told otherwise."""
     found = memory(about.pop("ram", 0.0), seconds, **about)
+    found.judge = TrainerJudge()
     for at in range(0, seconds, 5):
         held = per_minute * at / 60
         found.gpu.add(at, held)
         found.devices[0].add(at, held)
-        if at % 30 == 0:
-            found.history._moments[at // 30].levels["gpu"] = held  # type: ignore[index]
+        if found.judge.is_due(at):
+            found.judge.observe(at, Sample({Component("gpu_memory", "0"): held}))
     if left is not None:
         found.gpu_left = {0: left}
     return found

@@ -100,7 +100,9 @@ def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, 
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     explainer = Explainer()
     explainer.start()
-    assert explainer._thread is None
+    explainer.stop()
+    assert not explainer.enabled
+    assert explainer.inventory.rounds == 0
     assert "without its global lock" in caplog.text
 
 

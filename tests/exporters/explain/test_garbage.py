@@ -64,7 +64,7 @@ def levels_after(seconds: float, bytes_per_second: float = 1e6) -> MemoryGrowth:
     for second in range(round(seconds)):
         memory.private.add(float(second), 1e9 + bytes_per_second * second)
     memory.resident.add(seconds, 1e9 + bytes_per_second * seconds)
-    return Levels(memory, 0.0, seconds)
+    return MemoryGrowth(memory, 0.0, seconds)
 
 
 def described(uncollected: Uncollected, levels: MemoryGrowth) -> Finding:

@@ -21,7 +21,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
     Returns them with the CPU seconds that reading took.
     """
 
-    def watch(seconds: int, cost: float) -> tuple[Levels, float]:
+    def watch(seconds: int, cost: float) -> tuple[MemoryGrowth, float]:
         at = spent = 0.0
 
         def pay(now: float) -> None:
@@ -48,7 +48,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
         while at < seconds:
             memory.read_parts()
             at += 1.0
-        return Levels(memory, 0.0, at), spent
+        return MemoryGrowth(memory, 0.0, at), spent
 
     return watch
 
@@ -96,5 +96,5 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
         memory.read_resident()
         memory.read_parts()
         # The resident memory is that of the test itself, which varies by some pages.
-        assert Levels(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB, abs=MB), now[0]
+        assert MemoryGrowth(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB, abs=MB), now[0]
     assert memory.workers.last == 24_000 * MB

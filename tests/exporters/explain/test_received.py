@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from heapwatch.judge.judge import LiveVerdicts
 
 from heapwatch.explain.findings import Explanation, Finding, narrative
-from heapwatch.explain.received import explanation_of, verdict_of
+from heapwatch.explain.received import explanation_of
 from heapwatch.explain.sites import Site
 
 FOUND = Finding(
@@ -51,7 +50,3 @@ def test_fields_and_words_of_a_later_version_are_no_error():
 def test_anything_else_is_one_error(document):
     with pytest.raises(ValueError, match=r"^.{5,250}$"):
         explanation_of(document)
-
-
-def test_a_process_without_an_explainer_is_judged_by_the_rules_alone():
-    assert verdict_of(None, LiveVerdicts().verdicts()) == ("too early", "watched for 0 of 24 minutes")

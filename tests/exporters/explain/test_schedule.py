@@ -47,7 +47,7 @@ def test_the_beginning_and_growth_that_soon_matters_are_read_often(minutes, per_
         level = given["start"] + per_minute * max(0.0, at / 60 - given["begins_at"])
         memory.resident.add(at, level)
         memory.private.add(at, level)
-    assert schedule_for(Levels(memory, 0.0, 60 * minutes), int(given["rounds"])) is schedule
+    assert schedule_for(MemoryGrowth(memory, 0.0, 60 * minutes), int(given["rounds"])) is schedule
 
 
 def test_the_explainer_works_seldom_while_memory_is_constant_and_often_at_once_when_it_grows(

@@ -14,7 +14,7 @@ from heapwatch.http.server import PortTaken, Server
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Snapshots
-from tests.exporters.http.trainer import Exposition, Trainer
+from tests.exporters.http.trainer import HEALTHY, Exposition, Trainer
 from tests.support.waiting import wait_for
 
 
@@ -69,5 +69,5 @@ def test_port_search_moves_to_the_next_free_one_else_to_any(monkeypatch, trainer
 
 def server_at(port, host="127.0.0.1", **options):
     cleanups = CleanupQueue(dict, lambda: None, lambda: None)
-    trainer = ServedTrainer(Snapshots(Exposition()), Status(), cleanups)
+    trainer = ServedTrainer(Snapshots(Exposition()), Status(lambda: HEALTHY), cleanups)
     return Server(host, port, trainer, **options).start()

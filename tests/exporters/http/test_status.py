@@ -3,7 +3,13 @@ import json
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from heapwatch.explain.findings import Explanation, message
 from heapwatch.http.status import Status, landing_page
+from heapwatch.judge.component import Component
+from heapwatch.judge.memory import TimeLeft
+from heapwatch.judge.trainer import Leak
+
+HEALTHY = Explanation("healthy", 60.0, 0.0, 1.0)
 
 TEXT = """
 trainer_info{trainer="walker",framework="torch",run="7"} 1
@@ -36,7 +42,7 @@ def families(dynamic=154, cpu=0):
 
 
 def test_document_reports_what_is_known_and_omits_the_rest():
-    document = Status(clock=lambda: 1000.0).document(families())
+    document = Status(lambda: HEALTHY, clock=lambda: 1000.0).document(families())
     assert document["trainer"] == {"trainer": "walker", "framework": "torch", "run": "7"}
     assert document["performance"] == {"memory_mb": 1200, "step_count": 15440, "seconds_since_progress": 10}
     assert document["entities"] == {
@@ -56,12 +62,18 @@ def test_document_reports_what_is_known_and_omits_the_rest():
 
 
 def test_empty_exposition_gives_no_zero():
-    document = Status(clock=lambda: 1000.0).document([])
-    assert document == {"timestamp": 1000.0, "training": "unknown", "alerts": [], "last_cleanup": None}
+    document = Status(lambda: HEALTHY, clock=lambda: 1000.0).document([])
+    assert document == {
+        "timestamp": 1000.0,
+        "training": "unknown",
+        "leaks": {"verdict": "healthy", "message": message(HEALTHY)},
+        "alerts": [],
+        "last_cleanup": None,
+    }
 
 
 def test_alerts_are_the_highest_limit_reached():
-    alerts = Status(clock=lambda: 1000.0).document(families())["alerts"]
+    alerts = Status(lambda: HEALTHY, clock=lambda: 1000.0).document(families())["alerts"]
     assert [(a["severity"], a["kind"], a["resource"], a["component"], a["limit"]) for a in alerts] == [
         ("warning", "threshold", "memory", "trainer", 1e9),
         ("warning", "threshold", "entities", "food_sources", 50),
@@ -70,7 +82,7 @@ def test_alerts_are_the_highest_limit_reached():
 
 def test_growth_over_many_samples_is_reported_and_alerts():
     now = [0.0]
-    status = Status(clock=lambda: now[0])
+    status = Status(lambda: HEALTHY, clock=lambda: now[0])
     for index in range(20):
         now[0] = 20.0 * index
         status.observe(families(dynamic=100 + 5 * index, cpu=10 * index))
@@ -86,7 +98,7 @@ def test_growth_over_many_samples_is_reported_and_alerts():
 
 def test_steps_a_second_are_reported_once_two_samples_know_them():
     now = [0.0]
-    status = Status(clock=lambda: now[0])
+    status = Status(lambda: HEALTHY, clock=lambda: now[0])
     status.observe(families())
     assert "fps" not in status.document(families())["performance"]
     now[0] = 10.0
@@ -97,26 +109,24 @@ def test_steps_a_second_are_reported_once_two_samples_know_them():
     assert status.document(restarted)["performance"]["fps"] == 30  # not a negative rate
 
 
-def test_leaks_are_reported_by_the_definition_of_the_rules():
-    now = [0.0]
-    status = Status(clock=lambda: now[0])
-
-    def exposed(dynamic):
-        return [*families(dynamic), *parse("process_start_time_seconds 1\n")]
-
-    assert status.document(exposed(100))["leaks"] == {
-        "verdict": "too early",
-        "message": "watched for 0 of 24 minutes",
-    }
-    for half_minute in range(120):
-        now[0] = 30.0 * half_minute
-        status.observe(exposed(100 + 10 * max(0, half_minute - 60)))
-    document = status.document(exposed(690))
+def test_what_leaks_is_quoted_from_the_explanation():
+    leaks = (
+        Leak(Component("bodies", "dynamic"), "growth", 20.0, 690.0),
+        Leak(Component("events", "death"), "bound", 0.0, 1300.0, 1000.0),
+        Leak(Component("buffer", "replay"), "graphs", 0.0, 900.0),
+    )
+    leaking = Explanation("leak", 600.0, 2e7, 0.0, time_left=TimeLeft(600.0, 900.0), leaks=leaks)
+    document = Status(lambda: leaking).document(families())
     assert document["leaks"]["verdict"] == "leak"
-    assert document["leaks"]["message"] == "bodies dynamic"
-    assert document["leaks"]["growth_per_minute"]["bodies"]["dynamic"] == pytest.approx(20, rel=0.1)
-    leaks = [alert for alert in document["alerts"] if alert["kind"] == "leak"]
-    assert [(alert["severity"], alert["component"]) for alert in leaks] == [("warning", "dynamic")]
+    assert document["leaks"]["message"] == message(leaking)
+    assert document["leaks"]["growth_per_minute"]["bodies"] == {"dynamic": 20.0}
+    assert document["leaks"]["time_to_limit_seconds"] == {"least": 600.0, "most": 900.0}
+    alerts = [alert for alert in document["alerts"] if alert["kind"] in ("leak", "graphs")]
+    assert [(alert["severity"], alert["component"], alert["limit"]) for alert in alerts] == [
+        ("warning", "dynamic", 0),
+        ("warning", "death", 1100),
+        ("warning", "replay", 0),
+    ]
 
 
 @pytest.mark.parametrize(("grown", "severities"), [(30e9, []), (36e9, ["warning"]), (101e9, ["critical"])])
@@ -126,7 +136,7 @@ def test_growth_over_a_run_is_held_against_the_limits_of_its_profile(grown, seve
         "trainer_memory_baseline_bytes 4e9\n"
         f'trainer_process_resident_memory_bytes{{role="trainer"}} {4e9 + grown}\n'
     )
-    alerts = Status().document(exposed)["alerts"]
+    alerts = Status(lambda: HEALTHY).document(exposed)["alerts"]
     assert [alert["severity"] for alert in alerts if alert["component"] == "since start"] == severities
 
 
@@ -136,7 +146,7 @@ def test_a_buffer_within_its_limit_of_items_is_no_alert_however_many_bytes_it_ho
         'trainer_buffer_items{buffer="experience"} 20\n'
         'trainer_buffer_bytes{buffer="experience"} 4800000\n'
     )
-    assert Status().document(exposed)["alerts"] == []
+    assert Status(lambda: HEALTHY).document(exposed)["alerts"] == []
 
 
 def test_names_from_user_data_are_escaped():
