@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from heapwatch.collectors.readings import LEVEL_SERIES, Readings
+from heapwatch.collectors.readings import Readings
 from heapwatch.judge.component import WORKERS, Component
 from heapwatch.judge.trainer import PAST_BOUND
 
@@ -190,46 +190,6 @@ def component_of(name: str) -> Component:
         if name.endswith(end):
             return Component(resource, name.removesuffix(end))
     return Component("entities", name)
-
-
-def readings_of(point: Point, started: float) -> Readings:
-    """What the trainer exposed at a point, as far as it is recorded; `started` is when the record began."""
-    return Readings.of(_samples(point, started))
-
-
-def _samples(point: Point, started: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    yield "process_start_time_seconds", {}, started
-    for name, labels, value in (
-        ("trainer_process_resident_memory_bytes", {"role": "trainer"}, point.resident_bytes),
-        ("trainer_process_virtual_memory_bytes", {"role": "trainer"}, point.virtual_bytes),
-        ("trainer_process_resident_memory_bytes", {"role": "worker"}, point.worker_bytes),
-        ("trainer_gpu_memory_allocated_bytes", {"device": "all"}, point.gpu_allocated_bytes),
-    ):
-        if value is not None:
-            yield name, labels, value
-    if point.counted_at is not None:
-        age = point.time - point.counted_at
-        yield "trainer_exporter_sample_age_seconds", {"collector": "objects"}, age
-    for name, buffer in point.buffers.items():
-        yield "trainer_buffer_bytes", {"buffer": name}, buffer.nbytes
-        if buffer.items is not None:
-            yield "trainer_buffer_items", {"buffer": name}, buffer.items
-        if buffer.full_bytes is not None:
-            yield "trainer_buffer_capacity_bytes", {"buffer": name}, buffer.full_bytes
-    for name, count in point.items.items():
-        component = component_of(name)
-        metric, label = LEVEL_SERIES[component.resource]
-        yield metric, {label: component.name}, count
-        if component.resource == "events" and name in point.bounds:
-            yield "trainer_event_list_capacity_items", {label: component.name}, point.bounds[name]
-    for metric, label, values in (
-        ("trainer_progress_total", "unit", point.progress),
-        ("trainer_objects", "type", point.objects),
-        ("trainer_object_size_bytes", "object", point.sizes),
-        ("trainer_buffer_graph_tensors", "buffer", point.graphs),
-    ):
-        for name, value in values.items():
-            yield metric, {label: name}, value
 
 
 def _items(readings: Readings) -> dict[str, float]:

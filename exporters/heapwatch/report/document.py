@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heapwatch.explain.findings import labelled, narrative
+from heapwatch.explain.findings import Explanation, labelled, narrative
 from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point
 from heapwatch.report.findings import FoundLeak, Report, TrendRow
@@ -53,14 +53,22 @@ def title(report: Report) -> str:
 
 def headline(report: Report) -> str:
     """The result in one line, in the trainer's own words if they are recorded."""
-    if report.quoted or report.finding is not None:
-        return plain(report.quoted or leak_line(report))
+    if (quoted := _quoted(report)) is not None:
+        return plain(narrative(quoted).splitlines()[0])
+    if report.finding is not None:
+        return plain(leak_line(report))
     about = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
         about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
     if report.waits:
         about += f" (watched for {report.waits})"
     return plain(labelled(report.verdict, f"{about}."))
+
+
+def _quoted(report: Report) -> Explanation | None:
+    """The trainer's explanation, if it is recorded and the report found nothing more severe."""
+    said = report.explanation
+    return said if said is not None and said.verdict == report.verdict else None
 
 
 def leak_line(report: Report) -> str:
@@ -134,8 +142,8 @@ def _plain(section: Section) -> Section:
 
 def _finding(report: Report) -> Section:
     lines = [headline(report)]
-    if report.quoted and report.explanation is not None:
-        lines += narrative(report.explanation).splitlines()[1:]
+    if (quoted := _quoted(report)) is not None:
+        lines = narrative(quoted).splitlines()
     if report.finding is not None:
         lines += ["LEAK FOUND:", *(f"- {line}" for line in finding_lines(report.finding, report.unit))]
     return Section("FINDING", lines=lines)
@@ -195,9 +203,9 @@ def _growth(report: Report) -> Section:
 
 def _rates(report: Report) -> list[tuple[str, str]]:
     """The growth that the verdict is about: the trainer's own figure, and that of the cycles."""
-    said, per_cycle = report.explanation, report.memory.per_cycle
+    said, per_cycle = _quoted(report), report.memory.per_cycle
     rates = []
-    if said is not None and said.verdict == report.verdict != "healthy":
+    if said is not None and said.verdict != "healthy":
         rates.append(("Growth per minute", signed(said.growth_bytes_per_minute)))
     if not rates or (per_cycle and report.unit != "minute"):
         rates.append((f"Growth per {report.unit}", signed(per_cycle)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import explanation_of
 from heapwatch.judge.component import MEMORY, Component, material
 from heapwatch.judge.trainer import MATURE_MINUTES
@@ -102,13 +102,6 @@ class Report:
             return self.explanation.verdict
         undecided = self.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
         return "too early" if undecided else self.memory.verdict
-
-    @property
-    def quoted(self) -> str:
-        """The trainer's own explanation; empty if it is not recorded, or if the report found more."""
-        if self.explanation is None or self.explanation.verdict != self.verdict:
-            return ""
-        return headline(self.explanation)
 
 
 def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
@@ -270,22 +263,21 @@ def _trend(cycles: Cycles) -> list[TrendRow]:
     """The baseline and the end of each phase; of each cycle if there are no phases."""
     first, *others = cycles.points
     wanted = next((event for event in ("phase", "cycle") if any(p.event == event for p in others)), "sample")
-    rows = [TrendRow(_label(cycles, first, first=True), cycles.number(first), "", first.resident_bytes, None)]
+    number = cycles.number(first)
+    started = number == 0 and first.event == "start"
+    name = "Trainer initialized" if started else f"{cycles.unit.capitalize()} {number}: start of the record"
+    rows = [TrendRow(f"{name} (baseline)", number, "", first.resident_bytes, None)]
     for point in others:
         if point.event == wanted:
             change = point.resident_bytes - rows[-1].resident_bytes
-            label, number = _label(cycles, point), cycles.number(point)
-            rows.append(TrendRow(label, number, point.phase, point.resident_bytes, change))
+            label = _label(cycles, point)
+            rows.append(TrendRow(label, cycles.number(point), point.phase, point.resident_bytes, change))
     return rows
 
 
-def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
+def _label(cycles: Cycles, point: Point) -> str:
     name, number = cycles.unit.capitalize(), cycles.number(point)
     short = "Gen" if name == "Generation" else name
-    if point.event == "start":
-        return f"{short} {number}: start of the record" if number else "Trainer initialized (baseline)"
-    if first:
-        return f"{short} {number}: first of the record (baseline)"
     # Several samples, and phases that count no cycles, may lie in one cycle: they are told by their time.
     timed = cycles.unit == "minute" or point.event == "sample"
     at = _after(cycles.seconds_at(point)) if timed else f"{short} {number}"

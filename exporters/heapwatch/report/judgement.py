@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from heapwatch.judge.component import MEMORY, WORKERS, Component
 from heapwatch.judge.growth import COUNTED, FEWEST_LEVELS, SHORTEST_SECONDS
-from heapwatch.judge.level import FloorGrowth, LevelSeries
+from heapwatch.judge.level import LevelSeries
 from heapwatch.judge.measured import STEP_SECONDS
-from heapwatch.judge.trainer import PAST_BOUND, TrainerJudge
+from heapwatch.judge.trainer import PAST_BOUND, Sample, TrainerJudge
 from heapwatch.judge.verdict import Word
-from heapwatch.recording.points import Run, readings_of
+from heapwatch.recording.points import CYCLES, Point, Run, component_of
 from heapwatch.report.since import Points, rise_of
 
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
@@ -73,40 +74,39 @@ def judged(series: Points, terms: Terms) -> Judgement:
     level = LevelSeries()
     for cycle, value in series:
         level.add(cycle, value)
-    began = level.rise_began()
-    growth = level.growth(began)
+    growth = level.growth(level.rise_began())
     baseline, current = series[0][1], series[-1][1]
     risen = growth.total if growth.span else max(0.0, current - baseline)
     bend, since, rate = series[0][0], 0, 0.0
     if len(series) > 1 and (risen > terms.least or terms.leaks):
         bend, since, rate = rise_of(series)
-    word, reason = _verdict(series, terms, growth, began, bend, rate, risen)
+    word: Word = "healthy"
+    reason = ""
+    if terms.bound is not None and current > PAST_BOUND * terms.bound:
+        word, reason = "leak", f"past its bound of {terms.bound:.0f}"
+        reason += f", {each(rate, terms.unit)}" if rate > 0 else ""
+    elif terms.leaks:
+        word, reason = "leak", each(rate, terms.unit)
+    elif risen > terms.least and _fills(series, terms, bend, lasting=growth.rising):
+        word, reason = "filling", "buffers that fill explain it"
+    elif risen > terms.least:
+        word, reason = _rising(series, terms, level, rate)
     rises = word not in ("healthy", "warm-up")
     return Judgement(word, baseline, current, rate if rises else 0.0, since, reason)
 
 
-def _verdict(
-    series: Points, terms: Terms, growth: FloorGrowth, began: float, bend: float, rate: float, risen: float
-) -> tuple[Word, str]:
-    bound, limit, unit = terms.bound, terms.limit, terms.unit
-    if bound is not None and series[-1][1] > PAST_BOUND * bound:
-        rises = f", {each(rate, unit)}" if rate > 0 else ""
-        return "leak", f"past its bound of {bound:.0f}{rises}"
-    if terms.leaks:
-        return "leak", each(rate, unit)
-    if risen <= terms.least:
-        return "healthy", ""
-    if _fills(series, terms, bend, lasting=growth.rising):
-        return "filling", "buffers that fill explain it"
+def _rising(series: Points, terms: Terms, level: LevelSeries, rate: float) -> tuple[Word, str]:
+    """The verdict on a level that has risen enough to matter."""
+    began, bound, limit, unit = level.rise_began(), terms.bound, terms.limit, terms.unit
+    growth = level.growth(began)
+    lasted = (series[-1][0] - max(began, series[0][0])) * terms.cycle_seconds
     if sum(cycle >= began for cycle, _ in series) < FEWEST_LEVELS:
         return "too early", f"too few {unit}s to distinguish it from a warm-up"
-    lasted = (series[-1][0] - max(began, series[0][0])) * terms.cycle_seconds
     if limit is bound is None and lasted < SHORTEST_SECONDS:
         return "too early", "rises for less than two minutes"
-    if not growth.rising and growth.lasting < COUNTED.last_part:
-        return "warm-up", "rose and slows down"
     if not growth.rising:
-        return "growing", "rises unevenly"
+        slows = growth.lasting < COUNTED.last_part
+        return ("warm-up", "rose and slows down") if slows else ("growing", "rises unevenly")
     if bound is not None:
         return "filling", f"within its bound of {bound:.0f}"
     if limit is not None:
@@ -127,12 +127,9 @@ def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
     """Whether the buffers took enough for the rise from its bend on; if it lasts, also in the last half."""
     held = dict(terms.filled)
     before = max((number for number, (cycle, _) in enumerate(series) if cycle <= bend), default=0)
-    for part in (series, series[before:], series[len(series) // 2 :])[: 2 + lasting]:
-        risen = part[-1][1] - part[0][1]
-        took = held.get(part[-1][0], 0.0) - held.get(part[0][0], 0.0)
-        if risen > 0 and took < terms.share * risen:
-            return False
-    return bool(held)
+    unexplained = [level - held.get(cycle, 0.0) / terms.share for cycle, level in series]
+    starts = (0, before, len(series) // 2)[: 2 + lasting]
+    return bool(held) and all(unexplained[-1] <= unexplained[start] for start in starts)
 
 
 def judged_in_time(run: Run) -> TrainerJudge | None:
@@ -145,5 +142,30 @@ def judged_in_time(run: Run) -> TrainerJudge | None:
     judge = TrainerJudge()
     for point in run.points:
         if judge.is_due(point.time):
-            judge.observe(point.time, readings_of(point, times[0]).sample(point.time))
+            judge.observe(point.time, _sample(point, point.time - times[0]))
     return judge
+
+
+def _sample(point: Point, age_seconds: float) -> Sample:
+    """What the judge would have been told at a point, as far as it is recorded."""
+    levels: dict[Component, float | None] = {
+        MEMORY: point.resident_bytes - point.bounded_bytes,
+        WORKERS: point.worker_bytes,
+        Component("gpu_memory", "all"): point.gpu_allocated_bytes,
+    }
+    levels |= {Component("objects", name): count for name, count in point.objects.items()}
+    levels |= {component_of(name): count for name, count in point.items.items() if name not in point.bounds}
+    held = {Component("buffer", name): buffer for name, buffer in point.buffers.items()}
+    return Sample(
+        levels={component: level for component, level in levels.items() if level is not None},
+        age_seconds=age_seconds,
+        cycles=next((point.progress[unit] for unit in CYCLES if unit in point.progress), None),
+        steps=point.progress.get("step"),
+        buffer_bytes=point.bounded_bytes,
+        virtual=point.virtual_bytes,
+        bounded={
+            one: (buffer.nbytes, buffer.full_bytes) for one, buffer in held.items() if buffer.full_bytes
+        },
+        graphs={one: (point.graphs.get(one.name, 0.0), buffer.items or 0.0) for one, buffer in held.items()},
+        reading_ages={} if point.counted_at is None else {"objects": point.time - point.counted_at},
+    )
