@@ -91,3 +91,8 @@ class Cycles:
         numbers = list(self._by_cycle)
         if len(numbers) > 3 and len(self._by_cycle[numbers[-1]]) < len(self._by_cycle[numbers[-2]]):
             del self._by_cycle[numbers[-1]]
+
+
+def reader(field: str, name: str) -> Callable[[Point], float | None]:
+    """Reads an entry of a field of a point."""
+    return lambda point: getattr(point, field).get(name)

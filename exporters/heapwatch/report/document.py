@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from heapwatch.explain.findings import Explanation, labelled, narrative
 from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point
-from heapwatch.report.findings import FoundLeak, Report, TrendRow
+from heapwatch.report.findings import Report, TrendRow
 from heapwatch.report.judgement import Judgement
+from heapwatch.report.leak import FoundLeak
 from heapwatch.runtime.plain_text import plain
 
 _LONGEST_CELL, _LONGEST_LINE = 200, 1000

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import explanation_of
 from heapwatch.judge.component import MEMORY, Component, material
 from heapwatch.judge.trainer import MATURE_MINUTES
 from heapwatch.judge.verdict import WORDS, Word
-from heapwatch.recording.points import Buffer, Point, Run, component_of
-from heapwatch.report.cycles import Cycles
-from heapwatch.report.judgement import Judgement, Terms, each, judged, judged_in_time
+from heapwatch.recording.points import Point, Run, component_of
+from heapwatch.report.cycles import Cycles, reader
+from heapwatch.report.judgement import Judgement, Terms, judged, judged_in_time
+from heapwatch.report.leak import FoundLeak, Said, found_leak
 from heapwatch.report.since import Points
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _NOISE_OF_SIZES = 0.01
 _MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
-_CLEAR_SHARE = 0.8  # of a rise, in one phase
-_LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still
 _LEAST_SHARE = 0.1  # rise of a class: there are thousands of lists, and what is loaded late adds some
-_FEWEST_COUNTS = 3  # of a rise, that tell where it began
-_APART = 2  # cycles between the starts of two rises that are one
-_SEEN_SHARE = 0.5  # of a rise, in phases at whose ends objects were counted: fewer counts tell no phase
 _LONGEST_SECONDS = 120.0  # a longer time is written in minutes
 
 
@@ -48,23 +42,6 @@ class Held:
     name: str
     nbytes: float
     full_bytes: float | None = None
-
-
-@dataclass(frozen=True)
-class FoundLeak:
-    """A leak that was found. `phase` is empty if none dominates.
-
-    `past_bound` are buffers that hold more than they may, `graphs` how many tensors of a buffer hold the
-    autograd graph they were computed with.
-    """
-
-    phase: str
-    growth_bytes_per_cycle: float
-    since: int
-    objects: dict[str, Judgement]
-    sizes: dict[str, Judgement]
-    past_bound: dict[str, Buffer]
-    graphs: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -114,7 +91,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
     """
     cycles, explanation = Cycles(run), _explanation(run)
     last, resident = run.points[-1], cycles.series(lambda point: point.resident_bytes)
-    said = _said_in_time(run) if explanation is None else _said_by(explanation, run)
+    said = _said_in_time(run) if explanation is None else _said_by(explanation)
     memory = judged(
         resident,
         Terms(
@@ -141,51 +118,35 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
-        finding=_finding(cycles, said, memory, objects, sizes, histories),
+        finding=found_leak(cycles, said, memory, objects, sizes, histories),
         waits=said.waits,
         notes=run.notes,
         explanation=explanation,
     )
 
 
-class _Said(NamedTuple):
-    """What the trainer's judge says: what leaks, and of what it says that it does not."""
-
-    leaking: frozenset[Component] = frozenset()
-    denies: Callable[[Component], bool] = lambda _: False
-    waits: str = ""
-
-    def of(self, component: Component) -> bool | None:
-        """Whether this leaks; None if it says nothing about it, and the cycles decide."""
-        if component in self.leaking:
-            return True
-        return False if self.denies(component) else None
-
-
-def _said_by(explanation: Explanation, run: Run) -> _Said:
+def _said_by(explanation: Explanation) -> Said:
     """If it says that something leaks, the cycles tell which counts do; otherwise nothing does."""
     if explanation.verdict != "leak":
-        return _Said(denies=lambda _: True)
-    # Records of earlier versions do not list what leaks.
-    listed = (run.explanation or {}).get("leaks") or [{"resource": "memory", "component": "trainer"}]
-    leaking = frozenset(Component(one["resource"], one["component"]) for one in listed)
-    return _Said(leaking, _is_memory)
+        return Said(denies=lambda _: True)
+    leaking = frozenset(leak.component for leak in explanation.leaks)
+    return Said(leaking or frozenset([MEMORY]), _is_memory)  # records of earlier versions list none
 
 
-def _said_in_time(run: Run) -> _Said:
+def _said_in_time(run: Run) -> Said:
     judge = judged_in_time(run)
     if judge is None:
-        return _Said()
+        return Said()
     watched = judge.watched_minutes
     waits = f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
-    return _Said(frozenset(leak.component for leak in judge.leaks), _is_memory, waits)
+    return Said(frozenset(leak.component for leak in judge.leaks), _is_memory, waits)
 
 
 def _is_memory(component: Component) -> bool:
     return component == MEMORY
 
 
-def _objects(cycles: Cycles, said: _Said, histories: dict[str, Points]) -> dict[str, Judgement]:
+def _objects(cycles: Cycles, said: Said, histories: dict[str, Points]) -> dict[str, Judgement]:
     """Live objects and other counts by name; adds their levels to `histories`."""
     bounds = cycles.points[-1].bounds
     stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
@@ -193,7 +154,7 @@ def _objects(cycles: Cycles, said: _Said, histories: dict[str, Points]) -> dict[
     for field in ("objects", "items"):
         live = field == "objects"
         for name in cycles.names(field):
-            history = histories[name] = cycles.series(_reader(field, name), counted=live)
+            history = histories[name] = cycles.series(reader(field, name), counted=live)
             component, first = Component("objects", name) if live else component_of(name), history[0][1]
             least = material(component, first)
             terms = Terms(
@@ -208,7 +169,7 @@ def _objects(cycles: Cycles, said: _Said, histories: dict[str, Points]) -> dict[
     return found
 
 
-def _sizes(cycles: Cycles, said: _Said) -> dict[str, Judgement]:
+def _sizes(cycles: Cycles, said: Said) -> dict[str, Judgement]:
     """Sizes of named objects. Growth in a cycle is a leak from the declared limit on.
 
     Without one it is from 5 MB on, unless the trainer says that nothing leaks.
@@ -216,7 +177,7 @@ def _sizes(cycles: Cycles, said: _Said) -> dict[str, Judgement]:
     last, unit = cycles.points[-1], cycles.unit
     found = {}
     for name in cycles.names("sizes"):
-        history = cycles.series(_reader("sizes", name))
+        history = cycles.series(reader("sizes", name))
         allowed = last.growth_limit("object_size", name, unit)
         denied = said.denies(Component("object_size", name))
         found[name] = judged(
@@ -238,10 +199,6 @@ def _explanation(run: Run) -> Explanation | None:
     except ValueError:
         return None
     return None if found is None or found.verdict not in WORDS else found
-
-
-def _reader(field: str, name: str) -> Callable[[Point], float | None]:
-    return lambda point: getattr(point, field).get(name)
 
 
 def _stored(point: Point) -> float:
@@ -288,98 +245,3 @@ def _label(cycles: Cycles, point: Point) -> str:
 
 def _after(seconds: float) -> str:
     return f"After {seconds:.0f} s" if seconds < _LONGEST_SECONDS else f"After {seconds / 60:.1f} min"
-
-
-def _finding(
-    cycles: Cycles,
-    said: _Said,
-    memory: Judgement,
-    objects: dict[str, Judgement],
-    sizes: dict[str, Judgement],
-    histories: Mapping[str, Points],
-) -> FoundLeak | None:
-    leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
-    memory_leaks = memory.verdict == "leak"
-    if memory_leaks:
-        leaking |= {
-            name: replace(judged, reason=each(judged.per_cycle, cycles.unit))
-            for name, judged in objects.items()
-            if judged.verdict in ("too early", "growing") and _rises_with(judged, memory)
-        }
-    leaking = {
-        name: _placed(judged, histories[name], memory, cycles.unit) for name, judged in leaking.items()
-    }
-    grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
-    last = cycles.points[-1]
-    past_bound = {name: held for name, held in last.buffers.items() if held.past_bound}
-    graphs = {
-        name: many
-        for name, many in last.graphs.items()
-        if name in past_bound or said.of(Component("buffer", name))
-    }
-    # Objects, sizes and bounds tell when it began; memory is still warming up then.
-    # What has risen most above its level of before tells it best: 2 environments, and not a million dicts.
-    most = max((*leaking.values(), *grown.values()), key=_times, default=None)
-    begins = [] if most is None else [most.since]
-    begins += [cycles.unbroken_since(_past_bound(name)) for name in past_bound]
-    begins += [cycles.unbroken_since(_reader("graphs", name)) for name in graphs]
-    begins = begins or ([memory.since] if memory_leaks else [])
-    if not begins:
-        return None
-    since = min(begins)
-    growth = cycles.growth_since(since)
-    if growth < _LEAST_GROWTH:
-        growth = memory.per_cycle or sum(judged.per_cycle for judged in grown.values())
-    return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, graphs)
-
-
-def _past_bound(name: str) -> Callable[[Point], bool]:
-    return lambda point: name not in point.buffers or point.buffers[name].past_bound
-
-
-def _rises_with(judged: Judgement, memory: Judgement) -> bool:
-    """Whether objects have doubled at least since memory began to rise, though they were rarely counted."""
-    return judged.change >= max(judged.baseline, 1.0) and judged.since >= memory.since - _APART
-
-
-def _placed(judged: Judgement, counted: Points, memory: Judgement, unit: str) -> Judgement:
-    """A rise that was counted once or twice: it began with that of memory, if that was between two counts."""
-    before = [point for point in counted if point[0] < judged.since]
-    after = counted[len(before) :]
-    if len(after) >= _FEWEST_COUNTS or not before or not before[-1][0] < memory.since <= after[0][0]:
-        return judged
-    (cycle, level), (_, low) = after[-1], before[-1]
-    rate = (level - low) / (cycle - memory.since + 1)
-    reason = judged.reason.replace(each(judged.per_cycle, unit), each(rate, unit))
-    return replace(judged, since=memory.since, per_cycle=rate, reason=reason)
-
-
-def _times(judged: Judgement) -> float:
-    return judged.change / max(judged.baseline, 1.0)
-
-
-def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
-    """The phase that grows: by where the leaking objects appear if that is clear, else by memory.
-
-    A count that is older than the phase says nothing about it. If most counts are, memory decides.
-    """
-    objects: dict[str, float] = defaultdict(float)
-    memory: dict[str, float] = defaultdict(float)
-    risen = sum(judged.change for judged in leaking.values())
-    began, before = float("-inf"), cycles.points[0]
-    for point in cycles.points:
-        if point.event != "phase":
-            continue
-        if cycles.number(point) >= since:
-            memory[point.phase] += point.delta_bytes or 0.0
-            counted = point.is_counted_since(before.time) and before.is_counted_since(began)
-            for name in leaking:
-                if counted or name not in point.objects:
-                    objects[point.phase] += max(0.0, point.count(name) - before.count(name))
-        began, before = before.time, point
-    total = sum(objects.values())
-    for phase, seen in objects.items():
-        if total > _SEEN_SHARE * risen and seen >= _CLEAR_SHARE * total:
-            return phase
-    best = max(memory, key=memory.__getitem__, default="")
-    return best if best and memory[best] > 0 else ""
