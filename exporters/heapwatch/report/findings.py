@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heapwatch.explain.findings import Explanation
-from heapwatch.explain.received import explanation_of
 from heapwatch.judge.component import MEMORY, Component, material
-from heapwatch.judge.trainer import MATURE_MINUTES
-from heapwatch.judge.verdict import WORDS, Word
+from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point, Run, component_of
 from heapwatch.report.cycles import Cycles, reader
-from heapwatch.report.judgement import Judgement, Terms, judged, judged_in_time
-from heapwatch.report.leak import FoundLeak, Said, found_leak
+from heapwatch.report.judgement import Judgement, Terms, judged
+from heapwatch.report.leak import FoundLeak, found_leak
+from heapwatch.report.said import Said, recorded_explanation, said_by, said_in_time
 from heapwatch.report.since import Points
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
@@ -89,9 +88,9 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         large_bytes: least size of a large object.
 
     """
-    cycles, explanation = Cycles(run), _explanation(run)
+    cycles, explanation = Cycles(run), recorded_explanation(run)
     last, resident = run.points[-1], cycles.series(lambda point: point.resident_bytes)
-    said = _said_in_time(run) if explanation is None else _said_by(explanation)
+    said = said_in_time(run) if explanation is None else said_by(explanation)
     memory = judged(
         resident,
         Terms(
@@ -123,27 +122,6 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         notes=run.notes,
         explanation=explanation,
     )
-
-
-def _said_by(explanation: Explanation) -> Said:
-    """If it says that something leaks, the cycles tell which counts do; otherwise nothing does."""
-    if explanation.verdict != "leak":
-        return Said(denies=lambda _: True)
-    leaking = frozenset(leak.component for leak in explanation.leaks)
-    return Said(leaking or frozenset([MEMORY]), _is_memory)  # records of earlier versions list none
-
-
-def _said_in_time(run: Run) -> Said:
-    judge = judged_in_time(run)
-    if judge is None:
-        return Said()
-    watched = judge.watched_minutes
-    waits = f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
-    return Said(frozenset(leak.component for leak in judge.leaks), _is_memory, waits)
-
-
-def _is_memory(component: Component) -> bool:
-    return component == MEMORY
 
 
 def _objects(cycles: Cycles, said: Said, histories: dict[str, Points]) -> dict[str, Judgement]:
@@ -191,14 +169,6 @@ def _sizes(cycles: Cycles, said: Said) -> dict[str, Judgement]:
             ),
         )
     return found
-
-
-def _explanation(run: Run) -> Explanation | None:
-    try:
-        found = None if run.explanation is None else explanation_of(run.explanation)
-    except ValueError:
-        return None
-    return None if found is None or found.verdict not in WORDS else found
 
 
 def _stored(point: Point) -> float:

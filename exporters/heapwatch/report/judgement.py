@@ -1,4 +1,4 @@
-"""Verdicts on the levels of a recorded run: by the trainer's judge in time, and as counted levels by cycle.
+"""Verdicts on the levels of a recorded run, from cycle to cycle.
 
 A level that rises continues to do so by the judge's definition. The least rise that matters is the judge's,
 or a limit that the trainer declares; for live objects at least a tenth.
@@ -7,20 +7,14 @@ or a limit that the trainer declares; for live objects at least a tenth.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 
-from heapwatch.judge.component import MEMORY, WORKERS, Component
 from heapwatch.judge.growth import COUNTED, FEWEST_LEVELS, SHORTEST_SECONDS
 from heapwatch.judge.level import LevelSeries
-from heapwatch.judge.measured import STEP_SECONDS
-from heapwatch.judge.trainer import PAST_BOUND, Sample, TrainerJudge
+from heapwatch.judge.trainer import PAST_BOUND
 from heapwatch.judge.verdict import Word
-from heapwatch.recording.points import CYCLES, Point, Run, component_of
 from heapwatch.report.since import Points, rise_of
 
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
-_MOST_SECONDS = 2 * STEP_SECONDS  # between points that are judged in time: one reading may be missed
 
 
 @dataclass(frozen=True)
@@ -130,42 +124,3 @@ def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
     unexplained = [level - held.get(cycle, 0.0) / terms.share for cycle, level in series]
     starts = (0, before, len(series) // 2)[: 2 + lasting]
     return bool(held) and all(unexplained[-1] <= unexplained[start] for start in starts)
-
-
-def judged_in_time(run: Run) -> TrainerJudge | None:
-    """The trainer's judge after this run; None if the points of its second half are too far apart for it."""
-    times = [point.time for point in run.points]
-    middle = (times[0] + times[-1]) / 2
-    pauses = [later - before for before, later in pairwise(times) if later >= middle]
-    if not pauses or median(pauses) > _MOST_SECONDS:
-        return None
-    judge = TrainerJudge()
-    for point in run.points:
-        if judge.is_due(point.time):
-            judge.observe(point.time, _sample(point, point.time - times[0]))
-    return judge
-
-
-def _sample(point: Point, age_seconds: float) -> Sample:
-    """What the judge would have been told at a point, as far as it is recorded."""
-    levels: dict[Component, float | None] = {
-        MEMORY: point.resident_bytes - point.bounded_bytes,
-        WORKERS: point.worker_bytes,
-        Component("gpu_memory", "all"): point.gpu_allocated_bytes,
-    }
-    levels |= {Component("objects", name): count for name, count in point.objects.items()}
-    levels |= {component_of(name): count for name, count in point.items.items() if name not in point.bounds}
-    held = {Component("buffer", name): buffer for name, buffer in point.buffers.items()}
-    return Sample(
-        levels={component: level for component, level in levels.items() if level is not None},
-        age_seconds=age_seconds,
-        cycles=next((point.progress[unit] for unit in CYCLES if unit in point.progress), None),
-        steps=point.progress.get("step"),
-        buffer_bytes=point.bounded_bytes,
-        virtual=point.virtual_bytes,
-        bounded={
-            one: (buffer.nbytes, buffer.full_bytes) for one, buffer in held.items() if buffer.full_bytes
-        },
-        graphs={one: (point.graphs.get(one.name, 0.0), buffer.items or 0.0) for one, buffer in held.items()},
-        reading_ages={} if point.counted_at is None else {"objects": point.time - point.counted_at},
-    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from heapwatch.judge.component import Component
 from heapwatch.recording.points import Buffer, Point
 from heapwatch.report.cycles import Cycles, reader
 from heapwatch.report.judgement import Judgement, each
+from heapwatch.report.said import Said
 from heapwatch.report.since import Points
 
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
@@ -35,20 +35,6 @@ class FoundLeak:
     sizes: dict[str, Judgement]
     past_bound: dict[str, Buffer]
     graphs: dict[str, float]
-
-
-class Said(NamedTuple):
-    """What the trainer's judge says: what leaks, and of what it says that it does not."""
-
-    leaking: frozenset[Component] = frozenset()
-    denies: Callable[[Component], bool] = lambda _: False
-    waits: str = ""
-
-    def of(self, component: Component) -> bool | None:
-        """Whether this leaks; None if it says nothing about it, and the cycles decide."""
-        if component in self.leaking:
-            return True
-        return False if self.denies(component) else None
 
 
 def found_leak(

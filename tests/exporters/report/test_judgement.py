@@ -9,7 +9,8 @@ from heapwatch.judge.component import MEMORY
 from heapwatch.judge.trainer import Sample, TrainerJudge
 from heapwatch.recording.points import Pace, Point, Run
 from heapwatch.report.findings import analyse
-from heapwatch.report.judgement import Terms, judged, judged_in_time
+from heapwatch.report.judgement import Terms, judged
+from heapwatch.report.said import judged_in_time
 
 
 def cycles(level, count=12):
