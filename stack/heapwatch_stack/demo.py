@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 from rich.console import Console
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 from heapwatch_stack import health
 from heapwatch_stack.compose import ComposeStack
 from heapwatch_stack.errors import StackError

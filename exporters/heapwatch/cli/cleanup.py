@@ -16,7 +16,7 @@ from heapwatch.http.client import post_json, understood
 from heapwatch.http.guards import find_token
 from heapwatch.registration import choose, token_of
 from heapwatch.runtime.cleanup import ACTIONS
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 COOLDOWN_SECONDS = 120.0
 _WAIT_SECONDS = 30.0

@@ -21,7 +21,7 @@ from heapwatch.cli.reporter import Message, Reporter, Sample
 from heapwatch.cli.sources import none_registered, read_all, registered_trainers
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url, get_json, understood
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
 _WORST = ("ok", "warning", "unknown", "critical", "emergency")

@@ -19,7 +19,7 @@ from heapwatch.explain.findings import (
     size_text,
 )
 from heapwatch.runtime import own_files
-from heapwatch.runtime.plain_text import (
+from heapwatch.text.terminal import (
     annotation,
     append_summary,
     in_actions,

@@ -16,7 +16,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from heapwatch.analysis.verdict import SERIOUS, WORDS
 from heapwatch.cli.top_source import COLUMNS, Path, Snapshot, Source, cells, memory_text
 from heapwatch.explain.findings import size_text
-from heapwatch.runtime.plain_text import literal, plain
+from heapwatch.text.terminal import literal, plain
 
 ORDERS = ("growth", "bytes", "items", "path")
 _NARROW = 100  # columns of a screen on which type and line are cut to these lengths

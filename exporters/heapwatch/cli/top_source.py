@@ -31,7 +31,7 @@ from heapwatch.http.client import get_json, understood
 from heapwatch.measure.process.memory import UniqueMemory, memory_limit
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")
 _MOST_PRINTED = 20

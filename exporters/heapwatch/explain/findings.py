@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
 OUTSIDE = "held from outside Python"

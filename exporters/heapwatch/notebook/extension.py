@@ -20,7 +20,7 @@ from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 _MAGIC = "%%heapwatch"
 _MOST_SHOWN = 8

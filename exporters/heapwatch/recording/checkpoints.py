@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
 

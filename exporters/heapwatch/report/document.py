@@ -9,7 +9,7 @@ from heapwatch.explain.findings import labelled, narrative
 from heapwatch.recording.points import Point
 from heapwatch.report.findings import FoundLeak, Report, TrendRow
 from heapwatch.report.judgement import Judgement
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 _LONGEST_CELL, _LONGEST_LINE = 200, 1000
 _RULE = "=" * 78

@@ -10,7 +10,7 @@ from heapwatch.recording.points import CYCLES, Pace, Point, Run
 from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.labels import is_whole
-from heapwatch.runtime.plain_text import Block
+from heapwatch.text.terminal import Block
 
 log = logging.getLogger("heapwatch")
 

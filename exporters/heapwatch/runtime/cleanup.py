@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime.failures import is_trainers, raised, raised_without_text
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
-from heapwatch.runtime.plain_text import plain
 from heapwatch.runtime.release import release
+from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
 

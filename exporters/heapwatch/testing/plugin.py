@@ -68,8 +68,8 @@ def _check(
 ) -> None:
     __tracebackhide__ = True
     from heapwatch.measure.introspection.roots import Root
-    from heapwatch.runtime.plain_text import plain
     from heapwatch.testing.rounds import ROUNDS, GrowthCheck
+    from heapwatch.text.terminal import plain
 
     def read() -> dict[str, Any]:
         return names
@@ -94,7 +94,7 @@ def _text_of(growing: Any) -> str:
 
 def _annotate(test: pytest.Item, found: Sequence[Any]) -> None:
     """Keep an annotation for each finding, and add them to the summary of the job."""
-    from heapwatch.runtime.plain_text import annotation, append_summary, in_actions, plain
+    from heapwatch.text.terminal import annotation, append_summary, in_actions, plain
 
     if not in_actions():
         return
