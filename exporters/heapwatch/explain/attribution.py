@@ -14,13 +14,13 @@ from heapwatch.explain.findings import (
     Explanation,
     Finding,
     FindingKind,
-    growth_text,
     ranked,
-    size_text,
 )
 from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
+from heapwatch.text.numbers import duration, size
+from heapwatch.text.sentences import memory_grows
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -195,17 +195,17 @@ def _verdict(
         return "leak", ""
     if any(finding.fits is False for finding in findings):
         which = "GPU memory" if levels.is_on_gpu else "memory"
-        return "will not fit", f"{size_text(levels.left)} of {which} is left."
+        return "will not fit", f"{size(levels.left)} of {which} is left."
     rate, fast = levels.per_minute, levels.rises_fast_by
     grows = ""
     if levels.matters(max(rate, fast)):
-        grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
+        grows = memory_grows(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
         return "too early", _joined(grows, left, "" if walked else _NOT_WALKED)
     remaining = _LASTING_SECONDS - levels.growing_seconds
     if not walked and remaining > 0:
-        waits = f"Growth is judged without it in {math.ceil(remaining / 60)} min."
+        waits = f"Growth is judged without it in {duration(remaining)}."
         return "too early", _joined(grows, _NOT_WALKED, waits)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = _rate_of([finding for finding in buffers if finding.fits])
@@ -215,17 +215,17 @@ def _verdict(
         if not levels.are_measured:
             return "too early", "Memory has too few readings since the start-up."
         filling = any(not _is_full(finding) for finding in buffers)
-        return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
+        return ("filling", "") if filling else ("healthy", f"Memory use is {size(levels.resident)}.")
     if not rises and levels.are_measured:
         rising = any(growth.rising for _, growth in levels.parts)
         if sum(growth.total for _, growth in levels.parts) < (_NOISE_BYTES if rising else levels.material):
-            return "healthy", f"Memory use is {size_text(levels.resident)}."
+            return "healthy", f"Memory use is {size(levels.resident)}."
         if not rising and levels.slowed_down:
             return "warm-up", ""
     if remaining > 0:
-        when = f"Whether it slows down is known in {math.ceil(remaining / 60)} min."
+        when = f"Whether it slows down is known in {duration(remaining)}."
         return "too early", _joined(grows, when)
-    lasts = f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
+    lasts = f"It has gone on for {duration(levels.growing_seconds)} and does not slow down."
     return "growing", _joined(grows, lasts)
 
 

@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
-_SIZES = ("B", "kB", "MB", "GB", "TB")
-# Unit, its seconds, and the time from which on the next unit is used.
-_TIMES = (("s", 1, 120.0), ("min", 60, 7200.0), ("h", 3600, 172_800.0), ("days", 86400, float("inf")))
+# Unit, its length, and the value from which on the next unit is used.
+_Units = tuple[tuple[str, float, float], ...]
+_SIZES: _Units = (
+    ("B", 1, 999.5),
+    ("kB", 1e3, 999.5e3),
+    ("MB", 1e6, 999.5e6),
+    ("GB", 1e9, 999.5e9),
+    ("TB", 1e12, float("inf")),
+)
+_TIMES: _Units = (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800), ("days", 86400, float("inf")))
 
 
-def size(nbytes: float, *, signed: bool = False, unit: str = "", decimals: int | None = None) -> str:
-    """Bytes such as "16.5 kB".
+def size(nbytes: float) -> str:
+    """Bytes with three digits: "16.5 kB"."""
+    unit, length = _unit(nbytes, _SIZES)
+    return f"{nbytes / length:.3g} {unit}"
 
-    Args:
-        nbytes: number of bytes.
-        signed: whether a plus is written, too.
-        unit: the unit, for sizes that are compared with each other; by default it depends on the size.
-        decimals: digits after the point, in columns; by default there are three digits in all.
 
-    """
-    power = next((power for power in range(len(_SIZES)) if abs(nbytes) < 999.5 * 1000.0**power), -1)
-    if unit:
-        power = _SIZES.index(unit)
-    digits = ".3g" if decimals is None else f".{decimals if power else 0}f"
-    number = nbytes / 1000.0 ** (power % len(_SIZES))
-    return f"{number:{'+' if signed else ''}{digits}} {_SIZES[power]}"
+def size_change(nbytes: float) -> str:
+    """A change in bytes, with its sign: "+16.5 kB"."""
+    return size(nbytes) if nbytes < 0 else f"+{size(abs(nbytes))}"
+
+
+def gigabytes(nbytes: float, *, signed: bool = False) -> str:
+    """Bytes in gigabytes with three decimals: "4.230 GB", for points of a run that are compared."""
+    return f"{nbytes / 1e9:{'+' if signed else ''}.3f} GB"
+
+
+def megabytes(nbytes: float) -> str:
+    """Bytes in megabytes with one decimal and no space: "738.3MB", for the lines of the monitor."""
+    return f"{nbytes / 1e6:.1f}MB"
 
 
 def duration(seconds: float) -> str:
     """Seconds such as "90 s" or "24 min", rounded."""
-    unit, length = _time_unit(seconds)
+    unit, length = _unit(seconds, _TIMES)
     return f"{seconds / length:.0f} {unit}"
 
 
 def duration_range(least: float, most: float) -> str:
     """Two numbers of seconds such as "40 to 60 min", rounded apart."""
-    unit, length = _time_unit(most)
+    unit, length = _unit(most, _TIMES)
     low, high = int(least // length), -int(-most // length)
     return f"{f'{low} to {high}' if low < high else high} {unit}"
 
 
-def _time_unit(seconds: float) -> tuple[str, int]:
-    return next((unit, length) for unit, length, end in _TIMES if seconds < end)
+def _unit(value: float, units: _Units) -> tuple[str, float]:
+    name, length, _ = next((unit for unit in units if abs(value) < unit[2]), units[-1])
+    return name, length
 
 
 def count_change(items: float) -> str:
