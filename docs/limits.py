@@ -9,6 +9,8 @@ from pathlib import Path
 from docs.generated import write_or_check
 from heapwatch.analysis.limits import ALIASES, MEMORY_SHARES, PROFILES
 from heapwatch.analysis.readings import SEVERITIES, Component
+from heapwatch.text import markdown
+from heapwatch.text.numbers import size
 
 RULES = Path("prometheus/rules/default_limits.yml")
 PAGE = Path("docs/alerting.md")
@@ -82,12 +84,9 @@ def _declared() -> Iterator[_Rule]:
 
 def table() -> str:
     """The limits of levels and of growth, by profile, as Markdown."""
-    lines = [
-        "| profile | level | warning | critical | emergency |",
-        "|---|---|---|---|---|",
-        "| every profile | memory of the trainer and its workers, share of what it could hold | "
-        + " | ".join(f"{MEMORY_SHARES[severity]:.0%}" for severity in SEVERITIES)
-        + " |",
+    shares = [f"{MEMORY_SHARES[severity]:.0%}" for severity in SEVERITIES]
+    levels = [
+        ("every profile", "memory of the trainer and its workers, share of what it could hold", *shares)
     ]
     for profile, limits in PROFILES.items():
         for component, by_severity in limits.levels.items():
@@ -95,15 +94,19 @@ def table() -> str:
                 _amount(component, by_severity[severity]) if severity in by_severity else ""
                 for severity in SEVERITIES
             )
-            lines.append(f"| `{profile}` | {_named(component)} | {' | '.join(values)} |")
-    lines += ["", "| profile | growth | limit |", "|---|---|---|"]
+            levels.append((f"`{profile}`", _named(component), *values))
+    growth = []
     for profile, limits in PROFILES.items():
         for component, by_period in limits.growth.items():
             for period, value in by_period.items():
                 each = f"{'an' if period in ('epoch', 'episode') else 'a'} {period}"
-                lines.append(f"| `{profile}` | {_named(component)} | {_amount(component, value)} {each} |")
-    lines += ["", *(f"`{alias}` is another name of `{name}`." for alias, name in ALIASES.items())]
-    return "\n".join(lines) + "\n"
+                growth.append((f"`{profile}`", _named(component), f"{_amount(component, value)} {each}"))
+    tables = [
+        markdown.table(("profile", "level", *SEVERITIES), levels),
+        markdown.table(("profile", "growth", "limit"), growth),
+    ]
+    aliases = "\n".join(f"`{alias}` is another name of `{name}`." for alias, name in ALIASES.items())
+    return "\n\n".join([*tables, aliases]) + "\n"
 
 
 def _named(component: Component) -> str:
@@ -113,7 +116,7 @@ def _named(component: Component) -> str:
 def _amount(component: Component, value: float) -> str:
     if component.resource not in _BYTES:
         return f"{value:g}"
-    return f"{value / 1e9:g} GB" if value >= 1e9 else f"{value / 1e6:g} MB"
+    return size(value)
 
 
 def page(text: str) -> str:

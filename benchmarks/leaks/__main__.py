@@ -18,6 +18,7 @@ from benchmarks.leaks.replay import Firing, firing_in_python, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load
 from benchmarks.measure import write_part
 from benchmarks.running import ROOT
+from heapwatch.text import markdown
 
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
 BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
@@ -52,15 +53,14 @@ def main() -> None:
         )
         for scenario, firing in zip(scenarios, engine, strict=True):
             judge(scenario, merged(firing, firing_in_python(scenario)), scores)
-    table = [f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:", "", HEAD]
-    table += [score.row(name) for name, score in scores.items()]
-    print(*table, sep="\n")
+    about = f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:"
+    table = markdown.table(HEAD, [score.row(name) for name, score in scores.items()])
+    print(about, "", table, sep="\n")
     if chosen.v:
         print("", *next(iter(scores.values())).notes, sep="\n")
     if not (chosen.quick or chosen.only or chosen.scenarios):
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
-        table[0] = f"`{command}`, {_prometheus_version()}, {table[0]}"
-        write_part(DOCUMENT, BEGIN, END, "\n".join(table))
+        write_part(DOCUMENT, BEGIN, END, f"`{command}`, {_prometheus_version()}, {about}\n\n{table}")
 
 
 def _prometheus_version() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.leaks.replay import Alert, Firing
 from benchmarks.leaks.scenario import Scenario
+from heapwatch.text.numbers import size
 
 COMPARED = {
     "DocumentsMonitor": "monitor of the example systems",
@@ -35,22 +36,28 @@ class Score:
     lost: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def row(self, name: str) -> str:
+    def row(self, name: str) -> list[str]:
         """A row of the table under `HEAD`."""
         nan = float("nan")
         said = self.found + self.false
         recall = self.found / self.leaks if self.leaks else nan
-        return (
-            f"| {name} | {self.found / said if said else nan:.3f} | {recall:.3f} "
-            f"| {statistics.median(self.delays or [nan]):.0f} min "
-            f"| {statistics.median(self.lost or [nan]) / 1e9:.2f} GB "
-            f"| {self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f} |"
-        )
+        return [
+            name,
+            f"{self.found / said if said else nan:.3f}",
+            f"{recall:.3f}",
+            f"{statistics.median(self.delays or [nan]):.0f} min",
+            size(statistics.median(self.lost or [nan])),
+            f"{self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f}",
+        ]
 
 
 HEAD = (
-    "| detector | precision | recall | median delay | memory lost before detection, median "
-    "| false alarms per healthy trainer-day |\n|---|---|---|---|---|---|"
+    "detector",
+    "precision",
+    "recall",
+    "median delay",
+    "memory lost before detection, median",
+    "false alarms per healthy trainer-day",
 )
 
 

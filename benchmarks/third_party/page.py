@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from benchmarks.measure import Table, machine
 from benchmarks.third_party.catalog import LEAK_MINUTES, TRAINERS, Trainer
 from benchmarks.third_party.observation import MOST_NOTICES, Observation
+from heapwatch.text.numbers import size, size_change
 
 Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
 
@@ -57,7 +58,7 @@ def leaking(seen: Seen) -> Table:
                 trainer.name,
                 trainer.leak.what,
                 trainer.leak.rate,
-                f"{_memory(run)}, {run.growth / 1e6:+.1f} MB/min",
+                f"{_memory(run)}, {size_change(run.growth)}/min",
                 _minutes(run.reported),
                 _minutes(run.named),
                 "alert" if by_alert else "/explain" if run.explained is not None else "-",
@@ -73,7 +74,7 @@ def _runs(seen: Seen, *, leaking: bool) -> Iterable[tuple[Trainer, Observation]]
 
 
 def _memory(run: Observation) -> str:
-    return f"{run.memory[1] / 1e6:.0f} MB"
+    return size(run.memory[1])
 
 
 def _minutes(when: float | None) -> str:

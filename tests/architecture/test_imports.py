@@ -12,7 +12,7 @@ from tests.architecture.sources import MODULES, tree
 
 # From the lowest to the highest; parts on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (
-    ("data", "errors"),
+    ("data", "errors", "text"),
     ("measure",),
     ("runtime",),
     ("analysis",),
@@ -33,13 +33,14 @@ LAYERS = (
 )
 # The other packages stand beside the library and take only what is listed here from the rest.
 BESIDE = {
-    "heapwatch_receiver": {"data", "runtime", "http", "lost"},
+    "heapwatch_receiver": {"data", "runtime", "text", "http", "lost"},
     "heapwatch_dashboards": {"analysis"},
-    "heapwatch_viewer": {"data", "http", "runtime"},
+    "heapwatch_viewer": {"data", "http", "text"},
     "heapwatch_stack": {
         "data",
         "errors",
         "runtime",
+        "text",
         "http",
         "analysis",
         "discovery",
