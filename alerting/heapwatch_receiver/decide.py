@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from heapwatch.text.numbers import duration, size
+from heapwatch.text.numbers import duration, size, wait
 from heapwatch_receiver.settings import Settings
 
 Readings = dict[str, float]  # levels by resource, memory in bytes
@@ -207,7 +207,7 @@ def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings
     return Refuse(
         "duplicate" if same else "cooldown",
         f"{past.action} was done for {whose} {duration(history.now - past.finished)} ago,"
-        f" {duration(left)} of its cooldown are left",
+        f" {wait(left)} of its cooldown are left",
     )
 
 

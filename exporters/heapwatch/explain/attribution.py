@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from heapwatch.explain.findings import (
 from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
-from heapwatch.text.numbers import duration, size
+from heapwatch.text.numbers import duration, size, wait
 from heapwatch.text.sentences import memory_grows
 
 TOO_EARLY_SECONDS = 40.0
@@ -201,11 +200,11 @@ def _verdict(
     if levels.matters(max(rate, fast)):
         grows = memory_grows(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
-        left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
+        left = f"A verdict takes {wait(TOO_EARLY_SECONDS)}, {wait(TOO_EARLY_SECONDS - seconds)} more."
         return "too early", _joined(grows, left, "" if walked else _NOT_WALKED)
     remaining = _LASTING_SECONDS - levels.growing_seconds
     if not walked and remaining > 0:
-        waits = f"Growth is judged without it in {duration(remaining)}."
+        waits = f"Growth is judged without it in {wait(remaining)}."
         return "too early", _joined(grows, _NOT_WALKED, waits)
     buffers = [finding for finding in findings if finding.kind == "buffer"]
     filled = _rate_of([finding for finding in buffers if finding.fits])
@@ -223,7 +222,7 @@ def _verdict(
         if not rising and levels.slowed_down:
             return "warm-up", ""
     if remaining > 0:
-        when = f"Whether it slows down is known in {duration(remaining)}."
+        when = f"Whether it slows down is known in {wait(remaining)}."
         return "too early", _joined(grows, when)
     lasts = f"It has gone on for {duration(levels.growing_seconds)} and does not slow down."
     return "growing", _joined(grows, lasts)

@@ -18,7 +18,7 @@ from heapwatch.analysis.timeline import STEP_SECONDS
 from heapwatch.analysis.verdict import Word
 from heapwatch.collectors.buffers import HeldGraphs
 from heapwatch.explain.findings import Explanation, Finding, ranked
-from heapwatch.text.numbers import duration
+from heapwatch.text.numbers import duration, wait
 
 _PAUSE_SECONDS = 60.0  # between two evaluations, which may take tens of milliseconds
 # A count that rose at each of the last evaluations, to its highest, by more than this share of it a minute.
@@ -98,7 +98,7 @@ def _rising(verdicts: Verdicts) -> list[tuple[float, Finding]]:
 
 def _waits(minutes: float) -> str:
     if minutes < _JUDGED_MINUTES:
-        return f"Whether it continues is known in {duration(60 * (_JUDGED_MINUTES - minutes))}."
+        return f"Whether it continues is known in {wait(60 * (_JUDGED_MINUTES - minutes))}."
     return f"It has risen for {duration(60 * minutes)}, and the leak rules are not certain yet."
 
 

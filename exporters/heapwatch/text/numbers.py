@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 # Unit, its length, and the value from which on the next unit is used.
 _Units = tuple[tuple[str, float, float], ...]
 _SIZES: _Units = (
@@ -41,10 +43,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / length:.0f} {unit}"
 
 
+def wait(seconds: float) -> str:
+    """Seconds until something is known, rounded up: "24 min"."""
+    unit, length = _unit(seconds, _TIMES)
+    return f"{math.ceil(seconds / length)} {unit}"
+
+
 def duration_range(least: float, most: float) -> str:
     """Two numbers of seconds such as "40 to 60 min", rounded apart."""
     unit, length = _unit(most, _TIMES)
-    low, high = int(least // length), -int(-most // length)
+    low, high = math.floor(least / length), math.ceil(most / length)
     return f"{f'{low} to {high}' if low < high else high} {unit}"
 
 

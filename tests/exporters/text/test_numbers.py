@@ -9,6 +9,7 @@ from heapwatch.text.numbers import (
     megabytes,
     size,
     size_change,
+    wait,
 )
 
 
@@ -43,6 +44,10 @@ def test_sizes_that_are_compared_have_one_unit():
 )
 def test_a_duration_has_the_unit_of_its_size(seconds, text):
     assert duration(seconds) == text
+
+
+def test_a_time_to_wait_is_rounded_up():
+    assert (wait(0.2), wait(119.5), wait(121)) == ("1 s", "120 s", "3 min")
 
 
 @pytest.mark.parametrize(
