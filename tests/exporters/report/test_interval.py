@@ -46,7 +46,7 @@ def test_the_documents_report(logged):
         "  trainer.stats                         2.34 MB",
         "",
         "Memory Growth:",
-        "  experience                             +594 MB (+6 MB/epoch)",
+        "  experience                            +594 MB (+6 MB/epoch)",
         "  trainer.stats                        +1.19 MB (+12 kB/epoch)",
         "",
         "Object Count Changes:",
