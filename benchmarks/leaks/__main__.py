@@ -16,9 +16,8 @@ from pathlib import Path
 from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
 from benchmarks.leaks.replay import Firing, firing_in_python, merged, replay
 from benchmarks.leaks.scenario import Scenario, generate, load
-from benchmarks.measure import write_part
+from benchmarks.measure import Table, write_part
 from benchmarks.running import ROOT
-from heapwatch.text import markdown
 
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
 BEGIN, END = "<!-- Written by `make bench-leaks`. -->", "<!-- End of what is written. -->"
@@ -54,7 +53,7 @@ def main() -> None:
         for scenario, firing in zip(scenarios, engine, strict=True):
             judge(scenario, merged(firing, firing_in_python(scenario)), scores)
     about = f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:"
-    table = markdown.table(HEAD, [score.row(name) for name, score in scores.items()])
+    table = Table("", HEAD, [score.row(name) for name, score in scores.items()]).body()
     print(about, "", table, sep="\n")
     if chosen.v:
         print("", *next(iter(scores.values())).notes, sep="\n")

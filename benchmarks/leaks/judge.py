@@ -52,12 +52,8 @@ class Score:
 
 
 HEAD = (
-    "detector",
-    "precision",
-    "recall",
-    "median delay",
-    "memory lost before detection, median",
-    "false alarms per healthy trainer-day",
+    "detector | precision | recall | median delay | memory lost before detection, median"
+    " | false alarms per healthy trainer-day"
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from benchmarks.measure import Table, machine
 from benchmarks.third_party.catalog import LEAK_MINUTES, TRAINERS, Trainer
 from benchmarks.third_party.observation import MOST_NOTICES, Observation
+from heapwatch.text.markdown import escaped
 from heapwatch.text.numbers import size, size_change
 
 Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
@@ -44,7 +45,7 @@ def healthy(seen: Seen) -> Table:
         wrong = "; ".join(run.problems(trainer)) or "none"
         watched = "snippet" if trainer.watched == "snippet" else f"adapter `{trainer.watched}`"
         ran = [_memory(run), f"{run.minutes:.0f}", run.day]
-        table.rows.append([trainer.name, trainer.what, watched, *ran, _cell(wrong)])
+        table.rows.append([trainer.name, trainer.what, watched, *ran, escaped(wrong)])
     return table
 
 
@@ -63,7 +64,7 @@ def leaking(seen: Seen) -> Table:
                 _minutes(run.named),
                 "alert" if by_alert else "/explain" if run.explained is not None else "-",
                 run.day,
-                _cell("; ".join(run.problems(trainer)) or "right"),
+                escaped("; ".join(run.problems(trainer)) or "right"),
             ]
         )
     return table
@@ -79,7 +80,3 @@ def _memory(run: Observation) -> str:
 
 def _minutes(when: float | None) -> str:
     return "-" if when is None else f"{when:.1f} min"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

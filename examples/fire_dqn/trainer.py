@@ -19,7 +19,6 @@ from examples.fire_dqn.agent import CAPACITY, KEPT_HISTORY, DQNAgent, Transition
 from examples.fire_dqn.fire import FireGrid
 from examples.fire_dqn.leaking import Leaks
 from heapwatch.runtime.release import empty_cuda_cache
-from heapwatch.text.numbers import size
 
 mpl.use("agg")
 
@@ -34,8 +33,8 @@ def _gpu_memory() -> str:
     """What torch's allocator holds, in words."""
     if not torch.cuda.is_available():
         return "no GPU"
-    allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
-    return f"GPU memory {size(allocated)} allocated, {size(reserved)} reserved"
+    allocated, reserved = torch.cuda.memory_allocated() / 1e6, torch.cuda.memory_reserved() / 1e6
+    return f"GPU memory {allocated:.1f} MB allocated, {reserved:.1f} MB reserved"
 
 
 class FireTrainer:

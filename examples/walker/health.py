@@ -5,7 +5,6 @@ import time
 import psutil
 
 from examples.walker.ecosystem import Ecosystem
-from heapwatch.text.numbers import megabytes, size
 
 LINE_SECONDS = 20.0
 FOOD_WARNING = 30
@@ -27,7 +26,7 @@ class HealthLog:
         self._next = time.monotonic() + LINE_SECONDS
         ecosystem, types = self._ecosystem, self._ecosystem.body_types()
         print(
-            f"{time.strftime('%H:%M:%S')}: Memory={megabytes(self._process.memory_info().rss)}, "
+            f"{time.strftime('%H:%M:%S')}: Memory={self._process.memory_info().rss / 1e6:.1f}MB, "
             f"Bodies={sum(types.values())}, Food={len(ecosystem.food)}, Step={steps}",
             flush=True,
         )
@@ -45,7 +44,7 @@ class HealthLog:
         if bodies <= EMERGENCY_BODIES and memory <= EMERGENCY_BYTES:
             return ""
         print("   EMERGENCY: Triggering emergency cleanup!", flush=True)
-        return f"{bodies} bodies, {size(memory)}"
+        return f"{bodies} bodies, {memory / 1e6:.0f} MB"
 
     @staticmethod
     def cleaned(action: str, removed: dict[str, int]) -> None:

@@ -9,17 +9,11 @@ from heapwatch.analysis.leak import MATERIAL_BYTES, WINDOWS
 from heapwatch.analysis.observed import MATURE_MINUTES
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.evidence import Candidate, Levels
-from heapwatch.explain.findings import (
-    Explanation,
-    Finding,
-    FindingKind,
-    ranked,
-)
+from heapwatch.explain.findings import Explanation, Finding, FindingKind, growth_text, ranked
 from heapwatch.explain.memory import OWN, RETAINED
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.series import NO_GROWTH, FloorGrowth, is_steady
 from heapwatch.text.numbers import duration, size, wait
-from heapwatch.text.sentences import memory_grows
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -198,7 +192,7 @@ def _verdict(
     rate, fast = levels.per_minute, levels.rises_fast_by
     grows = ""
     if levels.matters(max(rate, fast)):
-        grows = memory_grows(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
+        grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
         left = f"A verdict takes {wait(TOO_EARLY_SECONDS)}, {wait(TOO_EARLY_SECONDS - seconds)} more."
         return "too early", _joined(grows, left, "" if walked else _NOT_WALKED)

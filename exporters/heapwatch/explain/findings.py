@@ -8,13 +8,14 @@ from typing import Any, Literal, NamedTuple
 
 from heapwatch.analysis.verdict import Word
 from heapwatch.explain.sites import Site
-from heapwatch.text.numbers import count_change, duration, size
-from heapwatch.text.sentences import memory_ends, memory_grows
+from heapwatch.text.numbers import count_change, duration, duration_range, size
 from heapwatch.text.terminal import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
 OUTSIDE = "held from outside Python"
 _LEAST_SHARE = 0.005
+_LEAST_RATE = 1000.0  # bytes a minute; growth below it is not mentioned
+_ON_GPU, _ALSO_ON_GPU = 0.95, 0.05  # shares of the growth
 _HOW_TO_READ = (
     "Another thread may have been changing them; `watch.step()` in the training thread lets them be read"
 )
@@ -154,10 +155,12 @@ def foremost(explanation: Explanation) -> Finding | None:
 def message(explanation: Explanation) -> str:
     """The explanation in one line."""
     verdict, first = explanation.verdict, foremost(explanation)
-    grows = memory_grows(explanation.growth_bytes_per_minute, explanation.gpu_growth_bytes_per_minute)
+    grows = growth_text(explanation.growth_bytes_per_minute, explanation.gpu_growth_bytes_per_minute)
     so_far = f"So far, {described(first)}" if first else ""
-    ends = explanation.time_left
-    left = memory_ends(*ends, on_gpu=explanation.ends_on_gpu) if ends else ""
+    left = ""
+    if explanation.time_left is not None:
+        which = "GPU memory" if explanation.ends_on_gpu else "Memory"
+        left = f"{which} ends in {duration_range(*explanation.time_left)} at this rate."
     if verdict == "too early":
         after = f" after {duration(explanation.seconds)}" if explanation.seconds else ""
         said = [f"Too early to tell{after}.", explanation.detail, so_far, left]
@@ -234,6 +237,16 @@ def _filling(explanation: Explanation) -> str:
     if finding.fits is not False:
         return f"{state}; it will hold {full} when full."
     return f"{state}{_filled_at(finding)}; it would hold {full} when full."
+
+
+def growth_text(grown: float, on_gpu: float) -> str:
+    """Such as "GPU memory grows by 2 GB/min."; empty if the growth, in bytes a minute, is not material."""
+    if grown < _LEAST_RATE:
+        return ""
+    if on_gpu < _ON_GPU * grown:
+        part = f", {size(on_gpu)}/min of it on GPUs" if on_gpu > _ALSO_ON_GPU * grown else ""
+        return f"Memory grows by {size(grown)}/min{part}."
+    return f"GPU memory grows by {size(grown)}/min."
 
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:

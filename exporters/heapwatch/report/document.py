@@ -226,4 +226,4 @@ def _aligned(section: Section) -> list[str]:
     rows = [section.columns, *section.rows] if head else section.rows
     width = len(section.columns)
     # The last of several columns is a verdict, in words.
-    return aligned(rows, right=range(1, max(2, width - 1)), between=" ", head=head)
+    return aligned(rows, range(1, max(2, width - 1)), head=head)

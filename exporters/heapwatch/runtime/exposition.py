@@ -14,7 +14,6 @@ from prometheus_client.exposition import choose_encoder
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.safe_point import SafePoint
-from heapwatch.text.numbers import duration
 
 # Seconds that a scrape waits for a collector that does not return.
 PATIENCE_SECONDS = 3.0
@@ -177,9 +176,7 @@ class Snapshots:
         asked = time.monotonic()
         if not self._collecting.acquire(timeout=timeout):
             running = time.monotonic() - self._started
-            raise CollectionStuck(
-                f"a collector has been running for {duration(running)}; see its watched source"
-            )
+            raise CollectionStuck(f"a collector has been running for {running:.0f} s; see its watched source")
         try:
             if self._started < asked:
                 self._started = time.monotonic()

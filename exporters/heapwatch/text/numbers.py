@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import math
 
-# Unit, its length, and the value from which on the next unit is used.
-_Units = tuple[tuple[str, float, float], ...]
-_SIZES: _Units = (
-    ("B", 1, 999.5),
-    ("kB", 1e3, 999.5e3),
-    ("MB", 1e6, 999.5e6),
-    ("GB", 1e9, 999.5e9),
-    ("TB", 1e12, float("inf")),
-)
-_TIMES: _Units = (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800), ("days", 86400, float("inf")))
+# Unit, its length, and the value from which on the next unit is used; the last has no next one.
+_SIZES = [(unit, 1e3**power, 999.5 * 1e3**power) for power, unit in enumerate(("B", "kB", "MB", "GB", "TB"))]
+_TIMES = [("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172_800.0), ("days", 86400.0, 0.0)]
 
 
 def size(nbytes: float) -> str:
@@ -56,7 +49,7 @@ def duration_range(least: float, most: float) -> str:
     return f"{f'{low} to {high}' if low < high else high} {unit}"
 
 
-def _unit(value: float, units: _Units) -> tuple[str, float]:
+def _unit(value: float, units: list[tuple[str, float, float]]) -> tuple[str, float]:
     name, length, _ = next((unit for unit in units if abs(value) < unit[2]), units[-1])
     return name, length
 

@@ -35,10 +35,10 @@ def test_the_text_has_the_documents_tables():
         r"MEMORY TREND ACROSS GENERATIONS",
         r"Label +RAM +Change",
         r"Trainer initialized \(baseline\) +4\.230 GB +baseline",
-        r"Gen 1: After evaluate_population +11\.230 GB \+7\.000 GB",
+        r"Gen 1: After evaluate_population +11\.230 GB +\+7\.000 GB",
         r"Growth +\+42 GB \(\+992\.9%\)",
-        r"TradingEnvironment +2 -> 98 \(\+96\) LEAK: increasing by 16 each generation",
-        r"DDPGAgent +16 -> 17 \(\+1\) healthy",
+        r"TradingEnvironment +2 -> 98 \(\+96\) +LEAK: increasing by 16 each generation",
+        r"DDPGAgent +16 -> 17 \(\+1\) +healthy",
         r"WARNING: Potential memory leaks detected in: \['stats'\]",
         r"replay +buffer +2\.35 GB +3 GB",
     ):
