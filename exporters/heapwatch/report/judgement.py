@@ -22,6 +22,7 @@ from heapwatch.judge.rates import STEP_SECONDS, median_slope
 from heapwatch.judge.trainer import PAST_BOUND
 from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point, Run
+from heapwatch.text.numbers import size
 
 # (number of the cycle, level), in rising order of the number; the first is the baseline.
 Points = Sequence[tuple[float, float]]
@@ -128,11 +129,11 @@ def judged(series: Points, terms: Terms) -> Judgement:
     if terms.bound is not None:
         return verdict("filling", f"within its bound of {terms.bound:.0f}")
     if terms.limit is not None and rate <= terms.limit:
-        return verdict("growing", f"within its limit of {terms.limit / 1e6:g} MB/{terms.unit}")
+        return verdict("growing", f"within its limit of {size(terms.limit)}/{terms.unit}")
     if terms.decided and terms.by_rules is False and terms.limit is None:
         return verdict("growing", "rises, but not as steadily as a leak")
     if terms.limit is not None:
-        return verdict("leak", f"over its limit of {terms.limit / 1e6:g} MB/{terms.unit}")
+        return verdict("leak", f"over its limit of {size(terms.limit)}/{terms.unit}")
     return verdict("leak", each(rate, terms.unit))
 
 
@@ -222,6 +223,6 @@ def _exposed(point: Point, start: float) -> list[tuple[Series, float]]:
     for name, count in point.items.items():
         if name not in point.bounds:
             found.append((Series("trainer_entities", (("type", name),)), count))
-    for name, size in point.sizes.items():
-        found.append((Series("trainer_object_size_bytes", (("object", name),)), size))
+    for name, nbytes in point.sizes.items():
+        found.append((Series("trainer_object_size_bytes", (("object", name),)), nbytes))
     return found
