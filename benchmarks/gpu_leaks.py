@@ -13,11 +13,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from heapwatch.judge.judge import judge
-from heapwatch.judge.observed import LEVELS, Series, observed
 from prometheus_client import Metric
 
-from heapwatch.judge.rates import STEP_SECONDS
+from heapwatch.collectors.readings import Readings
+from heapwatch.judge.measured import STEP_SECONDS
+from heapwatch.judge.trainer import TrainerJudge
 
 STEPS = 90  # 45 minutes
 QUIET = 50  # steps before the leak begins
@@ -106,17 +106,11 @@ def components_that_leak(collect: Collect, grow: Grow, settle: Grow = lambda: No
         settle: waits until the driver's counters follow.
 
     """
-    samples: dict[Series, list[tuple[float, float]]] = {Series("process_start_time_seconds"): []}
+    judge = TrainerJudge()
     for step in range(STEPS):
         if step >= QUIET:
             grow()
             settle()
-        moment = step * STEP_SECONDS
-        samples[Series("process_start_time_seconds")].append((moment, 0.0))
-        for family in collect():
-            for sample in family.samples:
-                if sample.name in LEVELS:
-                    one = Series(sample.name, tuple(sorted(sample.labels.items())))
-                    samples.setdefault(one, []).append((moment, sample.value))
-    found = judge(observed(samples, 0.0, STEPS)).leaking()
-    return {component.name for component in found if component.resource == "gpu_memory"}
+        now = step * STEP_SECONDS
+        judge.observe(now, Readings(collect()).sample(now))
+    return {leak.component.name for leak in judge.leaks if leak.component.resource == "gpu_memory"}

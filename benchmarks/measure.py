@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from heapwatch.text import markdown
+
 
 @dataclass
 class Table:
@@ -28,8 +30,7 @@ class Table:
 
     def body(self) -> str:
         """The table as Markdown, without its title."""
-        rule = " | ".join("---" for _ in self.header.split(" | "))
-        return "\n".join(f"| {line} |" for line in (self.header, rule, *map(" | ".join, self.rows)))
+        return markdown.table(self.header.split(" | "), self.rows)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from docs.generated import write_or_check
+from heapwatch.text import markdown
 
 PAGE = Path(__file__).with_name("licenses.md")
 ROOTS = {"library": (), "stack": ("stack",)}
@@ -21,8 +22,6 @@ HEAD = """# Licences
 Heapwatch has the MIT licence. The packages that it installs have these, by their own metadata
 (`python -m docs.licenses` writes this page):
 
-| package | licence | installed with |
-|---|---|---|
 """
 TAIL = """
 `heapwatch up` runs three programs that are not part of it, from their projects or from Debian:
@@ -70,8 +69,9 @@ def page() -> str:
     rows = []
     for title, extras in ROOTS.items():
         for found in brought("heapwatch", extras, seen):
-            rows.append(f"| {found.name} | {license_of(found)} | {title} |")
-    return HEAD + "\n".join(sorted(rows, key=str.lower)) + "\n" + TAIL
+            rows.append((found.name, license_of(found), title))
+    rows.sort(key=lambda row: str(row).lower())
+    return f"{HEAD}{markdown.table(('package', 'licence', 'installed with'), rows)}\n{TAIL}"
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from prometheus_client import Metric
 from docs.generated import write_or_check
 from heapwatch.collectors.process import StandardCollector
 from heapwatch.runtime.exposition import Collector
+from heapwatch.text import markdown
 from heapwatch.watch import Watch
 
 PAGE = Path("docs/metrics.md")
@@ -37,14 +38,14 @@ def _section(collector: Collector) -> str:
     if isinstance(collector, StandardCollector):
         return ""
     summary = (inspect.getdoc(type(collector)) or "").partition("\n\n")[0].replace("\n", " ")
-    table = ["| series | type | labels | meaning |", "|---|---|---|---|", *map(_row, collector.collect())]
-    return "\n".join([f"## {collector.name}", "", summary, "", *table]) + "\n"
+    table = markdown.table(("series", "type", "labels", "meaning"), map(_row, collector.collect()))
+    return f"## {collector.name}\n\n{summary}\n\n{table}\n"
 
 
-def _row(family: Metric) -> str:
+def _row(family: Metric) -> tuple[str, ...]:
     name = f"{family.name}_total" if family.type == "counter" else family.name
     labels = ", ".join(f"`{label}`" for label in getattr(family, "_labelnames", ()))
-    return f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
+    return f"`{name}`", family.type, labels, family.documentation
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from docs.generated import write_or_check
+from heapwatch.text import markdown
 
 PAGE = Path("docs/reads.md")
 _HEAD = """# What is read, and in which thread
@@ -29,8 +30,6 @@ objects as fast as they can while Heapwatch reads them.
   less than a millisecond. If this is not possible, `/explain` says what was not read (`unread`).
 - **safe point**: the thread that calls `watch.step()` reads it there.
 
-| objects | what is read | thread | why this is safe |
-|---|---|---|---|
 """
 
 
@@ -249,10 +248,10 @@ READS = (
 def page() -> str:
     """The page."""
     rows = (
-        f"| {row.of} | {', '.join(f'`{name}`' for name in row.names) or '-'} | {row.thread} | {row.why} |\n"
-        for row in READS
+        (row.of, ", ".join(f"`{name}`" for name in row.names) or "-", row.thread, row.why) for row in READS
     )
-    return _HEAD + "".join(rows)
+    head = ("objects", "what is read", "thread", "why this is safe")
+    return f"{_HEAD}{markdown.table(head, rows)}\n"
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, Locator, expect
 
+from heapwatch.text.numbers import size
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.browser import chromium, opened
 from tests.dashboards.server import prometheus
@@ -85,7 +86,7 @@ def save(screenshot: bytes, file: Path, colours: int = 256) -> None:
     file.parent.mkdir(exist_ok=True)
     image = Image.open(BytesIO(screenshot)).convert("RGB")
     image.quantize(colours, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, optimize=True)
-    print(f"{file.relative_to(Path.cwd())}  {file.stat().st_size / 1000:.0f} kB")
+    print(f"{file.relative_to(Path.cwd())}  {size(file.stat().st_size)}")
 
 
 def running() -> str:

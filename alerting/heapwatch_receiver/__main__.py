@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from heapwatch.http.asgi import LIMITS
-from heapwatch.runtime.plain_text import plain, say
+from heapwatch.text.terminal import plain, say
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.settings import SettingsError, load, token
 from heapwatch_receiver.store import StoreUnusable

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from heapwatch.text.numbers import duration, size, wait
 from heapwatch_receiver.settings import Settings
 
 Readings = dict[str, float]  # levels by resource, memory in bytes
@@ -164,7 +165,7 @@ def decide(
         return refusal
     age = history.now - alert.received_at
     if age > STALE_SECONDS:
-        return Refuse("stale", f"received {age:.0f} s ago, {STALE_SECONDS:.0f} s allowed")
+        return Refuse("stale", f"received {duration(age)} ago, {duration(STALE_SECONDS)} allowed")
     if step.action != "notify" and history.actions_last_hour >= settings.actions_per_hour:
         return Refuse(
             "budget",
@@ -205,8 +206,8 @@ def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings
     whose = "this alert" if same else "another alert"
     return Refuse(
         "duplicate" if same else "cooldown",
-        f"{past.action} was done for {whose} {history.now - past.finished:.0f} s ago,"
-        f" {left:.0f} s of its cooldown are left",
+        f"{past.action} was done for {whose} {duration(history.now - past.finished)} ago,"
+        f" {wait(left)} of its cooldown are left",
     )
 
 
@@ -231,7 +232,7 @@ def judge(
 
 
 def _amount(key: str, readings: Readings) -> str:
-    return f"{readings[key] / 1e6:.1f} MB" if key == "memory" else f"{readings[key]:g}"
+    return size(readings[key]) if key == "memory" else f"{readings[key]:g}"
 
 
 def _keys(labels: Mapping[str, str], before: Readings) -> list[str]:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 import httpx
 
+from heapwatch.text.numbers import size
 from heapwatch_receiver.decide import Alert, TrainerKey
 from heapwatch_receiver.fetch import fetch
 from heapwatch_receiver.ledger import Action
@@ -113,7 +114,7 @@ async def annotate(
         FetchError: Grafana did not accept it.
 
     """
-    freed = "" if action.freed_bytes is None else f", {action.freed_bytes / 1e6:.1f} MB freed"
+    freed = "" if action.freed_bytes is None else f", {size(action.freed_bytes)} freed"
     instance = alert.trainer.instance
     await fetch(
         client,

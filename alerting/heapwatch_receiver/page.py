@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from urllib.parse import urlencode
 
+from heapwatch.text.numbers import size
 from heapwatch_receiver.audit import AuditRow, Filter, Page
 from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.settings import Settings
@@ -95,7 +96,7 @@ def _row(row: AuditRow) -> str:
 def _action(action: Action) -> str:
     facts = []
     if action.freed_bytes is not None:
-        facts.append(f"{action.freed_bytes / 1e6:.1f} MB freed")
+        facts.append(f"{size(action.freed_bytes)} freed")
     facts += [f"{count:g} {resource} removed" for resource, count in action.removed.items() if count]
     if action.duration_seconds is not None:
         facts.append(f"took {action.duration_seconds:.2f} s")

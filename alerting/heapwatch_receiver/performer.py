@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 
 import httpx
 
+from heapwatch.text.numbers import duration
 from heapwatch_receiver import ledger, trainer
 from heapwatch_receiver.decide import STALE_SECONDS, Alert, judge
 from heapwatch_receiver.fetch import FetchError
@@ -62,7 +63,7 @@ class Performer:
             age = time.time() - alert.received_at
             if age > STALE_SECONDS:
                 return await self._finish(
-                    alert, action, "failed", f"not begun within {age:.0f} s of the alert"
+                    alert, action, "failed", f"not begun within {duration(age)} of the alert"
                 )
             if action.dry_run:
                 return await self._finish(alert, action, "dry_run", "dry run: nothing was asked")

@@ -28,6 +28,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.measure import Claim, Table
 from benchmarks.running import ROOT
+from heapwatch.text.numbers import duration, size
 from heapwatch_stack.supervision import Supervisor
 from tests.dashboards import asking
 from tests.dashboards.documents import Target, targets
@@ -72,7 +73,7 @@ class Measured:
     @property
     def cleaned(self) -> str:
         """When the leak was cleaned up, in words."""
-        return "never" if self.cleaned_after is None else f"{self.cleaned_after:.0f} s"
+        return "never" if self.cleaned_after is None else duration(self.cleaned_after)
 
 
 @contextmanager
@@ -193,7 +194,7 @@ def table(found: list[Measured]) -> Table:
             f"{one.rules / one.trainers * 1e3:.1f} ms",
             f"{one.series:,.0f}",
             f"{one.samples:,.0f}",
-            f"{one.memory / 1e6:,.0f} MB",
+            size(one.memory),
             f"{one.cores:.2f} cores",
             f"{one.page:.2f} s",
             one.cleaned,

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.leaks`: how well the leak rules tell leaks from health, beside others.
+"""`python -m benchmarks.leaks`: how well leaks are told from health, beside other detectors.
 
 A run of all families writes its table into `docs/leak-detection.md`.
 """
@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.leaks.judge import COMPARED, HEAD, OURS, PYTHON, Score, judge
-from benchmarks.leaks.replay import Firing, firing_in_python, merged, replay
+from benchmarks.leaks.judge import COMPARED, HEAD, OURS, Firing, Score, judge
+from benchmarks.leaks.judged import firing
+from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load
-from benchmarks.measure import write_part
+from benchmarks.measure import Table, write_part
 from benchmarks.running import ROOT
 
 DOCUMENT = ROOT / "docs" / "leak-detection.md"
@@ -30,8 +31,8 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=1, help="scenarios a family")
     parser.add_argument("--scenarios", type=Path, help="a folder of *.json.gz to use instead")
     parser.add_argument("--only", default="", help="only scenarios whose id contains this")
-    parser.add_argument("--quick", action="store_true", help="the definition in Python alone, no Prometheus")
-    parser.add_argument("-v", action="store_true", help="say what these rules missed or called wrongly")
+    parser.add_argument("--quick", action="store_true", help="the judge alone, without Prometheus")
+    parser.add_argument("-v", action="store_true", help="say what was missed or called wrongly")
     chosen = parser.parse_args()
 
     scenarios: Iterable[Scenario]
@@ -44,23 +45,22 @@ def main() -> None:
         parser.error("no scenario to replay")
 
     print(f"replaying {len(scenarios)} scenarios through the rules", file=sys.stderr, flush=True)
-    scores = {name: Score() for name in ((PYTHON,) if chosen.quick else (OURS, PYTHON, *COMPARED.values()))}
+    scores = {name: Score() for name in ((OURS,) if chosen.quick else (OURS, *COMPARED.values()))}
     rules = [*sorted(RULES.glob("*.yml")), Path(__file__).with_name("compared.yml")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        engine: Iterable[Firing] = (
-            ({} for _ in scenarios) if chosen.quick else pool.map(lambda s: replay(s, rules), scenarios)
-        )
-        for scenario, firing in zip(scenarios, engine, strict=True):
-            judge(scenario, merged(firing, firing_in_python(scenario)), scores)
-    table = [f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:", "", HEAD]
-    table += [score.row(name) for name, score in scores.items()]
-    print(*table, sep="\n")
+        found: Iterable[Firing] = map(firing, scenarios)
+        if not chosen.quick:
+            found = pool.map(lambda scenario: replay(scenario, rules), scenarios)
+        for scenario, alerts in zip(scenarios, found, strict=True):
+            judge(scenario, alerts, scores)
+    about = f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:"
+    table = Table("", HEAD, [score.row(name) for name, score in scores.items()]).body()
+    print(about, "", table, sep="\n")
     if chosen.v:
         print("", *next(iter(scores.values())).notes, sep="\n")
     if not (chosen.quick or chosen.only or chosen.scenarios):
         command = f"python -m benchmarks.leaks --seed {chosen.seed} --each {chosen.each}"
-        table[0] = f"`{command}`, {_prometheus_version()}, {table[0]}"
-        write_part(DOCUMENT, BEGIN, END, "\n".join(table))
+        write_part(DOCUMENT, BEGIN, END, f"`{command}`, {_prometheus_version()}, {about}\n\n{table}")
 
 
 def _prometheus_version() -> str:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-Alert = dict[str, str]
-Firing = dict[int, list[Alert]]
 from benchmarks.leaks.scenario import Scenario
+from heapwatch.text.numbers import size
+
+Alert = dict[str, str]
+Firing = dict[int, list[Alert]]  # minute -> alerts that fire then
 
 COMPARED = {
     "DocumentsMonitor": "monitor of the example systems",
@@ -18,9 +20,7 @@ COMPARED = {
     "PredictLinear": "`predict_linear` alone",
     "CorootCheck": "Coroot's check in PromQL",
 }
-OURS = "these rules"
-PYTHON = "their definition in Python"
-DETECTORS = COMPARED | {"Python": PYTHON}
+OURS = "Heapwatch"
 
 
 @dataclass
@@ -36,22 +36,24 @@ class Score:
     lost: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def row(self, name: str) -> str:
+    def row(self, name: str) -> list[str]:
         """A row of the table under `HEAD`."""
         nan = float("nan")
         said = self.found + self.false
         recall = self.found / self.leaks if self.leaks else nan
-        return (
-            f"| {name} | {self.found / said if said else nan:.3f} | {recall:.3f} "
-            f"| {statistics.median(self.delays or [nan]):.0f} min "
-            f"| {statistics.median(self.lost or [nan]) / 1e9:.2f} GB "
-            f"| {self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f} |"
-        )
+        return [
+            name,
+            f"{self.found / said if said else nan:.3f}",
+            f"{recall:.3f}",
+            f"{statistics.median(self.delays or [nan]):.0f} min",
+            size(statistics.median(self.lost or [nan])),
+            f"{self.healthy_false / self.healthy_days if self.healthy_days else nan:.2f}",
+        ]
 
 
 HEAD = (
-    "| detector | precision | recall | median delay | memory lost before detection, median "
-    "| false alarms per healthy trainer-day |\n|---|---|---|---|---|---|"
+    "detector | precision | recall | median delay | memory lost before detection, median"
+    " | false alarms per healthy trainer-day"
 )
 
 
@@ -102,7 +104,7 @@ def judge(scenario: Scenario, firing: Firing, scores: dict[str, Score]) -> None:
     by_detector: dict[str, list[tuple[int, Alert]]] = {name: [] for name in scores}
     for minute, alerts in sorted(firing.items()):
         for alert in alerts:
-            name = DETECTORS.get(alert["alertname"], OURS)
+            name = COMPARED.get(alert["alertname"], OURS)
             if name in by_detector:
                 by_detector[name].append((minute, alert))
     for name, score in scores.items():

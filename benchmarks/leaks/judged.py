@@ -1,7 +1,7 @@
-"""The series that a trainer's own judge would have exported in a recorded scenario, having seen nothing later.
+"""The series that a trainer's own judge would have exported in a scenario, having seen nothing later.
 
-`python -m benchmarks.leaks.judged FILE` prints a JSON object: selector of a series -> a value for each scrape,
-null where there is no sample.
+`python -m benchmarks.leaks.judged FILE` prints a JSON object: selector of a series -> a value for each
+scrape, null where there is no sample.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.leaks.judge import Firing
 from benchmarks.leaks.scenario import Scenario, load
 from heapwatch.collectors.readings import Readings
 from heapwatch.judge.measured import STEP_SECONDS
@@ -32,7 +33,8 @@ def leaks_of(scenario: Scenario) -> Iterator[tuple[str, list[tuple[Leak, ...] | 
 def _judged(
     series: list[tuple[str, dict[str, str], list[float | None]]], scrapes: int, scrape_seconds: int
 ) -> Iterator[tuple[Leak, ...] | None]:
-    judge, started, leaks = TrainerJudge(), None, ()
+    judge, started = TrainerJudge(), None
+    leaks: tuple[Leak, ...] = ()
     for scrape in range(scrapes):
         now = float(scrape * scrape_seconds)
         samples = [
@@ -71,6 +73,20 @@ def judged(scenario: Scenario) -> Series:
                 values = found.setdefault(f"trainer_leak{{{labels}}}", missing.copy())
                 values[scrape] = leak.per_minute / 60
     return found
+
+
+def firing(scenario: Scenario) -> Firing:
+    """The alerts that the leaks would be, each minute, without Prometheus."""
+    alerts: Firing = {}
+    for instance, scrapes in leaks_of(scenario):
+        for scrape in range(0, len(scrapes), 60 // scenario.scrape_seconds):
+            for leak in scrapes[scrape] or ():
+                resource, component = leak.component
+                kind = "growth" if leak.reason == "retained" else "leak"
+                alert = {"alertname": "TrainerLeak", "kind": kind, "instance": instance or scenario.id}
+                minute = scrape * scenario.scrape_seconds // 60
+                alerts.setdefault(minute, []).append(alert | {"resource": resource, "component": component})
+    return alerts
 
 
 if __name__ == "__main__":

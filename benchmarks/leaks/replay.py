@@ -1,30 +1,22 @@
-"""What fires when in a scenario: by Prometheus' own rule engine (`promtool test rules`), and in Python.
-
-The second is the definition of a leak as `heapwatch.analysis` states it; it needs no Prometheus.
-"""
+"""What fires when in a scenario, by Prometheus' own rule engine (`promtool test rules`)."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from heapwatch.judge.judge import judge
-from heapwatch.judge.observed import Series, observed
 
+from benchmarks.leaks.judge import Firing
+from benchmarks.leaks.judged import judged
 from benchmarks.leaks.scenario import LABEL, Scenario
-from heapwatch.judge.component import MEMORY, Component
-from heapwatch.judge.rates import Samples, Values, steps
-
-Alert = dict[str, str]
-Firing = dict[int, list[Alert]]  # minute -> alerts that fire then
 
 SECONDS = 3600.0  # that promtool may take on a busy machine
 _TIME = re.compile(r"time: (?:(\d+)h)?(?:(\d+)m)?(?:\d+s)?,")
@@ -32,7 +24,14 @@ _ALERT = re.compile(r"\{[^{}]*alertname=[^{}]*\}")
 
 
 def replay(scenario: Scenario, rules: list[Path]) -> Firing:
-    """Look once a minute. Raises FileNotFoundError without promtool, ValueError when it cannot replay."""
+    """Look once a minute at what fires by the rules and the series of the trainers' own judges.
+
+    Raises:
+        FileNotFoundError: there is no promtool.
+        ValueError: it cannot replay the scenario.
+
+    """
+    scenario = replace(scenario, series=scenario.series | judged(scenario))
     minutes = scenario.scrapes * scenario.scrape_seconds // 60
     expression = 'ALERTS{alertstate="firing", component!="watchdog"}'
     # Nothing is expected, so that promtool prints all there is.
@@ -51,10 +50,6 @@ def replay(scenario: Scenario, rules: list[Path]) -> Firing:
     if not firing and "SUCCESS" not in printed:
         raise ValueError(f"promtool could not replay {scenario.id}: {printed.strip()[:500]}")
     return firing
-
-
-def merged(one: Firing, other: Firing) -> Firing:
-    return {minute: [*one.get(minute, ()), *other.get(minute, ())] for minute in {*one, *other}}
 
 
 def ask(scenario: Scenario, rules: list[Path], **tests: list[dict[str, Any]]) -> str:
@@ -112,36 +107,3 @@ def _input_series(scenario: Scenario) -> list[dict[str, str]]:
         up = f'up{{job="trainer",instance="{labels["instance"]}"}}'
         series.setdefault(up, " ".join("0" if value is None else "1" for value in values))
     return [{"series": name, "values": values} for name, values in series.items()]
-
-
-def firing_in_python(scenario: Scenario) -> Firing:
-    evaluations = scenario.scrapes * scenario.scrape_seconds * steps(1) // 60
-    firing: Firing = {}
-    for instance, series in series_of(scenario).items():
-        verdicts = judge(observed(series, 0.0, evaluations))
-        alerts: list[tuple[str, Component, Values]] = [
-            *(("leak", component, values) for component, values in verdicts.leaks.items()),
-            *(("leak", component, values) for component, values in verdicts.past_bound.items()),
-            ("growth", MEMORY, verdicts.retained),
-        ]
-        for kind, component, values in alerts:
-            alert = {"alertname": "Python", "kind": kind, "instance": instance or scenario.id}
-            alert |= {"resource": component.resource, "component": component.name}
-            for minute, value in enumerate(values[:: steps(1)]):
-                if value is not None:
-                    firing.setdefault(minute, []).append(alert)
-    return firing
-
-
-def series_of(scenario: Scenario) -> dict[str, dict[Series, Samples]]:
-    """The samples of each trainer, by instance; empty for the only one."""
-    trainers: dict[str, dict[Series, Samples]] = {}
-    for name, labels, values in scenario.parsed():
-        instance = labels.pop("instance", "")
-        series = Series(name, tuple(sorted(labels.items())))
-        trainers.setdefault(instance, {})[series] = [
-            (number * scenario.scrape_seconds, value)
-            for number, value in enumerate(values)
-            if value is not None and not math.isnan(value)
-        ]
-    return trainers

@@ -18,6 +18,7 @@ from benchmarks.measure import Claim, Table
 from benchmarks.running import started
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.http.client import get_json
+from heapwatch.text.numbers import size, size_change
 
 PROGRAMS = Path(__file__).parent / "programs"
 BUSY = ("numpy_arrays", "torch_training", "threads", "asyncio_tasks", "forked_workers")
@@ -135,7 +136,7 @@ def table(seconds: float) -> tuple[list[Table], list[Claim]]:
         attached.rows.append(
             [
                 *(version(python), f"{served:.2f} s", f"{name_at:.0f} s", f"{verdict_at:.0f} s", name),
-                *(f"{first / 1e6:.1f} MB", f"{further / 1e3:+.0f} kB", f"{threads}, {sockets}"),
+                *(size(first), size_change(further), f"{threads}, {sockets}"),
             ]
         )
         print(json.dumps(attached.rows[-1]), flush=True)

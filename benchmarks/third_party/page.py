@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from benchmarks.measure import Table, machine
 from benchmarks.third_party.catalog import LEAK_MINUTES, TRAINERS, Trainer
 from benchmarks.third_party.observation import MOST_NOTICES, Observation
+from heapwatch.text.markdown import escaped
+from heapwatch.text.numbers import size, size_change
 
 Seen = dict[tuple[str, bool], Observation]  # by name, and whether it leaks
 
@@ -43,7 +45,7 @@ def healthy(seen: Seen) -> Table:
         wrong = "; ".join(run.problems(trainer)) or "none"
         watched = "snippet" if trainer.watched == "snippet" else f"adapter `{trainer.watched}`"
         ran = [_memory(run), f"{run.minutes:.0f}", run.day]
-        table.rows.append([trainer.name, trainer.what, watched, *ran, _cell(wrong)])
+        table.rows.append([trainer.name, trainer.what, watched, *ran, escaped(wrong)])
     return table
 
 
@@ -57,12 +59,12 @@ def leaking(seen: Seen) -> Table:
                 trainer.name,
                 trainer.leak.what,
                 trainer.leak.rate,
-                f"{_memory(run)}, {run.growth / 1e6:+.1f} MB/min",
+                f"{_memory(run)}, {size_change(run.growth)}/min",
                 _minutes(run.reported),
                 _minutes(run.named),
                 "alert" if by_alert else "/explain" if run.explained is not None else "-",
                 run.day,
-                _cell("; ".join(run.problems(trainer)) or "right"),
+                escaped("; ".join(run.problems(trainer)) or "right"),
             ]
         )
     return table
@@ -73,12 +75,8 @@ def _runs(seen: Seen, *, leaking: bool) -> Iterable[tuple[Trainer, Observation]]
 
 
 def _memory(run: Observation) -> str:
-    return f"{run.memory[1] / 1e6:.0f} MB"
+    return size(run.memory[1])
 
 
 def _minutes(when: float | None) -> str:
     return "-" if when is None else f"{when:.1f} min"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -19,6 +19,7 @@ from examples.erl_trading.agent import DDPGAgent, ReplayBuffer, Transition
 from examples.erl_trading.leaking import Leaks
 from examples.erl_trading.market import TradingEnvironment, make_market
 from heapwatch.runtime.own_files import make_private
+from heapwatch.text.numbers import size
 
 mpl.use("agg")
 
@@ -96,7 +97,7 @@ class ErlTrainer:
         finally:  # also at SIGTERM
             print(watch.growth_since("baseline"), flush=True)
             for large in watch.large_objects(LARGE_BYTES):
-                print(f"LARGE OBJECT: {large.type:<20} {large.nbytes / 1e6:.2f} MB", flush=True)
+                print(f"LARGE OBJECT: {large.type:<20} {size(large.nbytes)}", flush=True)
 
     def _run_generation(self, watch: heapwatch.Watch) -> None:
         started = time.monotonic()

@@ -16,9 +16,9 @@ from heapwatch.http.server import DEFAULT_PORT, PortTaken
 from heapwatch.judge.limits import PROFILE_NAMES
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime import environment
-from heapwatch.runtime.plain_text import show_notices
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.termination import Termination
+from heapwatch.text.terminal import show_notices
 from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from heapwatch.runtime.plain_text import say, say_json
 from heapwatch.stacks import same_folder, user_folder
+from heapwatch.text.terminal import say, say_json
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings
 
@@ -68,7 +68,7 @@ def _errors_in_one_line(run: Callable[[argparse.Namespace], int]) -> Callable[[a
 
 def chosen_stack(mode: str) -> Stack:
     """The stack that `mode` names on this machine."""
-    from heapwatch.runtime.plain_text import console
+    from heapwatch.text.terminal import console
     from heapwatch_stack.compose import ComposeStack, engine_answers
     from heapwatch_stack.native import NativeStack
     from heapwatch_stack.report import Narrator
@@ -141,7 +141,7 @@ def clean(arguments: argparse.Namespace) -> int:
 
 def demonstrate(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
-    from heapwatch.runtime.plain_text import console
+    from heapwatch.text.terminal import console
     from heapwatch_stack import demo
 
     demo.run(chosen_stack(arguments.mode), Settings.from_environment(), console())
@@ -150,7 +150,7 @@ def demonstrate(arguments: argparse.Namespace) -> int:
 
 def print_tools(_arguments: argparse.Namespace) -> int:
     """Print a folder for PATH."""
-    from heapwatch.runtime.plain_text import console
+    from heapwatch.text.terminal import console
     from heapwatch_stack.binaries import find, link_tools
     from heapwatch_stack.report import Narrator
 
@@ -161,7 +161,7 @@ def print_tools(_arguments: argparse.Namespace) -> int:
 
 def show(rows: list[ServiceStatus]) -> None:
     """Print the table."""
-    from heapwatch.runtime.plain_text import console
+    from heapwatch.text.terminal import console
     from heapwatch_stack.report import table
 
     terminal = console()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch import stacks
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 from heapwatch_stack import configuration, containers, health, preflight, state_folder
 from heapwatch_stack.alertmanager import channels, hide
 from heapwatch_stack.configuration import fingerprint

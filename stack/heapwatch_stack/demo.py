@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import httpx
 from rich.console import Console
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.numbers import size
+from heapwatch.text.terminal import plain
 from heapwatch_stack import health
 from heapwatch_stack.compose import ComposeStack
 from heapwatch_stack.errors import StackError
@@ -37,7 +38,7 @@ class Levels:
     memory: float
 
     def __str__(self) -> str:
-        return f"{self.bodies:,.0f} bodies, {self.memory / 1e6:,.0f} MB"
+        return f"{self.bodies:,.0f} bodies, {size(self.memory)}"
 
 
 class Loop:
@@ -152,10 +153,10 @@ class Demonstration:
         tell(
             "trainer",
             f"ran the {done['action']} cleanup at its next safe point: removed {removed};"
-            f" {(done['freed_bytes'] or 0) / 1e6:,.0f} MB came back",
+            f" {size(done['freed_bytes'] or 0)} came back",
         )
         after = self.wait("the fall of the bodies in Prometheus", lambda: self._fallen(before))
-        tell("prometheus", f"scraped {after}; {loop.freed() / 1e6:,.0f} MB freed by cleanups")
+        tell("prometheus", f"scraped {after}; {size(loop.freed())} freed by cleanups")
         judged = self.wait("the receiver's verdict", lambda: self._action("result"))
         tell("receiver", f"its verdict: {judged['result']} ({plain(judged['detail'], 500)})")
         if judged["result"] != "helped":

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 from heapwatch_stack.errors import Say, StackError
 from heapwatch_stack.settings import Endpoint, Settings
 

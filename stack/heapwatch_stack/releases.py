@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 
 from heapwatch.runtime.own_files import make_private, open_own
+from heapwatch.text.numbers import size
 from heapwatch_stack.errors import FetchError, Say
 
 CONNECT_SECONDS = 5.0
@@ -135,8 +136,8 @@ def _download(release: Release, archive: Path, say: Say) -> str:
             os.fdopen(open_own(archive, os.O_WRONLY | os.O_CREAT), "wb") as file,
         ):
             answer.raise_for_status()
-            size = int(answer.headers.get("Content-Length") or 0) / 1e6
-            say(f"downloading {release.name} {release.version}, {size:,.0f} MB, from {release.url}")
+            length = size(int(answer.headers.get("Content-Length") or 0))
+            say(f"downloading {release.name} {release.version}, {length}, from {release.url}")
             for chunk in answer.iter_raw():
                 file.write(chunk)
                 digest.update(chunk)

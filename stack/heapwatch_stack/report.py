@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heapwatch.runtime.plain_text import literal
+from heapwatch.text.terminal import literal
 
 _WIDTH = 14  # of what a line is about
 

@@ -12,7 +12,7 @@ import signal
 import sys
 
 from heapwatch.lifecycle import start
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 NAME = "demo"
 AGENTS = 30

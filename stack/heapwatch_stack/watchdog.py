@@ -11,7 +11,7 @@ from pathlib import Path
 
 from heapwatch.discovery import sweep
 from heapwatch.measure.process.process_tree import KernelKills
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 from heapwatch_stack.settings import Settings
 
 SWEEP_SECONDS = 5.0

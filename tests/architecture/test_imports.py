@@ -12,7 +12,7 @@ from tests.architecture.sources import MODULES, tree
 
 # From the lowest to the highest; parts on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (
-    ("data", "errors", "judge"),
+    ("data", "errors", "text", "judge"),
     ("measure",),
     ("runtime",),
     ("collectors",),
@@ -32,13 +32,14 @@ LAYERS = (
 )
 # The other packages stand beside the library and take only what is listed here from the rest.
 BESIDE = {
-    "heapwatch_receiver": {"data", "runtime", "http", "lost"},
+    "heapwatch_receiver": {"data", "runtime", "text", "http", "lost"},
     "heapwatch_dashboards": {"judge"},
-    "heapwatch_viewer": {"data", "http", "runtime"},
+    "heapwatch_viewer": {"data", "http", "text"},
     "heapwatch_stack": {
         "data",
         "errors",
         "runtime",
+        "text",
         "http",
         "judge",
         "discovery",

@@ -1,4 +1,4 @@
-"""What is printed or logged passes `heapwatch.runtime.plain_text`, or a console of rich's without markup."""
+"""What is printed or logged passes `heapwatch.text.terminal`, or a console of rich's without markup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.architecture.sources import MODULES, tree
 
 # What prints by itself, and why nothing of a trainer is in it.
 OWN_TEXT = {
-    "heapwatch.runtime.plain_text": "the place itself",
+    "heapwatch.text.terminal": "the place itself",
     "heapwatch_dashboards.__main__": "names of its own files",
     "heapwatch_stack.bootstrap": "runs before anything is installed, beside pip",
 }
@@ -33,18 +33,18 @@ def test_nothing_is_printed_past_it() -> None:
             writes = name.endswith((".write", ".writelines")) and name.split(".")[-2] in _STREAMS
             if name in ("print", "builtins.print", "pprint", "rich.print") or writes:
                 past.append(f"{module}:{call.lineno}: {ast.unparse(call)}")
-    assert past == [], "call say() of heapwatch.runtime.plain_text"
+    assert past == [], "call say() of heapwatch.text.terminal"
 
 
 def test_rich_is_given_no_markup() -> None:
     makers = ("Console", "Text", "from_markup", "from_ansi", "render_markup")
     made = [
         f"{module}:{call.lineno}: {ast.unparse(call)}"
-        for module in sorted(MODULES.keys() - {"heapwatch.runtime.plain_text"})
+        for module in sorted(MODULES.keys() - {"heapwatch.text.terminal"})
         for call in calls(module)
         if named(call).rpartition(".")[2] in makers
     ]
-    assert made == [], "use console() and literal() of heapwatch.runtime.plain_text"
+    assert made == [], "use console() and literal() of heapwatch.text.terminal"
 
 
 def test_no_log_line_has_a_traceback_of_the_program() -> None:

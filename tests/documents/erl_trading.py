@@ -191,7 +191,7 @@ def evaluation_leaks(_example: Example) -> None:
     report = analyse(generations(6, environments=16, evaluation=7e9))
     assert finding_lines(report.finding, report.unit)[:3] == [
         "Phase: evaluate_population",
-        "Growth: +7.00 GB per generation",
+        "Growth: +7 GB per generation",
         "TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)",
     ]
 

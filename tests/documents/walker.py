@@ -16,10 +16,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import yaml
-from heapwatch.analysis import readings
 
 from examples.common.command import Served
 from examples.walker.trainer import Walker
+from heapwatch.collectors import readings
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
 from tests.documents.example import ANSWER_SECONDS, Example, own_state

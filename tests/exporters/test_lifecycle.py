@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import weakref
-from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import psutil

@@ -28,7 +28,7 @@ from heapwatch.http.client import get_json, get_text
 from heapwatch.judge.verdict import MEANINGS, SERIOUS, WORDS, Word
 from heapwatch.recording.file import Recorder
 from heapwatch.recording.points import Point
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 from heapwatch_dashboards.colors import CODES
 from tests.exporters.explain.test_attribution import candidate, curve, judged
 from tests.exporters.explain.test_levels import bodies, live

@@ -3,7 +3,6 @@ import json
 import logging
 import re
 import threading
-import time
 import weakref
 from collections import deque
 from itertools import pairwise
@@ -12,7 +11,6 @@ import Box2D
 import pytest
 
 import heapwatch
-from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.recording.file import read_recording
 from tests.exporters.exposed import get, value, values
 

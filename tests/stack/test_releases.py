@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from heapwatch.text.numbers import size
 from heapwatch_stack import releases
 from heapwatch_stack.errors import FetchError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release, bring
@@ -31,7 +32,7 @@ def test_a_good_server_is_asked_once_for_ever(tmp_path: Path) -> None:
     assert os.access(place / "prometheus", os.X_OK)
     assert asked == [f"/{NAME}"]
     assert left(tmp_path) == {release.folder}
-    assert said == [f"downloading prometheus {release.version}, 0 MB, from {release.url}"]
+    assert said == [f"downloading prometheus {release.version}, {size(len(CONTENT))}, from {release.url}"]
 
 
 def test_a_download_that_hangs_is_one_line_and_is_fetched_again(

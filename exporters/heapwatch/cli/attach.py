@@ -9,7 +9,7 @@ from typing import Any
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended, Followed, answer_of
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.http.server import DEFAULT_PORT
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 _EPILOG = f"""
 Heapwatch is started inside the process, which needs no installed Heapwatch. The process serves what

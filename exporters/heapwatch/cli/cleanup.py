@@ -17,7 +17,8 @@ from heapwatch.judge.component import Component
 from heapwatch.judge.limits import ExceededLimit
 from heapwatch.registration import choose, token_of
 from heapwatch.runtime.cleanup import ACTIONS
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.numbers import from_to, megabytes
+from heapwatch.text.terminal import say
 
 COOLDOWN_SECONDS = 120.0
 _WAIT_SECONDS = 30.0
@@ -152,14 +153,13 @@ def cleanup_lines(answer: Mapping[str, Any]) -> list[str]:
     if answer.get("status") != "done":
         return [f"Cleanup pending: {answer.get('detail', 'no safe point yet')}"]
     freed = answer["freed"].get("resident_memory_bytes")
-    result = "freed memory not known" if freed is None else f"{freed / 1e6:.1f}MB freed"
+    result = "freed memory not known" if freed is None else f"{megabytes(freed)} freed"
     action = answer["action"].capitalize()
     changed = [f"{action} cleanup completed in {answer['duration_seconds']:.1f} s: {result}"]
     before, after = _flat(answer["before"]), _flat(answer["after"])
     for name in sorted(before.keys() & after.keys() - {"resident_memory_bytes"}):
         if before[name] != after[name]:
-            change = after[name] - before[name]
-            changed.append(f"   {title(name)}: {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})")
+            changed.append(f"   {title(name)}: {from_to(before[name], after[name])}")
     return [*changed, *(f"   error: {error}" for error in answer["errors"])]
 
 

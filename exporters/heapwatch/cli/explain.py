@@ -28,7 +28,7 @@ from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with
 from heapwatch.http.client import get_json
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.recording.file import NoRecording, read_explanation
-from heapwatch.runtime.plain_text import say, say_json
+from heapwatch.text.terminal import say, say_json
 
 _DEFAULT_SECONDS = 300.0
 _UNCERTAIN = ("too early", "growing")

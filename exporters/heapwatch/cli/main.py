@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import heapwatch
 from heapwatch.errors import UsageError
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.

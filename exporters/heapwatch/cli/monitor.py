@@ -21,7 +21,7 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url, get_json, understood
 from heapwatch.judge.component import MEMORY
 from heapwatch.judge.limits import BODIES, Limits, profile_named
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
 _WORST = ("ok", "warning", "unknown", "critical", "emergency")

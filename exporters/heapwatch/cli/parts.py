@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from heapwatch import data
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 # Parts of the shipped files that are replaced by the user's own.
 _TRAINERS = 'job="trainer"'

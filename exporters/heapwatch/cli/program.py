@@ -23,7 +23,7 @@ from heapwatch.judge.verdict import SERIOUS
 from heapwatch.lifecycle import TERMINATED, failure_at_exit, start, termination
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment
-from heapwatch.runtime.plain_text import json_text, say, show_notices
+from heapwatch.text.terminal import json_text, say, show_notices
 from heapwatch.watch import Watch
 
 USAGE_ERROR = 64

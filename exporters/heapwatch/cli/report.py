@@ -14,7 +14,7 @@ from heapwatch.judge.verdict import exit_code
 from heapwatch.recording.file import NoRecording, read_recording
 from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
-from heapwatch.runtime.plain_text import say
+from heapwatch.text.terminal import say
 
 _LOG_LINES = 50
 _EPILOG = """

@@ -11,6 +11,7 @@ from heapwatch.explain.findings import labelled
 from heapwatch.judge.component import BYTES, GROWN, MEMORY, Component
 from heapwatch.judge.limits import BODIES, SEVERITIES, ExceededLimit, Limits, threshold_alert
 from heapwatch.judge.verdict import SERIOUS
+from heapwatch.text.numbers import duration, megabytes
 
 REPEAT_SECONDS = 600.0
 
@@ -119,7 +120,7 @@ class Reporter:
         known, self._stalled = self._stalled, status["training"] == "stalled"
         if self._stalled and not known:
             age = status["performance"]["seconds_since_progress"]
-            yield f"STALLED: training has made no progress for {age:.0f} s"
+            yield f"STALLED: training has made no progress for {duration(age)}"
         elif known and not self._stalled:
             yield "ENDED: training makes progress again"
 
@@ -141,17 +142,14 @@ class Reporter:
 def summary(status: Mapping[str, Any]) -> str:
     """Return the line of a sample; unknown values are left out."""
     performance, entities = status.get("performance", {}), status.get("entities", {})
-    fields = [
-        ("Memory", performance.get("memory_mb"), ".1f", "MB"),
-        ("Bodies", entities.get("world_bodies"), ".0f", ""),
-        *(
-            (title(name), count, ".0f", "")
-            for name, count in entities.items()
-            if not name.endswith(_AMONG_BODY_TYPES)
-        ),
-        ("Step", performance.get("step_count"), ".0f", ""),
+    memory = performance.get("memory_mb")
+    counts = [
+        ("Bodies", entities.get("world_bodies")),
+        *((title(name), count) for name, count in entities.items() if not name.endswith(_AMONG_BODY_TYPES)),
+        ("Step", performance.get("step_count")),
     ]
-    known = [f"{name}={value:{form}}{unit}" for name, value, form, unit in fields if value is not None]
+    known = [] if memory is None else [f"Memory={megabytes(1e6 * memory)}"]
+    known += [f"{name}={count:.0f}" for name, count in counts if count is not None]
     return ", ".join(known) or "nothing to show"
 
 
@@ -217,7 +215,7 @@ def named(component: Component) -> str:
 
 def _amount(resource: str, value: float) -> str:
     if resource in BYTES:
-        return f"{value / 1e6:.1f}MB"
+        return megabytes(value)
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
 
 

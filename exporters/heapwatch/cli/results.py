@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,18 +14,13 @@ from heapwatch.explain.findings import (
     described,
     headline,
     place_of,
-    size_text,
 )
 from heapwatch.judge.verdict import MEANINGS, WORDS, Word
 from heapwatch.runtime import own_files
-from heapwatch.runtime.plain_text import (
-    annotation,
-    append_summary,
-    in_actions,
-    json_text,
-    plain,
-    say,
-)
+from heapwatch.text.actions import annotation, append_summary, in_actions
+from heapwatch.text.markdown import escaped, table
+from heapwatch.text.numbers import size, size_change
+from heapwatch.text.terminal import json_text, say
 
 FAIL_ON: tuple[Word, ...] = ("growing", "will not fit", "leak")
 FAILED = 2
@@ -100,20 +94,22 @@ def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]
 
 def markdown(explanation: Explanation) -> str:
     """The verdict and a table of the findings."""
-    lines = ["### Heapwatch", "", _text(headline(explanation))]
+    parts = ["### Heapwatch", escaped(headline(explanation))]
     if explanation.findings:
-        lines += ["", "| path | type | items | bytes | a minute | line |", "|---|---|---|---|---|---|"]
-        for found in explanation.findings:
-            cells = (
-                found.path or found.type,
-                found.type,
-                "" if found.items is None else f"{found.items:,}",
-                "" if found.bytes is None else size_text(found.bytes),
-                f"+{size_text(found.bytes_per_minute)}",
-                "" if found.site is None else place_of(found.site),
-            )
-            lines.append(f"| {' | '.join(map(_text, cells))} |")
-    return "\n".join(lines)
+        rows = [list(map(escaped, _cells(found))) for found in explanation.findings]
+        parts.append(table(("path", "type", "items", "bytes", "a minute", "line"), rows))
+    return "\n\n".join(parts)
+
+
+def _cells(found: Finding) -> tuple[str, ...]:
+    return (
+        found.path or found.type,
+        found.type,
+        "" if found.items is None else f"{found.items:,}",
+        "" if found.bytes is None else size(found.bytes),
+        size_change(found.bytes_per_minute),
+        "" if found.site is None else place_of(found.site),
+    )
 
 
 def _results(explanation: Explanation) -> list[Finding]:
@@ -121,10 +117,6 @@ def _results(explanation: Explanation) -> list[Finding]:
         return []
     serious = [found for found in explanation.findings if found.is_leak or found.fits is False]
     return serious or list(explanation.findings[:1])
-
-
-def _text(text: str) -> str:
-    return escape(plain(text), quote=False).replace("|", "\\|")
 
 
 def _file(text: str) -> Path:

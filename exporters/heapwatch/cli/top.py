@@ -16,7 +16,7 @@ from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.judge.verdict import exit_code
-from heapwatch.runtime.plain_text import say, say_json
+from heapwatch.text.terminal import say, say_json
 
 _EPILOG = f"""
 keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; Enter shows all details of a path;

@@ -14,9 +14,9 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from heapwatch.cli.top_source import COLUMNS, Path, Snapshot, Source, cells, memory_text
-from heapwatch.explain.findings import size_text
 from heapwatch.judge.verdict import SERIOUS, WORDS
-from heapwatch.runtime.plain_text import literal, plain
+from heapwatch.text.numbers import size
+from heapwatch.text.terminal import literal, plain
 
 ORDERS = ("growth", "bytes", "items", "path")
 _NARROW = 100  # columns of a screen on which type and line are cut to these lengths
@@ -194,7 +194,7 @@ def _memory(shown: list[Snapshot]) -> str:
     if len(shown) == 1:
         return f"memory {memory_text(shown[0])}" if shown[0].memory else ""
     total = sum(one.memory.get("resident", 0.0) + one.memory.get("in workers", 0.0) for one in shown)
-    return f"memory of all {size_text(total)}" if total else ""
+    return f"memory of all {size(total)}" if total else ""
 
 
 def _sorted(paths: Iterable[Path], order: str) -> list[Path]:

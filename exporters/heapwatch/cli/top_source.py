@@ -17,21 +17,15 @@ from heapwatch.cli.sources import read_all
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable
-from heapwatch.explain.findings import (
-    Explanation,
-    Finding,
-    described,
-    headline,
-    place_of,
-    range_text,
-    size_text,
-)
+from heapwatch.explain.findings import Explanation, Finding, described, headline, place_of
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.http.client import get_json, understood
 from heapwatch.measure.process.memory import UniqueMemory, memory_limit
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.numbers import duration_range, size, size_change
+from heapwatch.text.tables import aligned
+from heapwatch.text.terminal import plain
 
 COLUMNS = ("PATH", "TYPE", "ITEMS", "BYTES", "A MINUTE", "LINE")
 _MOST_PRINTED = 20
@@ -182,7 +176,7 @@ def _explained(
     if found is None:
         return Snapshot(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
     paths = (*(_path(name, finding) for finding in found.findings), *declared)
-    left = range_text(found.time_left) if found.time_left is not None else ""
+    left = duration_range(*found.time_left) if found.time_left is not None else ""
     growing = sum(
         finding.bytes or 0
         for finding in found.findings
@@ -267,14 +261,8 @@ def printed(found: Iterable[Snapshot]) -> list[str]:
             continue
         lines += [f"  memory: {memory_text(one)}"] if one.memory else []
         if one.paths:
-            lines += [f"  {row}" for row in _aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
+            lines += [f"  {row}" for row in aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
     return lines
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines with columns of equal width."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str, ...]:
@@ -283,15 +271,15 @@ def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str,
         plain(one.path, longest[0]),
         plain(one.type, longest[1]),
         "" if one.items is None else f"{one.items:,.0f}",
-        "" if one.bytes is None else size_text(one.bytes),
-        "" if not one.bytes_per_minute else f"{one.bytes_per_minute / 1e6:+,.1f} MB",
+        "" if one.bytes is None else size(one.bytes),
+        "" if not one.bytes_per_minute else size_change(one.bytes_per_minute),
         plain(one.line or "", longest[2]),
     )
 
 
 def memory_text(one: Snapshot) -> str:
     """Memory in one line: its parts, in brackets what is among these, and what is beside it."""
-    sizes = {part: size_text(held) for part, held in one.memory.items()}
+    sizes = {part: size(held) for part, held in one.memory.items()}
     resident, limit = sizes.pop("resident", "unknown"), sizes.pop("limit", "")
 
     def told(parts: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +12,6 @@ from heapwatch.explain.findings import (
     FindingKind,
     growth_text,
     ranked,
-    size_text,
 )
 from heapwatch.explain.places import KnownContainer
 from heapwatch.judge.component import MATERIAL_BYTES
@@ -22,6 +20,7 @@ from heapwatch.judge.measured import FAST_MINUTES, WINDOWS
 from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.judge.trainer import MATURE_MINUTES
 from heapwatch.judge.verdict import Word
+from heapwatch.text.numbers import duration, size, wait
 
 TOO_EARLY_SECONDS = 40.0
 _SHORTEST_SPAN = 30.0
@@ -208,13 +207,13 @@ def _verdict(
         return "leak", ""
     if any(finding.fits is False for finding in findings):
         which = "GPU memory" if levels.is_on_gpu else "memory"
-        return "will not fit", f"{size_text(levels.left)} of {which} is left."
+        return "will not fit", f"{size(levels.left)} of {which} is left."
     rate, fast = levels.per_minute, levels.rises_fast_by
     grows = ""
     if levels.matters(max(rate, fast)):
         grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
     if seconds < TOO_EARLY_SECONDS:
-        left = f"A verdict takes {TOO_EARLY_SECONDS:.0f} s, {math.ceil(TOO_EARLY_SECONDS - seconds)} s more."
+        left = f"A verdict takes {wait(TOO_EARLY_SECONDS)}, {wait(TOO_EARLY_SECONDS - seconds)} more."
         return "too early", _joined(grows, left, "" if known_in is not None else _NOT_WALKED)
     lasts = levels.growing_seconds >= _LASTING_SECONDS
     if known_in is None and not lasts:
@@ -227,18 +226,17 @@ def _verdict(
         if not levels.are_measured:
             return "too early", "Memory has too few readings since the start-up."
         filling = any(not _is_full(finding) for finding in buffers)
-        return ("filling", "") if filling else ("healthy", f"Memory use is {size_text(levels.resident)}.")
+        return ("filling", "") if filling else ("healthy", f"Memory use is {size(levels.resident)}.")
     if not rises and levels.are_measured:
         rising = any(growth.rising for _, growth in levels.parts)
         if sum(growth.total for _, growth in levels.parts) < (_NOISE_BYTES if rising else levels.material):
-            return "healthy", f"Memory use is {size_text(levels.resident)}."
+            return "healthy", f"Memory use is {size(levels.resident)}."
         if not rising and levels.slowed_down:
             return "warm-up", ""
     if not lasts:
-        return "too early", _joined(grows, f"Whether it lasts is known in {_wait_text(known_in or 0.0)}.")
-    return "growing", _joined(
-        grows, f"It has gone on for {levels.growing_seconds / 60:.0f} min and does not slow down."
-    )
+        return "too early", _joined(grows, f"Whether it lasts is known in {wait(max(known_in or 0.0, 1.0))}.")
+    gone_on = f"It has gone on for {duration(levels.growing_seconds)} and does not slow down."
+    return "growing", _joined(grows, gone_on)
 
 
 def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_seconds: float) -> float:
@@ -253,11 +251,7 @@ def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_sec
         waits.append(_COUNTED_SPAN - counted_seconds)
     fast = levels.rises_fast_by > 0 and grown < _FAST_SECONDS
     waits.append((_FAST_SECONDS if fast else _LASTING_SECONDS) - grown)
-    return min(wait for wait in waits if wait > 0 or wait == waits[-1])
-
-
-def _wait_text(seconds: float) -> str:
-    return f"{max(seconds, 1.0):.0f} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
+    return min(left for left in waits if left > 0 or left == waits[-1])
 
 
 def _joined(*parts: str) -> str:

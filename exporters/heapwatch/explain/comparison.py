@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.findings import size_text
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import is_inside, weigh
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
+from heapwatch.text.numbers import count_change, size_change
 
 T = TypeVar("T")
 
@@ -54,9 +54,9 @@ class Growing:
 
     def text(self, unit: str = "", line: str | None = None) -> str:
         """One line for it: its growth in a `unit` such as "a round", and the line in words, if known."""
-        facts = [] if self.bytes is None else [f"+{size_text(self.bytes)}"]
+        facts = [] if self.bytes is None else [size_change(self.bytes)]
         if self.items is not None:
-            facts.append(f"{self.items:{'+,.0f' if abs(self.items) >= 10 else '+.3g'}} items")
+            facts.append(f"{count_change(self.items)} items")
         said = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} {unit}".rstrip()
         if line is not None:
             said += f", filled at {line}"

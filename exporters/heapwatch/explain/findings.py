@@ -10,13 +10,12 @@ from heapwatch.explain.sites import Site
 from heapwatch.judge.memory import TimeLeft
 from heapwatch.judge.trainer import Leak
 from heapwatch.judge.verdict import Word
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.numbers import count_change, duration, duration_range, size
+from heapwatch.text.terminal import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
 OUTSIDE = "held from outside Python"
 _LEAST_SHARE = 0.005
-# Unit, its seconds, and the time from which on the next unit is used.
-_UNITS = (("s", 1, 120.0), ("min", 60, 7200.0), ("h", 3600, 172_800.0), ("days", 86400, float("inf")))
 _LEAST_RATE = 1000.0  # bytes a minute; growth below it is not mentioned
 _ON_GPU, _ALSO_ON_GPU = 0.95, 0.05  # shares of the growth
 _HOW_TO_READ = (
@@ -164,14 +163,17 @@ def message(explanation: Explanation) -> str:
     verdict, first = explanation.verdict, foremost(explanation)
     grows = growth_text(explanation.growth_bytes_per_minute, explanation.gpu_growth_bytes_per_minute)
     so_far = f"So far, {described(first)}" if first else ""
-    left = time_left_text(explanation.time_left, on_gpu=explanation.ends_on_gpu)
+    left = ""
+    if explanation.time_left is not None:
+        which = "GPU memory" if explanation.ends_on_gpu else "Memory"
+        left = f"{which} ends in {duration_range(*explanation.time_left)} at this rate."
     if verdict == "too early":
-        after = f" after {_duration(explanation.seconds)}" if explanation.seconds else ""
+        after = f" after {duration(explanation.seconds)}" if explanation.seconds else ""
         said = [f"Too early to tell{after}.", explanation.detail, so_far, left]
     elif verdict == "healthy":
         said = ["Nothing leaks.", explanation.detail]
     elif verdict == "warm-up":
-        rate = f" by {size_text(explanation.growth_bytes_per_minute)}/min" if grows else ""
+        rate = f" by {size(explanation.growth_bytes_per_minute)}/min" if grows else ""
         said = [f"No leak. Memory grew{rate} and slows down: a warm-up."]
     elif verdict == "growing":
         said = [explanation.detail, so_far, left]
@@ -188,12 +190,11 @@ def described(finding: Finding) -> str:
     what = f"`{finding.path}`" if finding.path else finding.type
     facts = [finding.type] if finding.path else []
     if finding.items_per_minute:
-        rate = finding.items_per_minute
-        facts.append(f"{rate:{'+,.0f' if abs(rate) >= 10 else '+.2g'}} items/min")
+        facts.append(f"{count_change(finding.items_per_minute)} items/min")
     if finding.items and finding.bytes:
-        facts.append(f"{size_text(finding.bytes / finding.items)} each")
+        facts.append(f"{size(finding.bytes / finding.items)} each")
     elif finding.bytes:
-        facts.append(f"{size_text(finding.bytes)} now")
+        facts.append(f"{size(finding.bytes)} now")
     elif finding.items:
         facts.append(f"{finding.items:,} now")
     if finding.path or finding.capacity_items is not None:
@@ -237,7 +238,7 @@ def _filling(explanation: Explanation) -> str:
     capacity = finding.capacity_items
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
-    full = size_text(finding.bytes / finding.items * capacity)
+    full = size(finding.bytes / finding.items * capacity)
     state = f"`{finding.path}` is filling: {finding.items:,} of {capacity:,} items"
     if finding.fits is not False:
         return f"{state}; it will hold {full} when full."
@@ -249,36 +250,9 @@ def growth_text(grown: float, on_gpu: float) -> str:
     if grown < _LEAST_RATE:
         return ""
     if on_gpu < _ON_GPU * grown:
-        part = f", {size_text(on_gpu)}/min of it on GPUs" if on_gpu > _ALSO_ON_GPU * grown else ""
-        return f"Memory grows by {size_text(grown)}/min{part}."
-    return f"GPU memory grows by {size_text(grown)}/min."
-
-
-def time_left_text(left: TimeLeft | None, *, on_gpu: bool = False) -> str:
-    """Such as "Memory ends in 40 to 60 min at this rate."; empty if it is not known."""
-    which = "GPU memory" if on_gpu else "Memory"
-    return f"{which} ends in {range_text(left)} at this rate." if left is not None else ""
-
-
-def range_text(left: TimeLeft) -> str:
-    """Such as "40 to 60 min"."""
-    unit, seconds, _ = next(one for one in _UNITS if left.most < one[2])
-    least, most = int(left.least // seconds), -int(-left.most // seconds)
-    return f"{f'{least} to {most}' if least < most else most} {unit}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def size_text(nbytes: float) -> str:
-    """Bytes with a decimal unit."""
-    value = float(nbytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(value) < 999.5:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} TB"
+        part = f", {size(on_gpu)}/min of it on GPUs" if on_gpu > _ALSO_ON_GPU * grown else ""
+        return f"Memory grows by {size(grown)}/min{part}."
+    return f"GPU memory grows by {size(grown)}/min."
 
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from heapwatch.explain.findings import Explanation, Finding, ranked, size_text
+from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.judge.component import BYTES, MEMORY, WORKERS, Component
 from heapwatch.judge.measured import FAST_MINUTES
 from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.judge.trainer import Leak, Rise, TrainerJudge
 from heapwatch.judge.verdict import Word
+from heapwatch.text.numbers import duration, size, wait
 
 DETACH = "`tensor.detach().cpu()` before storing, or `.item()` for a number: each keeps its autograd graph"
 _COUNTED_MINUTES = 1.5  # three readings, before which nothing comforting is said of counts
@@ -92,11 +92,11 @@ def _with_unfit(explanation: Explanation, levels: MemoryGrowth, to_fill: Mapping
         return explanation
     largest = max(to_fill, key=to_fill.__getitem__)
     findings = [one for one in explanation.findings if not _is_of(one.path, largest)]
-    unfit = Finding("buffer", largest, f"a buffer with {size_text(to_fill[largest])} to fill", fits=False)
+    unfit = Finding("buffer", largest, f"a buffer with {size(to_fill[largest])} to fill", fits=False)
     return replace(
         explanation,
         verdict="will not fit",
-        detail=f"{size_text(levels.ram_left)} of memory is left.",
+        detail=f"{size(levels.ram_left)} of memory is left.",
         findings=(unfit, *findings),
         time_left=explanation.time_left or levels.time_left[0],
     )
@@ -119,8 +119,8 @@ def _rising_finding(rise: Rise) -> Finding:
 
 def _waits(rise: Rise) -> str:
     if rise.minutes < FAST_MINUTES:
-        return f"Whether it continues is known in {math.ceil(FAST_MINUTES - rise.minutes)} min."
-    return f"It has risen for {rise.minutes:.0f} min, and is not certain to be a leak yet."
+        return f"Whether it continues is known in {wait(60 * (FAST_MINUTES - rise.minutes))}."
+    return f"It has risen for {duration(60 * rise.minutes)}, and is not certain to be a leak yet."
 
 
 def _leaks(explanation: Explanation, leaks: Sequence[Leak], levels: MemoryGrowth) -> tuple[Leak, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 
-from heapwatch.explain.findings import size_text
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.weigh import BOUND, ItemTraits
+from heapwatch.text.numbers import size
 
 # A class of the items or one of its bases, and the call that is missing.
 _BY_TYPE = {
@@ -52,7 +52,7 @@ def remedy_for(
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
     if traits.view:
-        used, kept = map(size_text, traits.view)
+        used, kept = map(size, traits.view)
         return f"`.copy()` the part that is kept: {used} of each {kept} are used, but all is kept"
     if capacity is not None and is_kept:
         return None

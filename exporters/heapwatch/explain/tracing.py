@@ -37,6 +37,7 @@ from heapwatch.measure.introspection.layout import Kind, keeps_values_apart, lay
 from heapwatch.measure.introspection.roots import is_user_file, is_user_module
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
+from heapwatch.text.numbers import size
 
 log = logging.getLogger("heapwatch")
 
@@ -342,9 +343,9 @@ class NativeTracer:
     def _end(self, now: float) -> None:
         self._leave()
         self._next, self._until = now + PAUSE_SECONDS, now + READ_SECONDS
-        size = self._record().stat().st_size
-        if size > MOST_BYTES:
-            raise ValueError(f"a window of {WINDOW_SECONDS:g} s has {size / 1e6:.0f} MB of allocations")
+        written = self._record().stat().st_size
+        if written > MOST_BYTES:
+            raise ValueError(f"a window of {WINDOW_SECONDS:g} s has {size(written)} of allocations")
         import memray
 
         arguments = [self._record(), Path(memray.__file__).parents[1]]
@@ -368,10 +369,10 @@ class NativeTracer:
         found = json.loads(self._lines_file().read_bytes())
         self._drop_record()
         lines: Counter[Site] = Counter()
-        for size, frames in found:
+        for nbytes, frames in found:
             site = next((Site(file, line, name) for name, file, line in frames if is_user_file(file)), None)
             if site is not None:
-                lines[site] += size
+                lines[site] += nbytes
         if lines and lines.total() >= self._least:
             self._lines.update(lines)
             self._answers += 1

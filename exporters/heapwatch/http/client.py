@@ -16,7 +16,7 @@ from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http import signing
 from heapwatch.http.deadline import UntilDeadline
 from heapwatch.runtime.failures import describe
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 TIMEOUT_SECONDS = 5.0
 MAX_ANSWER_BYTES = 64 * 2**20

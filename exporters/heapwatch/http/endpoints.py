@@ -25,6 +25,7 @@ from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime.cleanup import CleanupQueue, QueueFull, Ticket
 from heapwatch.runtime.exposition import CollectionStuck, Snapshot, Snapshots
 from heapwatch.runtime.failures import raised
+from heapwatch.text.numbers import duration
 
 REQUEST_SECONDS = 5.0  # a request must be complete by then, even if its bytes keep arriving
 COLLECTION_SECONDS = 8.0  # below Prometheus' scrape_timeout of 10 s, so that it gets the error message
@@ -178,7 +179,7 @@ class Endpoints(BaseHTTPRequestHandler):
         if health["training"] != "stalled":
             self._send_json(HTTPStatus.OK, health | {"status": "ready"})
             return
-        reason = f"training has made no progress for {health['seconds_since_progress']:.0f} s"
+        reason = f"training has made no progress for {duration(health['seconds_since_progress'])}"
         document = health | {"status": "not ready", "reason": reason}
         self._send_json(HTTPStatus.SERVICE_UNAVAILABLE, document)
 

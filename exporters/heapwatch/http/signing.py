@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from heapwatch.http.addresses import DEFAULT_PORTS
+from heapwatch.text.numbers import duration
 
 SCHEME = "Heapwatch-HMAC-SHA256"
 WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
@@ -86,9 +87,9 @@ def check_signature(
         raise NotSigned("the signature does not match this request, or was made with another token")
     age = clock() - float(timestamp)
     if abs(age) > WINDOW_SECONDS:
-        apart = f"{abs(age):.0f} s {'before' if age > 0 else 'after'} this trainer's time"
+        apart = f"{duration(abs(age))} {'before' if age > 0 else 'after'} this trainer's time"
         raise NotSigned(
-            f"signed {apart}, {WINDOW_SECONDS:.0f} s are allowed: set the clocks of both machines"
+            f"signed {apart}, {duration(WINDOW_SECONDS)} are allowed: set the clocks of both machines"
         )
 
 

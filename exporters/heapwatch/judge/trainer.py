@@ -24,7 +24,7 @@ _CYCLE_SECONDS = 3600.0  # that three cycles last at least to be judged by their
 _STALE_SECONDS = 45.0  # oldest reading for a verdict over six minutes; for a longer window an eighth of it
 PAST_BOUND = 1.1  # times the bound that a container declares: it may be trimmed only every so often
 _RETAINED = Component("memory", "retained")
-_RETAINED_SHARE = 2.0  # growth of memory below this multiple of the growth of what malloc keeps is called that
+_RETAINED_SHARE = 2.0  # growth of memory below this multiple of that of what malloc keeps is of it
 _BOUND_STEPS = steps(4)
 _GRAPH_STEPS, _FULL_GRAPH_STEPS, _GRAPH_SHARE = steps(10), steps(2), 0.5
 # Least number of rises in a row, and share of a count a minute, that are not called healthy.
@@ -220,15 +220,16 @@ class TrainerJudge:
     def _growths(self, component: Component, level: MeasuredLevel, sample: Sample) -> list[float]:
         """Growth per minute by each of the tests that find any."""
         ages, maturity = self._ages.get(component.resource), self._maturity(component, sample)
+        mature = maturity == 2 and component != _RETAINED  # what malloc keeps levels off slowly
         found = []
         for minutes in WINDOWS:
             stale = max(ages.last(steps(minutes)), default=0.0) if ages else 0.0
-            watched = self._watched >= steps(1.5 * minutes) and (minutes > WINDOWS[0] or maturity == 2)
+            watched = self._watched >= steps(1.5 * minutes) and (minutes > WINDOWS[0] or mature)
             if watched and stale <= minutes * 60 / 8:
                 found.append(level.in_window(component, minutes))
         stale = max(ages.last(FAST_STEPS), default=0.0) if ages else 0.0
         if maturity and stale <= _STALE_SECONDS and self._watched >= FAST_STEPS:
-            found.append(level.fast(component, self._steps, self._speed(), mature=maturity == 2))
+            found.append(level.fast(component, self._steps, self._speed(), mature=mature))
         found.append(self._by_cycles(component))
         return [growth for growth in found if growth is not None]
 
@@ -274,14 +275,14 @@ class TrainerJudge:
 
     def _by_cycles(self, component: Component) -> float | None:
         """Growth per minute over the last three cycles of together an hour or more."""
-        ends = [*self._ends.get(component, ())]
+        ends: list[tuple[float, float, float]] = list(self._ends.get(component) or ())
         if len(ends) < 4:
             return None
         (began, first, filled), (ended, last, full) = ends[0], ends[-1]
         least = max(2 * material(component, first), full - filled)
         if ended - began < _CYCLE_SECONDS or last - first < least:
             return None
-        rises: list[float] = [later[1] - earlier[1] for earlier, later in pairwise(ends)]
+        rises = [later[1] - earlier[1] for earlier, later in pairwise(ends)]
         if not lasts(rises, CYCLES, largest_step=max(rises)):
             return None
         return 60 * (last - first) / (ended - began)

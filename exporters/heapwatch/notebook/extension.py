@@ -14,13 +14,14 @@ from typing import Any
 
 from heapwatch import lifecycle
 from heapwatch.explain.comparison import Growing
-from heapwatch.explain.findings import headline, size_text
+from heapwatch.explain.findings import headline
 from heapwatch.explain.statements import statements_in
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.process.memory import memory_limit
 from heapwatch.notebook.snapshots import LEAST_BYTES, Holder, Notebook, Snapshot, largest
 from heapwatch.runtime.failures import raised
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.numbers import size, size_change
+from heapwatch.text.terminal import plain
 
 _MAGIC = "%%heapwatch"
 _MOST_SHOWN = 8
@@ -86,15 +87,15 @@ class Extension:
         since, now = self._since, self._notebook.snapshot()
         grown = self._notebook.grown(since, now)
         self._since = now
-        change = now.resident - since.resident
-        about = f"Memory use is {size_text(now.resident)} of {size_text(memory_limit())}"
+        change = size_change(now.resident - since.resident)
+        about = f"Memory use is {size(now.resident)} of {size(memory_limit())}"
         watched = [
             f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
         ]
         kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
         self._show(
             text_of(
-                f"{about}, {change / 1e6:+,.1f} MB since the last %heapwatch.",
+                f"{about}, {change} since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
                 kept,
@@ -125,11 +126,12 @@ class Extension:
         notes = list(_unmeasured(now))
         if rest >= _LEAST_REST:
             notes.append(
-                f"{size_text(rest)} more is resident than that: loaded libraries, memory of C code, or freed "
+                f"{size(rest)} more is resident than that: loaded libraries, memory of C code, or freed "
                 "memory that the allocator keeps."
             )
-        what = "leaves behind:" if grown else f"leaves no path that holds {size_text(LEAST_BYTES)} more."
-        return text_of(f"{cell} {what} Memory use {change / 1e6:+,.1f} MB.", rows[:_MOST_SHOWN], notes=notes)
+        what = "leaves behind:" if grown else f"leaves no path that holds {size(LEAST_BYTES)} more."
+        about = f"{cell} {what} Memory use {size_change(change)}."
+        return text_of(about, rows[:_MOST_SHOWN], notes=notes)
 
     def _function_line(self, one: Growing) -> str | None:
         """The line of a function as a person finds it: of a cell by its number, of a file by its name."""
@@ -181,13 +183,13 @@ def text_of(
     lines += [f"  {one.text(line=line)}" for one, line in grown]
     if most:
         lines.append("holds most:")
-        lines += [f"   {size_text(one.bytes):<8} {one.name} ({one.type})" for one in most]
+        lines += [f"   {size(one.bytes):<8} {one.name} ({one.type})" for one in most]
     lines += [_kept_line(one) for one in kept]
     return "\n".join(map(plain, [*lines, *notes]))
 
 
 def _kept_line(one: Holder) -> str:
-    return f"{one.name} keeps {size_text(one.bytes)}: {one.remedy}"
+    return f"{one.name} keeps {size(one.bytes)}: {one.remedy}"
 
 
 def _line_in(source: str, path: str) -> int | None:

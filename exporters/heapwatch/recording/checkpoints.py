@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.numbers import from_to, gigabytes
+from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
 
@@ -61,18 +62,15 @@ class CheckpointGrowth:
         return {name: after[name] - before[name] for name in after if name in before}
 
     def __str__(self) -> str:
-        share = 100 * self.bytes / self.baseline.resident_bytes
+        share = self.bytes / self.baseline.resident_bytes
         lines = [
             f"Baseline: {self.baseline.label}",
             f"Current:  {self.current.label}",
-            f"RAM:      {_gigabytes(self.baseline.resident_bytes)} -> "
-            f"{_gigabytes(self.current.resident_bytes)} ({self.bytes / 1e9:+.3f} GB, {share:+.1f}%)",
+            f"RAM:      {gigabytes(self.baseline.resident_bytes)} -> "
+            f"{gigabytes(self.current.resident_bytes)} ({gigabytes(self.bytes, signed=True)}, {share:+.1%})",
         ]
         before, after = self.baseline.objects, self.current.objects
-        lines += [
-            f"  {name:<20} {before[name]:.0f} -> {after[name]:.0f} ({change:+.0f})"
-            for name, change in self.objects.items()
-        ]
+        lines += [f"  {name:<20} {from_to(before[name], after[name])}" for name in self.objects]
         return "\n".join(map(plain, lines))
 
 
@@ -127,7 +125,7 @@ class Checkpoints:
 
 
 def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, first: Checkpoint) -> str:
-    parts = [f"checkpoint {now.label}: {_gigabytes(now.resident_bytes)}"]
+    parts = [f"checkpoint {now.label}: {gigabytes(now.resident_bytes)}"]
     if before is None:
         parts.append("baseline")
     else:
@@ -138,17 +136,13 @@ def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, f
         }
         named = {words: point for words, point in others.items() if point is not None}
         parts += [
-            f"{(now.resident_bytes - point.resident_bytes) / 1e9:+.3f} GB {words}"
+            f"{gigabytes(now.resident_bytes - point.resident_bytes, signed=True)} {words}"
             for words, point in named.items()
             if words == f"since {before.label}" or point is not before
         ]
-    parts.append(f"VMS {_gigabytes(now.memory.virtual)}")
+    parts.append(f"VMS {gigabytes(now.memory.virtual)}")
     if now.memory.gpu_allocated is not None and now.memory.gpu_reserved is not None:
-        held = f"{_gigabytes(now.memory.gpu_allocated)}, {_gigabytes(now.memory.gpu_reserved)} reserved"
+        held = f"{gigabytes(now.memory.gpu_allocated)}, {gigabytes(now.memory.gpu_reserved)} reserved"
         parts.append(f"GPU {held}")
     parts += [f"{name} {count:.0f}" for name, count in now.objects.items()]
     return ", ".join(parts)
-
-
-def _gigabytes(nbytes: float) -> str:
-    return f"{nbytes / 1e9:.3f} GB"

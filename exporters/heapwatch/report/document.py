@@ -11,7 +11,9 @@ from heapwatch.recording.points import Point
 from heapwatch.report.findings import Report, TrendRow
 from heapwatch.report.judgement import Judgement
 from heapwatch.report.leak import FoundLeak
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.numbers import from_to, gigabytes, size, size_change
+from heapwatch.text.tables import aligned
+from heapwatch.text.terminal import plain
 
 _LONGEST_CELL, _LONGEST_LINE = 200, 1000
 _RULE = "=" * 78
@@ -90,36 +92,18 @@ def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
     """The lines about the leak that was found."""
     lines = [f"Phase: {finding.phase}"] if finding.phase else []
     if finding.growth_bytes_per_cycle:
-        lines.append(f"Growth: {signed(finding.growth_bytes_per_cycle)} per {unit}")
+        lines.append(f"Growth: {size_change(finding.growth_bytes_per_cycle)} per {unit}")
     for name, judged in finding.objects.items():
         lines.append(f"{name} count: {judged.baseline:.0f} -> {judged.current:.0f} ({judged.reason})")
     for name, judged in finding.sizes.items():
         rise = f"{size(judged.baseline)} -> {size(judged.current)}"
-        lines.append(f"{name} size: {rise} ({signed(judged.per_cycle)}/{unit}, {judged.reason})")
+        lines.append(f"{name} size: {rise} ({size_change(judged.per_cycle)}/{unit}, {judged.reason})")
     for name, held in finding.past_bound.items():
         lines.append(f"{name} buffer: {size(held.nbytes)}, past its bound of {size(held.full_bytes or 0)}")
     for name, tensors in finding.graphs.items():
         lines.append(f"{name} buffer: {tensors:.0f} tensors hold the autograd graph they were computed with")
         lines.append("Remedy: store `tensor.detach().cpu()`, or `.item()` for a number")
     return [*lines, f"Started at {unit} {finding.since}"]
-
-
-def size(nbytes: float) -> str:
-    """Bytes with a unit, in powers of 1000."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if abs(nbytes) >= factor:
-            return f"{nbytes / factor:.2f} {unit}"
-    return f"{nbytes:.0f} B"
-
-
-def signed(nbytes: float) -> str:
-    """A change in bytes, with its sign."""
-    return f"{'-' if nbytes < 0 else '+'}{size(abs(nbytes))}"
-
-
-def object_change(judged: Judgement) -> str:
-    """Such as `2 -> 18 (+16)`."""
-    return f"{judged.baseline:.0f} -> {judged.current:.0f} ({judged.change:+.0f})"
 
 
 def verdict(judged: Judgement) -> str:
@@ -171,14 +155,14 @@ def _trend(report: Report, most_rows: int) -> Section:
     rows = [
         (
             row.label,
-            f"{row.resident_bytes / 1e9:.3f}",
-            "baseline" if row.change_bytes is None else f"{row.change_bytes / 1e9:+.3f} GB",
+            gigabytes(row.resident_bytes),
+            "baseline" if row.change_bytes is None else gigabytes(row.change_bytes, signed=True),
         )
         if row
         else ("...", "", "")
         for row in elided(report.trend, most_rows)
     ]
-    return Section(f"MEMORY TREND ACROSS {report.unit.upper()}S", ("Label", "RAM (GB)", "Change"), rows)
+    return Section(f"MEMORY TREND ACROSS {report.unit.upper()}S", ("Label", "RAM", "Change"), rows)
 
 
 def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
@@ -191,11 +175,11 @@ def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
 
 def _growth(report: Report) -> Section:
     judged = report.memory
-    percent = f" ({100 * judged.change / judged.baseline:+.1f}%)" if judged.baseline else ""
+    percent = f" ({judged.change / judged.baseline:+.1%})" if judged.baseline else ""
     rows = [
         ("Baseline", size(judged.baseline)),
         ("Current", size(judged.current)),
-        ("Growth", f"{signed(judged.change)}{percent}"),
+        ("Growth", f"{size_change(judged.change)}{percent}"),
         *_rates(report),
         ("Verdict", _shouted(report.verdict)),
     ]
@@ -207,14 +191,17 @@ def _rates(report: Report) -> list[tuple[str, str]]:
     said, per_cycle = _quoted(report), report.memory.per_cycle
     rates = []
     if said is not None and said.verdict != "healthy":
-        rates.append(("Growth per minute", signed(said.growth_bytes_per_minute)))
+        rates.append(("Growth per minute", size_change(said.growth_bytes_per_minute)))
     if not rates or (per_cycle and report.unit != "minute"):
-        rates.append((f"Growth per {report.unit}", signed(per_cycle)))
+        rates.append((f"Growth per {report.unit}", size_change(per_cycle)))
     return rates
 
 
 def _objects(report: Report) -> Section:
-    rows = [(name, object_change(judged), verdict(judged)) for name, judged in report.objects.items()]
+    rows = [
+        (name, from_to(judged.baseline, judged.current), verdict(judged))
+        for name, judged in report.objects.items()
+    ]
     return Section("OBJECT COUNT CHANGES", ("Type", "Change", "Verdict"), rows)
 
 
@@ -224,8 +211,8 @@ def _sizes(report: Report) -> Section:
         (
             name,
             size(judged.current),
-            signed(judged.change),
-            f"{signed(judged.per_cycle)}/{unit}",
+            size_change(judged.change),
+            f"{size_change(judged.per_cycle)}/{unit}",
             verdict(judged),
         )
         for name, judged in report.sizes.items()
@@ -237,15 +224,15 @@ def _sizes(report: Report) -> Section:
 
 def _large(report: Report) -> Section:
     rows = [
-        (held.name, held.kind, f"{held.nbytes / 1e6:.2f}", size(held.full_bytes) if held.full_bytes else "")
+        (held.name, held.kind, size(held.nbytes), size(held.full_bytes) if held.full_bytes else "")
         for held in report.large
     ]
-    return Section("LARGE OBJECTS", ("Name", "Kind", "Size (MB)", "When full"), rows)
+    return Section("LARGE OBJECTS", ("Name", "Kind", "Size", "When full"), rows)
 
 
 def _largest(report: Report) -> Section:
-    rows = [(name, f"{nbytes / 1e6:.2f}") for name, nbytes in report.largest]
-    return Section("LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM", ("Type", "Size (MB)"), rows)
+    rows = [(name, size(nbytes)) for name, nbytes in report.largest]
+    return Section("LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM", ("Type", "Size"), rows)
 
 
 def as_text(report: Report, most_rows: int) -> str:
@@ -259,19 +246,8 @@ def as_text(report: Report, most_rows: int) -> str:
 def _aligned(section: Section) -> list[str]:
     if not section.rows:
         return []
-    rows = [section.columns, *section.rows] if any(section.columns) else section.rows
-    widths = [max(len(row[column]) for row in rows) for column in range(len(section.columns))]
-    lines = [_joined(row, widths) for row in rows]
-    if rows[0] is section.columns:
-        lines.insert(1, " ".join("-" * width for width in widths).rstrip())
-    return lines
-
-
-def _joined(row: tuple[str, ...], widths: list[int]) -> str:
-    first, *others = row
-    last = len(widths) - 1
-    cells = [first.ljust(widths[0])]
-    for column, cell in enumerate(others, 1):
-        words = column == last and last > 1
-        cells.append(cell.ljust(widths[column]) if words else cell.rjust(widths[column]))
-    return " ".join(cells).rstrip()
+    head = any(section.columns)
+    rows = [section.columns, *section.rows] if head else section.rows
+    width = len(section.columns)
+    # The last of several columns is a verdict, in words.
+    return aligned(rows, range(1, max(2, width - 1)), head=head)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from heapwatch.recording.points import CYCLES, Pace, Point, Run
-from heapwatch.report.document import finding_lines, leak_line, object_change, signed, size, verdict
+from heapwatch.report.document import finding_lines, leak_line, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.labels import is_whole
-from heapwatch.runtime.plain_text import Block
+from heapwatch.text.numbers import from_to, size, size_change
+from heapwatch.text.terminal import Block
 
 log = logging.getLogger("heapwatch")
 
@@ -83,14 +84,14 @@ def interval_lines(report: Report, unit: str, done: int) -> Block:
     lines += [f"  {name:<32} {size(nbytes):>12}" for name, nbytes in held.items()]
     lines += ["", "Memory Growth:"]
     lines += [
-        f"  {name:<32} {signed(judged.change):>12} ({signed(judged.per_cycle)}/{report.unit})"
+        f"  {name:<32} {size_change(judged.change):>12} ({size_change(judged.per_cycle)}/{report.unit})"
         for name, judged in grown.items()
         if judged.change
     ]
     if report.objects:
         lines += ["", "Object Count Changes:"]
         lines += [
-            f"  {name:<24} {object_change(judged):>24}  {verdict(judged)}"
+            f"  {name:<24} {from_to(judged.baseline, judged.current):>24}  {verdict(judged)}"
             for name, judged in report.objects.items()
         ]
     leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]

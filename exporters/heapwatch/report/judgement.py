@@ -13,6 +13,7 @@ from heapwatch.judge.level import LevelSeries
 from heapwatch.judge.trainer import PAST_BOUND
 from heapwatch.judge.verdict import Word
 from heapwatch.report.since import Points, rise_of
+from heapwatch.text.numbers import size
 
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
 
@@ -104,7 +105,7 @@ def _rising(series: Points, terms: Terms, level: LevelSeries, rate: float) -> tu
     if bound is not None:
         return "filling", f"within its bound of {bound:.0f}"
     if limit is not None:
-        allowed = f"its limit of {limit / 1e6:g} MB/{unit}"
+        allowed = f"its limit of {size(limit)}/{unit}"
         return ("growing", f"within {allowed}") if rate <= limit else ("leak", f"over {allowed}")
     if terms.leaks is False:
         return "growing", "rises, but not as steadily as a leak"

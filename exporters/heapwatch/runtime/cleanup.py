@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime.failures import is_trainers, raised, raised_without_text
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
-from heapwatch.runtime.plain_text import plain
 from heapwatch.runtime.release import release
+from heapwatch.text.numbers import size
+from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
 
@@ -256,7 +257,7 @@ class CleanupQueue:
 def described(result: CleanupResult) -> str:
     """One line with the reason, the effect and the duration of a cleanup."""
     freed = result.freed.get("resident_memory_bytes")
-    parts = ["freed is not known" if freed is None else f"{freed / 1e6:.1f} MB freed"]
+    parts = ["freed is not known" if freed is None else f"{size(freed)} freed"]
     parts += [f"{count} {resource} removed" for resource, count in result.removed.items()]
     parts += [f"error: {error}" for error in result.errors]
     why = f" ({plain(result.reason, 100)})" if result.reason else ""

@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Collection, Mapping
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
 

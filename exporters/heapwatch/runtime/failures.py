@@ -13,7 +13,7 @@ from types import CodeType
 
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.introspection.roots import is_user_file
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from heapwatch.runtime.plain_text import plain
+from heapwatch.text.terminal import plain
 
 MOST_BYTES = 64 * 1024
 _WITHOUT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Any
 
 import pytest
@@ -68,8 +67,8 @@ def _check(
 ) -> None:
     __tracebackhide__ = True
     from heapwatch.measure.introspection.roots import Root
-    from heapwatch.runtime.plain_text import plain
     from heapwatch.testing.rounds import ROUNDS, GrowthCheck
+    from heapwatch.text.terminal import plain
 
     def read() -> dict[str, Any]:
         return names
@@ -94,7 +93,8 @@ def _text_of(growing: Any) -> str:
 
 def _annotate(test: pytest.Item, found: Sequence[Any]) -> None:
     """Keep an annotation for each finding, and add them to the summary of the job."""
-    from heapwatch.runtime.plain_text import annotation, append_summary, in_actions, plain
+    from heapwatch.text.actions import annotation, append_summary, in_actions
+    from heapwatch.text.markdown import escaped
 
     if not in_actions():
         return
@@ -103,4 +103,4 @@ def _annotate(test: pytest.Item, found: Sequence[Any]) -> None:
         file, line = (site.file, site.line) if site else (str(test.path), (test.reportinfo()[1] or 0) + 1)
         kept = test.config.stash.setdefault(_annotations, [])
         kept.append(annotation("error", f"Heapwatch: leak in {test.name}", _text_of(growing), file, line))
-        append_summary(f"- **leak** in `{test.name}`: {escape(plain(_text_of(growing)), quote=False)}\n")
+        append_summary(f"- **leak** in `{test.name}`: {escaped(_text_of(growing))}\n")

@@ -169,7 +169,7 @@ def test_an_alert_counts_until_its_end(seconds, expected):
 def test_a_refusal_says_how_long_ago_and_how_long_still():
     refusal = decide(ALERT, replace(HISTORY, past=[past("regular", 100)]), FACTS, SETTINGS)
     assert isinstance(refusal, Refuse)
-    assert refusal.detail == ("regular was done for this alert 100 s ago, 500 s of its cooldown are left")
+    assert refusal.detail == ("regular was done for this alert 100 s ago, 9 min of its cooldown are left")
 
 
 DEATHS = {"resource": "events", "component": "death"}

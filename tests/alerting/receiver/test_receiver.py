@@ -45,8 +45,8 @@ def test_a_cleanup_is_done_once_checked_counted_and_marked(scene, listener):
     assert (posted.path, posted.headers["Authorization"]) == ("/api/annotations", "Bearer a-grafana-token")
     mark = json.loads(posted.body)
     assert "helped" in mark["tags"]
-    assert "1500.0 MB freed" in mark["text"]
-    assert "1500.0 MB freed" in receiver.get("/").text
+    assert "1.5 GB freed" in mark["text"]
+    assert "1.5 GB freed" in receiver.get("/").text
 
 
 def test_nothing_acknowledged_is_lost_by_sigkill_in_the_middle_of_deliveries(scene):

@@ -72,5 +72,5 @@ def test_the_page_has_a_row_for_every_run() -> None:
     text = page.document(seen)
     for trainer in TRAINERS:
         assert text.count(f"| {trainer.name} |") == 2
-    assert "+10.0 MB/min" in text
+    assert "+10 MB/min" in text
     assert "port: 0 of 2 processes served metrics" in text

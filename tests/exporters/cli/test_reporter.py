@@ -141,7 +141,7 @@ def test_a_stalled_trainer_is_reported_once_and_is_critical_and_so_is_a_leak():
     frozen = {"training": "stalled", "performance": {"seconds_since_progress": 400.0}}
     told = said(watching, [sample(at, **frozen) for at in (500, 515)])
     assert [line for lines in told for line in lines if "STALLED" in line] == [
-        "STALLED: training has made no progress for 400 s"
+        "STALLED: training has made no progress for 7 min"
     ]
     assert watching.severity == "critical"
     watching.report(sample(530))

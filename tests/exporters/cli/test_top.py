@@ -89,7 +89,7 @@ def test_one_trainer_in_80_columns_and_all_about_a_path():
     assert "memory 169 MB of 25 GB: 148 MB in use (17.7 MB shared)" in text
     row = next(line for line in lines if "agent.history" in line)
     assert not any("\u2501" in line or "\u2581" in line for line in lines)  # a bar to scroll with
-    assert re.search(r"list of dict +3,924 +115 MB +\+173\.8 MB +train\.py:16", row)
+    assert re.search(r"list of dict +3,924 +115 MB +\+174 MB +train\.py:16", row)
     assert max(len(line.rstrip()) for line in lines) <= 80
     assert "All of it." in "\n".join(opened)
     assert "All of it." not in "\n".join(closed)
@@ -128,9 +128,9 @@ def test_what_is_printed():
     assert printed([PPO, LOST]) == [
         "ppo (127.0.0.1:7777): leak: Memory grows by 180 MB/min.",
         "  memory: 169 MB of 25 GB: 148 MB in use (17.7 MB shared)",
-        "  PATH           TYPE           ITEMS  BYTES   A MINUTE   LINE",
-        "  agent.history  list of dict   3,924  115 MB  +173.8 MB  train.py:16",
-        "  agent.replay   deque of dict  9,000  220 MB  +12.0 MB",
+        "  PATH           TYPE           ITEMS  BYTES   A MINUTE  LINE",
+        "  agent.history  list of dict   3,924  115 MB  +174 MB   train.py:16",
+        "  agent.replay   deque of dict  9,000  220 MB  +12 MB",
         "127.0.0.1:7779 (127.0.0.1:7779): does not answer",
     ]
 

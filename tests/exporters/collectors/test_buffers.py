@@ -1,11 +1,10 @@
-import types
 from collections import deque
 
 import numpy as np
 import pytest
 import torch
 
-from heapwatch.collectors.buffers import BufferCollector, BufferSizeCollector, BufferSources
+from heapwatch.collectors.buffers import BufferCollector, BufferSources
 from heapwatch.collectors.readings import Readings
 from heapwatch.runtime.sources import Source
 
@@ -93,4 +92,3 @@ def test_a_buffer_has_the_path_of_its_container(failures):
     buffers = BufferCollector(failures, interval=5.0)
     buffers.measure("memory", BufferSources(Source.of("agent.memory", lambda: None)))
     assert buffers.paths() == {"memory": "agent.memory"}
-

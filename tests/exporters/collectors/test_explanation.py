@@ -27,9 +27,11 @@ def finding(number=0, **about):
 
 
 def collected(explanation):
-    return list(ExplanationCollector(
-        SimpleNamespace(latest=explanation, judged_at=5.0, spent_on={"walk": 0.5})
-    ).collect())
+    return list(
+        ExplanationCollector(
+            SimpleNamespace(latest=explanation, judged_at=5.0, spent_on={"walk": 0.5})
+        ).collect()
+    )
 
 
 def test_a_growing_path_is_reported_with_its_bytes_line_and_remedy():

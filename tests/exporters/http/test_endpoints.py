@@ -31,7 +31,7 @@ def test_a_stalled_loop_is_not_ready_and_says_why_and_stays_alive(trainer):
     trainer.exposition.progressed = time.time() - 3600
     response, body = trainer.request("GET", "/readyz")
     assert response.status == 503
-    assert json.loads(body)["reason"] == "training has made no progress for 3600 s"
+    assert json.loads(body)["reason"] == "training has made no progress for 60 min"
     response, body = trainer.request("GET", "/healthz")
     assert (response.status, json.loads(body)["training"]) == (200, "stalled")
 

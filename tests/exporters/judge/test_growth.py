@@ -12,7 +12,9 @@ def test_even_growth_lasts_by_every_standard(standard, size):
 
 
 @pytest.mark.parametrize("standard", [COUNTED, MEASURED, CYCLES])
-@pytest.mark.parametrize("rises", [[0.0] * 4, [4.0, 3.0, 1.0, 0.1], [1.0, -4.0, 1.0, 1.0], [8.0, 0.0, 0.0, 0.0]])
+@pytest.mark.parametrize(
+    "rises", [[0.0] * 4, [4.0, 3.0, 1.0, 0.1], [1.0, -4.0, 1.0, 1.0], [8.0, 0.0, 0.0, 0.0]]
+)
 def test_what_stands_still_slows_down_or_falls_does_not(standard, rises):
     assert not lasts(rises, standard)
 

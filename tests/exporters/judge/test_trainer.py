@@ -67,7 +67,9 @@ def test_a_trainer_that_slows_down_leaks_by_the_step():
     def leak(minute):
         return 2e9 + 60e6 * max(0.0, done(minute) - 40)
 
-    assert first(leak, steps=lambda minute: 400 * done(minute)) < first(leak, steps=lambda minute: 400 * minute)
+    assert first(leak, steps=lambda minute: 400 * done(minute)) < first(
+        leak, steps=lambda minute: 400 * minute
+    )
 
 
 def test_a_trainer_that_collects_and_updates_in_turns_leaks_by_the_step():
@@ -93,7 +95,8 @@ def test_growth_of_what_malloc_keeps_is_a_leak_of_another_reason():
     samples = [sample(at / 2, {MEMORY: growing(at / 2)}, retained=kept(at / 2)) for at in range(160)]
     assert {leak.reason for found in leaks(samples) for leak in found} == {"retained"}
     levelling = [
-        sample(at / 2, {MEMORY: 2e9 + min(4e8, 2e7 * at / 2)}, retained=min(4e8, 2e7 * at / 2)) for at in range(160)
+        sample(at / 2, {MEMORY: 2e9 + min(4e8, 2e7 * at / 2)}, retained=min(4e8, 2e7 * at / 2))
+        for at in range(160)
     ]
     assert leaks(levelling)[-1] == ()
 
@@ -114,7 +117,9 @@ def test_generations_of_any_pace():
     def generation(minute):
         return minute // 100
 
-    assert 300 < first(lambda minute: 5e9 + 25e9 * ((minute + 40) // 100), minutes=720, cycles=generation) <= 405
+    assert (
+        300 < first(lambda minute: 5e9 + 25e9 * ((minute + 40) // 100), minutes=720, cycles=generation) <= 405
+    )
     assert first(lambda minute: 5e9 + 25e9 * (minute > 125), minutes=720, cycles=generation) is None
 
 
@@ -147,10 +152,13 @@ def test_after_a_cleanup_the_mark_begins_anew():
         return 2e9 + 60e6 * (minute % 40)
 
     found = leaks(
-        sample(at / 2, {MEMORY: level(at / 2)}, cleanups=float(at // 80), steps=20.0 * at) for at in range(320)
+        sample(at / 2, {MEMORY: level(at / 2)}, cleanups=float(at // 80), steps=20.0 * at)
+        for at in range(320)
     )
     assert all(any(found[80 * cycle : 80 * cycle + 80]) for cycle in range(1, 4))
-    without = leaks(sample(at / 2, {MEMORY: level(at / 2)}, cleanups=0.0, steps=20.0 * at) for at in range(320))
+    without = leaks(
+        sample(at / 2, {MEMORY: level(at / 2)}, cleanups=0.0, steps=20.0 * at) for at in range(320)
+    )
     assert not any(without[180:]), "a sawtooth, without cleanups"
 
 

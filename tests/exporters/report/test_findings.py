@@ -17,7 +17,7 @@ def test_the_documents_environment_leak_is_reported_in_its_words():
     report = analyse(generations(6, environments=16, evaluation=7e9))
     assert finding_lines(report.finding, report.unit) == [
         "Phase: evaluate_population",
-        "Growth: +7.00 GB per generation",
+        "Growth: +7 GB per generation",
         "TradingEnvironment count: 2 -> 98 (increasing by 16 each generation)",
         "Started at generation 1",
     ]
@@ -54,7 +54,7 @@ def grown(point):
 def test_a_filling_buffer_is_no_finding():
     report = analyse(generations(8, evaluation=1.5 * GB, buffers=lambda n: filled(1.5 * GB * n, 20 * GB)))
     assert report.finding is None
-    said = "filling: memory grows by 1.50 GB per generation: buffers that fill explain it."
+    said = "filling: memory grows by 1.5 GB per generation: buffers that fill explain it."
     assert headline(report) == said
 
 
@@ -65,7 +65,7 @@ def test_a_buffer_past_its_bound_is_a_finding_and_explains_nothing_more():
     assert report.objects["Tensor"].verdict == "leak"
     assert report.current.bounded_bytes == 4 * GB
     assert finding_lines(analyse(run).finding, report.unit) == [
-        "replay buffer: 11.00 GB, past its bound of 4.00 GB",
+        "replay buffer: 11 GB, past its bound of 4 GB",
         "Started at generation 8",
     ]
 

@@ -40,14 +40,14 @@ def test_the_documents_report(logged):
         "=" * 60,
         "",
         "Current Memory Usage:",
-        "  process (RSS)                         1.00 GB",
+        "  process (RSS)                            1 GB",
         "  experience                            1.33 GB",
-        "  policy.state_dict                    45.23 MB",
+        "  policy.state_dict                     45.2 MB",
         "  trainer.stats                         2.34 MB",
         "",
         "Memory Growth:",
-        "  experience                         +594.00 MB (+6.00 MB/epoch)",
-        "  trainer.stats                        +1.19 MB (+12.00 KB/epoch)",
+        "  experience                            +594 MB (+6 MB/epoch)",
+        "  trainer.stats                        +1.19 MB (+12 kB/epoch)",
         "",
         "Object Count Changes:",
         "  Environment                         16 -> 16 (+0)  healthy",
@@ -69,7 +69,7 @@ def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
             point = Point(now, "cycle", 1e9, progress={"episode": episode}, buffers=buffers)
             report.take(point)
         watch._exporter.is_running = True
-    found = "memory buffer: 2.00 MB, past its bound of 1.00 MB"
+    found = "memory buffer: 2 MB, past its bound of 1 MB"
     assert logged()[-1] == f"fire_dqn has ended: leak: {found} (report of episode 10)"
     report.take(Point(now + 540, "cycle", 1e9, progress={"episode": 20}))
     assert report.leak == ""

@@ -175,4 +175,4 @@ def test_each_cleanup_is_one_line_with_its_reason_what_it_freed_and_how_long_it_
         queue.run("emergency", "TrainerMemoryHigh\x1b[2J", "http")
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("emergency cleanup asked for by http (TrainerMemoryHigh\\x1b[2J) took ")
-    assert line.endswith(" s: 0.0 MB freed, 3 bodies removed")
+    assert line.endswith(" s: 0 B freed, 3 bodies removed")

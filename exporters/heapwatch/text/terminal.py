@@ -1,15 +1,10 @@
-"""Text from untrusted sources, escaped: every line that is printed, logged or reported passes here.
-
-Also what a job of GitHub Actions shows beside its log: annotations, and the summary.
-"""
+"""Text from untrusted sources, escaped: every line that is printed, logged or reported passes here."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -90,43 +85,6 @@ def literal(text: object, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(plain(text), style)
-
-
-def in_actions() -> bool:
-    """Whether this process runs in a job of GitHub Actions."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def annotation(level: str, title: str, message: str, file: str = "", line: int = 0) -> str:
-    """The line of output that GitHub shows as an annotation; `level` is `error`, `warning` or `notice`."""
-    place = {"file": relative(file), "line": str(line)} if file and line else {}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in {**place, "title": title}.items())
-    return f"::{level} {properties}::{_data(message)}"
-
-
-def append_summary(text: str) -> None:
-    """Add Markdown to the summary of the job of GitHub Actions, if there is one that can be written."""
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if path:
-        with suppress(OSError), open(path, "a", encoding="utf-8") as summary:
-            summary.write(text)
-
-
-def relative(file: str) -> str:
-    """A file as the repository names it: from the working directory, where it is below it."""
-    try:
-        found = os.path.relpath(os.path.realpath(file), os.path.realpath(os.curdir))
-    except (OSError, ValueError):
-        return file
-    return file if found.startswith(os.pardir) else found.replace(os.sep, "/")
-
-
-def _data(text: str) -> str:
-    return plain(text).replace("%", "%25")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 _log = logging.getLogger("heapwatch")

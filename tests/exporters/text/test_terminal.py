@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from heapwatch.runtime.plain_text import Block, plain, say, say_json
+from heapwatch.text.terminal import Block, plain, say, say_json
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ log = logging.getLogger("heapwatch")
 log.info("a notice")
 log.warning("a warning")
 """
-START = "import logging\nfrom heapwatch.runtime.plain_text import show_notices\n"
+START = "import logging\nfrom heapwatch.text.terminal import show_notices\n"
 
 
 @pytest.mark.parametrize(
