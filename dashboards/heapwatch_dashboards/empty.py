@@ -20,9 +20,9 @@ NO_TORCH_GPU = "No torch on a GPU now"
 # The first pattern found in a panel's first query decides; what is about one series comes before its prefix.
 _TEXTS = {
     # Judgement.
-    r"job:trainer_verdict": NO_TRAINER,
+    r"trainer_memory_verdict": NO_TRAINER,
     r"ALERTS": "No alert in this range",
-    r"time_to_limit": "Too early, or not within 3 days",
+    r"time_to_limit": "Too early, or not within a week",
     r"growth_per_cycle": "No growth per cycle known yet",
     r"since start": "No baseline yet",
     r"trainer_cleanup": "No cleanup in this range",

@@ -98,7 +98,7 @@ def of_one(expression: str) -> str:
     return f"({expression}) and on () count({select(NAME)}) == 1"
 
 
-# What the rules recorded: growth, limits, forecasts, and of whom a series may speak.
+# What the rules recorded: growth, limits, and of whom a series may speak.
 _START = select("job:trainer_process:start")
 
 
@@ -108,7 +108,7 @@ def growth(resource: str, *matchers: str) -> str:
 
 
 def slope(*matchers: str) -> str:
-    """Growth per minute as the rules record it of memory and of what has a limit, for every watched level."""
+    """Growth per minute of every watched level, as the rules record it of what has a growth limit."""
     return f"60 * deriv({select('job:trainer_resource:level', *matchers)}[585s])"
 
 
@@ -153,27 +153,17 @@ def of_trainers(expression: str) -> str:
     return f"({expression} and on (job, instance) {select('trainer_info')})"
 
 
-# Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
-_SOON = 3 * 86400
+# Why there is no forecast.
 TOO_EARLY, NOT_SOON = -1, -2
-_TRUSTED = (
-    "and on (job, instance)"
-    f" ({select('job:trainer:watched_minutes')} >= {select('job:trainer_forecast:needed_minutes')})"
-)
 
 
-def forecast(expression: str, known: str, labels: str) -> str:
-    """Seconds until the limit; TOO_EARLY for young processes, NOT_SOON beyond three days or without growth.
+def forecast(said: str, known: str, judged: str) -> str:
+    """Seconds until the limit; TOO_EARLY before the first verdict, NOT_SOON beyond a week or without growth.
 
-    `known` is a series of every trainer or device that could have a forecast.
+    `known` is a series of every trainer that could have a forecast, `judged` one of those with a verdict.
     """
-    exists = f"0 * {max_by(labels, known)}"
-    return f"{soon(expression, labels)} or ({exists} {_TRUSTED}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
-
-
-def soon(expression: str, labels: str) -> str:
-    """Seconds until the limit, only if there is a forecast, for charts."""
-    return f"{min_by(labels, f'{expression} {_TRUSTED}')} < {_SOON}"
+    exists = f"0 * {max_by(PROCESS, known)}"
+    return f"{said} or ({exists} and on ({PROCESS}) {judged}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
 
 
 def soonest(forecast: str) -> str:
