@@ -34,7 +34,7 @@ _TEXTS = {
     r"trainer_exporter_(sample|budget|safe_point)": "No trainer samples live objects",
     r"process_.*service!=": "No service",
     r"\bup\{": "No target",
-    r"growth_per_minute|deriv\(job:trainer_resource:level": "No growth known",
+    r"growth_per_minute|60 \* deriv": "No growth known",
     # What a trainer may have, or have not.
     r'trainer_bodies|resource="bodies"': "No physics world watched",
     r'trainer_entities|resource="entities"': "No entities watched",

@@ -5,6 +5,8 @@ bytes, durations in seconds, growth per minute. A panel and an alert read the sa
 they never disagree.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+
 SELECTED = 'job=~"$job", instance=~"$instance"'
 NAME = "job:trainer:name"
 PROCESS = "job, instance"
@@ -102,14 +104,49 @@ def of_one(expression: str) -> str:
 _START = select("job:trainer_process:start")
 
 
-def growth(resource: str, *matchers: str) -> str:
+def growth(*resources: str) -> str:
     """Growth per minute of what is watched; not before ten minutes of a trainer's life."""
-    return aged(10, slope(*matchers, f'resource="{resource}"'))
+    return aged(10, slope(*resources))
 
 
-def slope(*matchers: str) -> str:
-    """Growth per minute of every watched level, as the rules record it of what has a growth limit."""
-    return f"60 * deriv({select('job:trainer_resource:level', *matchers)}[585s])"
+def slope(*resources: str) -> str:
+    """Growth per minute of every component of these resources, over ten minutes."""
+    return _of_each(resources, lambda series, seconds: f"60 * deriv({series}[{seconds}s])")
+
+
+def level(*resources: str) -> str:
+    """Every component of these resources, in bytes or items; missed scrapes are bridged."""
+    return _of_each(resources, lambda series, _: f"last_over_time({series}[5m])")
+
+
+# The series of each resource, and the labels that name a component.
+_OTHER_THAN_TORCH = 'part=~"jax_in_use|other_pools|workers|other_processes|unattributed"'
+_WATCHED: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]] = {
+    "gpu_memory": (
+        (select("trainer_gpu_memory_allocated_bytes"), ("device",)),
+        (select("trainer_gpu_memory_part_bytes", _OTHER_THAN_TORCH), ("device", "part")),
+    ),
+    "bodies": ((select("trainer_bodies"), ("type",)),),
+    "entities": ((select("trainer_entities"), ("type",)),),
+    "events": ((select("trainer_event_list_items"), ("list",)),),
+    "buffer": ((select("trainer_buffer_items"), ("buffer",)),),
+    "objects": ((select("trainer_objects"), ("type",)),),
+    "object_size": ((select("trainer_object_size_bytes"), ("object",)),),
+}
+
+
+def _of_each(resources: Sequence[str], function: Callable[[str, int], str]) -> str:
+    """The function of each series, with the labels `resource` and `component`; seconds are its window."""
+    parts = []
+    for resource in resources:
+        if resource == "memory":
+            # Recorded every 30 s: of workers what they do not share.
+            parts.append(function(select("job:trainer_resource:level", resource="memory"), 585))
+        for series, labels in _WATCHED.get(resource, ()):
+            names = ", ".join(f'"{label}"' for label in labels)
+            component = f'label_join({function(series, 600)}, "component", " ", {names})'
+            parts.append(f'label_replace({component}, "resource", "{resource}", "", "")')
+    return f"({' or '.join(parts)})"
 
 
 def growth_per_cycle(resource: str) -> str:

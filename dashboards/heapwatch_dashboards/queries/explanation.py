@@ -4,7 +4,7 @@ A row has the labels `what` (a path from a root of the program, or a resource an
 `site` (file and line) and `remedy`. The first table of Trainer and of Fleet show the same rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..colors import CODES, GROWING, LEAK
 from ..promql import PROCESS, current, max_by, min_by, select, slope, sum_by
@@ -84,12 +84,16 @@ def _column(of_path: str, of_alert: str, combine: Callable[[str, str], str] = ma
     return current(combine(_KEY, f"({values}) and on ({_KEY}) ({_ROWS})"))
 
 
-_SIZES = 'resource=~"memory|gpu_memory|object_size"'
-_COUNTS = 'resource!~"memory|gpu_memory|object_size"'
+_SIZES = ("memory", "gpu_memory", "object_size")
+_COUNTS = ("bodies", "entities", "events", "buffer", "objects")
 
 
-def _growth(resources: str) -> str:
-    return f"60 * max without (reason) ({select(_LEAKING, resources)}) or {slope(resources)}"
+def _growth(resources: Sequence[str]) -> str:
+    """Of what leaks as its judge says; of the rest over ten minutes."""
+    names = "|".join(resources)
+    leaking = select(_LEAKING, f'resource=~"{names}"')
+    thing = "job, instance, resource, component"
+    return f"60 * {max_by(thing, leaking)} or on ({thing}) {slope(*resources)}"
 
 
 _ITEMS = select("trainer_growing_path_items")
