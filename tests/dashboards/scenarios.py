@@ -90,6 +90,8 @@ def filling_trading(clock: Clock) -> list[Series]:
     trading.growth_per_cycle("memory", "trainer", "generation", lambda m: 2.5e9 if m > 40 else None)
     trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
     trading.says((0, "too early"), (20, "filling"), (0.5 * total, "will not fit"))
+    left = within(lambda m: 3600 * 50 - 60 * m, 0.5 * total)
+    trading.add("trainer_memory_time_to_limit_seconds", left, resource="memory", bound="least")
     trading.alert("TrainerBufferWillNotFit", "critical", "forecast", "buffer", "all", 0.5 * total)
     return trading.series
 

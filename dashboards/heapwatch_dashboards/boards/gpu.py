@@ -90,7 +90,8 @@ FRAGMENTED = (
 )
 USED_SHARE = f"{_USED} / {TOTAL}"
 MEMORY_GROWTH = sum_by(f"{PROCESS}, component", growth("gpu_memory"))
-_FORECAST = forecast(said_time_left("gpu_memory"), select("trainer_gpu_memory_total_bytes"), JUDGED)
+_SAID = said_time_left('resource="gpu_memory"')
+_FORECAST = forecast(_SAID, select("trainer_gpu_memory_total_bytes"), JUDGED)
 SHORTEST_TIME_TO_LIMIT = soonest(_FORECAST)
 PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory")))
 UNUSABLE_SHARE = max_by(_DEVICE, select("trainer_gpu_memory_unusable_bytes")) + f" / {RESERVED}"

@@ -82,12 +82,13 @@ KNOWN_GROWTH = f"{current(MEMORY_GROWTH)} or {_LAST_GROWTH}"
 MOST_GROWTH = f"max({MEMORY_GROWTH} or {_LAST_GROWTH})"
 
 
-def said_time_left(resource: str) -> str:
-    """The least time until it is used up, as the trainer's judge says it, once growth is certain."""
-    return min_by(PROCESS, select("trainer_memory_time_to_limit_seconds", bound="least", resource=resource))
+def said_time_left(*matchers: str) -> str:
+    """The least time until memory is used up, as the trainer's judge says it, once growth is certain."""
+    return min_by(PROCESS, select("trainer_memory_time_to_limit_seconds", *matchers, bound="least"))
 
 
-TIME_TO_LIMIT_SOON = said_time_left("memory")
+# Of the memory that ends first: that of the process or of a GPU.
+TIME_TO_LIMIT_SOON = said_time_left()
 TIME_TO_LIMIT = forecast(TIME_TO_LIMIT_SOON, select("trainer_memory_limit_bytes"), JUDGED)
 SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
 
