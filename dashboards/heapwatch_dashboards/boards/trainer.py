@@ -164,7 +164,7 @@ TROUBLE = two_a_line(
         "Time until the memory limit",
         Query(trainers.TIME_TO_LIMIT_SOON, "{{trainer_name}}"),
         SECONDS,
-        "How long until memory is used up, at the growth of that moment. Good: no line. Bad: falling to zero.",
+        "How long until memory is used up, at the growth of then. Good: no line. Bad: falling to zero.",
     ),
     freed_memory(),
     firing_alerts(),
