@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from heapwatch.explain.findings import labelled
-from heapwatch.judge.component import GROWN, MEMORY, Component
+from heapwatch.judge.component import BYTES, GROWN, MEMORY, Component
 from heapwatch.judge.limits import BODIES, SEVERITIES, ExceededLimit, Limits, threshold_alert
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.text.numbers import duration, megabytes
 
 REPEAT_SECONDS = 600.0
-BYTES = ("memory", "gpu_memory", "object_size")
 
 _ENDED = {
     "threshold": "is below its limit",

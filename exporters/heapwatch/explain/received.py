@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from heapwatch.explain.findings import (
-    Explanation,
-    Finding,
-    narrative,
-)
+from heapwatch.explain.findings import Explanation, Finding, narrative
 from heapwatch.explain.sites import Site
+from heapwatch.judge.component import Component
 from heapwatch.judge.memory import TimeLeft
+from heapwatch.judge.trainer import Leak
 
 MOST_BYTES = 4 * 2**20
 _REQUIRED = ("kind", "path", "type", "items", "bytes", "items_per_minute", "bytes_per_minute", "share")
@@ -53,4 +51,8 @@ def _read(document: dict[str, Any]) -> Explanation:
         tuple(map(str, document.get("unread") or ())),
         float(document.get("gpu_growth_bytes_per_minute", 0.0)),
         bool(document.get("ends_on_gpu")),
+        tuple(
+            Leak(Component(one["resource"], one["component"]), one["reason"], float(one["per_minute"]), 0.0)
+            for one in document.get("leaks") or ()
+        ),
     )

@@ -38,6 +38,11 @@ MEASURED = Standard(second_half=0.96, last_part=0.85, largest_step=0.4, earlier=
 # Levels at the ends of three cycles that together last an hour or more.
 CYCLES = Standard(last_part=0.81, largest_step=0.5)
 
+# Fewest levels, at the ends of cycles or rounds, and least seconds of a rise, by which COUNTED is applied.
+# With less, a leak and a warm-up look the same. Rounds of a test take hardly any time: it takes more of them.
+FEWEST_LEVELS, SHORTEST_SECONDS = 6, 120.0
+FEWEST_ROUNDS = 9
+
 
 def lasts(
     rises: Sequence[float],

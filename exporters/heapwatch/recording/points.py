@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from heapwatch.collectors.readings import Readings
-from heapwatch.judge.component import Component
+from heapwatch.judge.component import WORKERS, Component
 from heapwatch.judge.trainer import PAST_BOUND
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
+# How the names of counts end that are no entities, and their resources.
+_NAMED = {" bodies": "bodies", " events": "events", " buffer items": "buffer"}
 _SHORTEST_PAUSE_SECONDS = 0.5  # a phase may end a millisecond after the cycle before it
 _CLOCKS_SECONDS = 0.01  # by which two clocks may differ
 
@@ -164,7 +166,7 @@ def point_of(
         event=event,
         resident_bytes=resident,
         virtual_bytes=readings.value("trainer_process_virtual_memory_bytes", role="trainer"),
-        worker_bytes=readings.levels().get(Component("memory", "worker")),
+        worker_bytes=readings.levels().get(WORKERS),
         gpu_allocated_bytes=_sum(readings.by("trainer_gpu_memory_allocated_bytes", "device")),
         gpu_reserved_bytes=_sum(readings.by("trainer_gpu_memory_reserved_bytes", "device")),
         buffers={name: Buffer(size, items.get(name), full.get(name)) for name, size in nbytes.items()},
@@ -180,6 +182,14 @@ def point_of(
             **about,
         },
     )
+
+
+def component_of(name: str) -> Component:
+    """What an entry of `items` is a level of."""
+    for end, resource in _NAMED.items():
+        if name.endswith(end):
+            return Component(resource, name.removesuffix(end))
+    return Component("entities", name)
 
 
 def _items(readings: Readings) -> dict[str, float]:

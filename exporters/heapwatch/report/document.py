@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heapwatch.explain.findings import labelled, narrative
+from heapwatch.explain.findings import Explanation, labelled, narrative
+from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point
-from heapwatch.report.findings import FoundLeak, Report, TrendRow
+from heapwatch.report.findings import Report, TrendRow
 from heapwatch.report.judgement import Judgement
+from heapwatch.report.leak import FoundLeak
 from heapwatch.text.numbers import from_to, gigabytes, size, size_change
 from heapwatch.text.tables import aligned
 from heapwatch.text.terminal import plain
@@ -31,7 +33,7 @@ def sections(report: Report, most_rows: int) -> list[Section]:
     """The report's sections; the trend has at most `most_rows` lines, 0 for all."""
     written = [
         _finding(report),
-        _snapshot(f"BASELINE: {report.trend[0].label}", report.baseline),
+        _snapshot(f"BASELINE: {report.trend[0].label.removesuffix(' (baseline)')}", report.baseline),
         _snapshot(f"MEMORY SNAPSHOT: {report.trend[-1].label}", report.current),
         _trend(report, most_rows),
         _growth(report),
@@ -54,14 +56,22 @@ def title(report: Report) -> str:
 
 def headline(report: Report) -> str:
     """The result in one line, in the trainer's own words if they are recorded."""
-    if report.quoted or report.finding is not None:
-        return plain(report.quoted or leak_line(report))
+    if (quoted := _quoted(report)) is not None:
+        return plain(narrative(quoted).splitlines()[0])
+    if report.finding is not None:
+        return plain(leak_line(report))
     about = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
         about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
     if report.waits:
         about += f" (watched for {report.waits})"
     return plain(labelled(report.verdict, f"{about}."))
+
+
+def _quoted(report: Report) -> Explanation | None:
+    """The trainer's explanation, if it is recorded and the report found nothing more severe."""
+    said = report.explanation
+    return said if said is not None and said.verdict == report.verdict else None
 
 
 def leak_line(report: Report) -> str:
@@ -98,8 +108,11 @@ def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
 
 def verdict(judged: Judgement) -> str:
     """The verdict, in capitals if it is bad, and its reason."""
-    word = judged.verdict.upper() if judged.verdict == "leak" else judged.verdict
-    return f"{word}: {judged.reason}" if judged.reason else word
+    return f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
+
+
+def _shouted(word: Word) -> str:
+    return word.upper() if word == "leak" else word
 
 
 def _plain(section: Section) -> Section:
@@ -114,8 +127,8 @@ def _plain(section: Section) -> Section:
 
 def _finding(report: Report) -> Section:
     lines = [headline(report)]
-    if report.quoted and report.explanation is not None:
-        lines += narrative(report.explanation).splitlines()[1:]
+    if (quoted := _quoted(report)) is not None:
+        lines = narrative(quoted).splitlines()
     if report.finding is not None:
         lines += ["LEAK FOUND:", *(f"- {line}" for line in finding_lines(report.finding, report.unit))]
     return Section("FINDING", lines=lines)
@@ -167,10 +180,21 @@ def _growth(report: Report) -> Section:
         ("Baseline", size(judged.baseline)),
         ("Current", size(judged.current)),
         ("Growth", f"{size_change(judged.change)}{percent}"),
-        (f"Growth per {report.unit}, recent", size_change(judged.per_cycle)),
-        ("Verdict", verdict(judged)),
+        *_rates(report),
+        ("Verdict", _shouted(report.verdict)),
     ]
     return Section("MEMORY GROWTH ANALYSIS", ("RAM usage", ""), rows)
+
+
+def _rates(report: Report) -> list[tuple[str, str]]:
+    """The growth that the verdict is about: the trainer's own figure, and that of the cycles."""
+    said, per_cycle = _quoted(report), report.memory.per_cycle
+    rates = []
+    if said is not None and said.verdict != "healthy":
+        rates.append(("Growth per minute", size_change(said.growth_bytes_per_minute)))
+    if not rates or (per_cycle and report.unit != "minute"):
+        rates.append((f"Growth per {report.unit}", size_change(per_cycle)))
+    return rates
 
 
 def _objects(report: Report) -> Section:

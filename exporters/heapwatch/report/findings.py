@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from heapwatch.explain.findings import Explanation, headline
-from heapwatch.explain.received import explanation_of
+from heapwatch.explain.findings import Explanation
 from heapwatch.judge.component import MEMORY, Component, material
-from heapwatch.judge.verdict import SERIOUS, WORDS, Word
-from heapwatch.recording.points import Buffer, Point, Run
-from heapwatch.report.judgement import Judgement, Points, Terms, each, judged, verdicts_of
+from heapwatch.judge.verdict import Word
+from heapwatch.recording.points import Point, Run, component_of
+from heapwatch.report.cycles import Cycles, reader
+from heapwatch.report.judgement import Judgement, Terms, judged
+from heapwatch.report.leak import FoundLeak, found_leak
+from heapwatch.report.said import Said, recorded_explanation, said_by, said_in_time
+from heapwatch.report.since import Points
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _NOISE_OF_SIZES = 0.01
 _MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
-_CLEAR_SHARE = 0.8  # of a rise, in one phase
-_LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still
 _LEAST_SHARE = 0.1  # rise of a class: there are thousands of lists, and what is loaded late adds some
-_FEWEST_COUNTS = 3  # of a rise, that tell where it began
-_APART = 2  # cycles between the starts of two rises that are one
-_SEEN_SHARE = 0.5  # of a rise, in phases at whose ends objects were counted: fewer counts tell no phase
-_GRAPH_CYCLES = 5  # for which a buffer that holds graphs may not have let go of any
+_LONGEST_SECONDS = 120.0  # a longer time is written in minutes
 
 
 @dataclass(frozen=True)
@@ -47,23 +41,6 @@ class Held:
     name: str
     nbytes: float
     full_bytes: float | None = None
-
-
-@dataclass(frozen=True)
-class FoundLeak:
-    """A leak that was found. `phase` is empty if none dominates.
-
-    `past_bound` are buffers that hold more than they may, `graphs` how many tensors of a buffer hold the
-    autograd graph they were computed with.
-    """
-
-    phase: str
-    growth_bytes_per_cycle: float
-    since: int
-    objects: dict[str, Judgement]
-    sizes: dict[str, Judgement]
-    past_bound: dict[str, Buffer]
-    graphs: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -94,20 +71,13 @@ class Report:
 
     @property
     def verdict(self) -> Word:
-        """The verdict on the run: the trainer's own, unless its cycles show a worse one."""
+        """The verdict on the run: the trainer's own, unless its cycles exceed what it declares."""
         if self.finding is not None:
             return "leak"
         if self.explanation is not None:
             return self.explanation.verdict
         undecided = self.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
         return "too early" if undecided else self.memory.verdict
-
-    @property
-    def quoted(self) -> str:
-        """The trainer's own explanation; empty if it is not recorded, or if the report found more."""
-        if self.explanation is None or (self.finding and self.explanation.verdict not in SERIOUS):
-            return ""
-        return headline(self.explanation)
 
 
 def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
@@ -118,31 +88,27 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         large_bytes: least size of a large object.
 
     """
-    cycles, explanation = Cycles(run), _explanation(run)
-    unit, last = cycles.unit, run.points[-1]
-    verdicts = verdicts_of(run)
-    leaking = {} if verdicts is None else verdicts.leaking()
-    waits = "" if verdicts is None else verdicts.waits
-    resident = cycles.series(lambda point: point.resident_bytes)
+    cycles, explanation = Cycles(run), recorded_explanation(run)
+    last, resident = run.points[-1], cycles.series(lambda point: point.resident_bytes)
+    said = said_in_time(run) if explanation is None else said_by(explanation)
     memory = judged(
         resident,
         Terms(
             material(MEMORY, resident[0][1]),
-            unit,
+            cycles.unit,
             cycles.seconds,
-            limit=last.growth_limit("memory", "trainer", unit),
-            by_rules=None if verdicts is None else MEMORY in leaking,
-            decided=True,
+            limit=last.growth_limit("memory", "trainer", cycles.unit),
+            leaks=said.of(MEMORY),
             filled=cycles.series(lambda point: point.bounded_bytes) if last.buffers else (),
             share=_MEMORY_SHARE,
         ),
     )
     histories: dict[str, Points] = {}
-    objects = _objects(cycles, leaking, histories)
-    sizes = _sizes(cycles)
+    objects = _objects(cycles, said, histories)
+    sizes = _sizes(cycles, said)
     return Report(
         trainer=run.trainer,
-        unit=unit,
+        unit=cycles.unit,
         baseline=run.points[0],
         current=last,
         trend=_trend(cycles),
@@ -151,152 +117,58 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
-        finding=_finding(cycles, memory, objects, sizes, histories, explanation),
-        waits=waits,
+        finding=found_leak(cycles, said, memory, objects, sizes, histories),
+        waits=said.waits,
         notes=run.notes,
         explanation=explanation,
     )
 
 
-def _objects(
-    cycles: Cycles, leaking: Mapping[Component, float], histories: dict[str, Points]
-) -> dict[str, Judgement]:
+def _objects(cycles: Cycles, said: Said, histories: dict[str, Points]) -> dict[str, Judgement]:
     """Live objects and other counts by name; adds their levels to `histories`."""
     bounds = cycles.points[-1].bounds
     stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
     found = {}
-    for kind, field in (("objects", "objects"), ("entities", "items")):
+    for field in ("objects", "items"):
+        live = field == "objects"
         for name in cycles.names(field):
-            history = histories[name] = cycles.series(_reader(field, name), counted=kind == "objects")
-            component, first = Component(kind, name), history[0][1]
+            history = histories[name] = cycles.series(reader(field, name), counted=live)
+            component, first = Component("objects", name) if live else component_of(name), history[0][1]
             least = material(component, first)
             terms = Terms(
-                max(least, _LEAST_SHARE * first) if kind == "objects" else least,
+                max(least, _LEAST_SHARE * first) if live else least,
                 cycles.unit,
                 cycles.seconds,
                 bound=bounds.get(name),
-                by_rules=component in leaking,
-                filled=stored if kind == "objects" else (),
+                leaks=said.of(component),
+                filled=stored if live else (),
             )
             found[name] = judged(history, terms)
     return found
 
 
-def _sizes(cycles: Cycles) -> dict[str, Judgement]:
-    """Sizes of named objects. A growth a cycle is a leak from the declared limit on, else from 5 MB."""
+def _sizes(cycles: Cycles, said: Said) -> dict[str, Judgement]:
+    """Sizes of named objects. Growth in a cycle is a leak from the declared limit on.
+
+    Without one it is from 5 MB on, unless the trainer says that nothing leaks.
+    """
     last, unit = cycles.points[-1], cycles.unit
     found = {}
     for name in cycles.names("sizes"):
-        history = cycles.series(_reader("sizes", name))
-        allowed = last.growth_limit("object_size", name, unit) or SIZE_LIMIT_BYTES
-        terms = Terms(_NOISE_OF_SIZES * history[0][1], unit, cycles.seconds, limit=allowed)
-        found[name] = judged(history, terms)
+        history = cycles.series(reader("sizes", name))
+        allowed = last.growth_limit("object_size", name, unit)
+        denied = said.denies(Component("object_size", name))
+        found[name] = judged(
+            history,
+            Terms(
+                _NOISE_OF_SIZES * history[0][1],
+                unit,
+                cycles.seconds,
+                limit=allowed or (None if denied else SIZE_LIMIT_BYTES),
+                leaks=False if denied else None,
+            ),
+        )
     return found
-
-
-def _explanation(run: Run) -> Explanation | None:
-    try:
-        found = None if run.explanation is None else explanation_of(run.explanation)
-    except ValueError:
-        return None
-    return None if found is None or found.verdict not in WORDS else found
-
-
-class Cycles:
-    """A run's points by cycle; by minute if the trainer counts no cycles."""
-
-    def __init__(self, run: Run) -> None:
-        self.points = run.points
-        self.unit = run.unit or "minute"
-        self._began = run.points[0].time
-        self._counted = bool(run.unit)
-        by_cycle: dict[int, list[Point]] = defaultdict(list)
-        for point in run.points:
-            by_cycle[self.number(point)].append(point)
-        self._by_cycle = dict(sorted(by_cycle.items()))
-        # Of one cycle; several may lie between two points.
-        self.seconds = (run.points[-1].time - self._began) / max(1, max(by_cycle) - min(by_cycle))
-        self._drop_unfinished()
-
-    def number(self, point: Point) -> int:
-        """The cycle of a point; the first point is before the first minute."""
-        return point.cycle(self.unit) if self._counted else math.ceil(self.minutes(point))
-
-    def minutes(self, point: Point) -> float:
-        """The minutes from the first point to this one."""
-        return (point.time - self._began) / 60
-
-    def series(self, read: Callable[[Point], float | None], *, counted: bool = False) -> Points:
-        """The level at the end of each cycle: temporary memory is freed by then.
-
-        With `counted`, cycles in which objects were not counted are left out; the first is a baseline.
-        """
-        series: list[tuple[float, float]] = []
-        began = float("-inf")
-        for number, points in self._by_cycle.items():
-            known = [
-                value
-                for point in points
-                if not (counted and series) or point.is_counted_since(began)
-                if (value := read(point)) is not None
-            ]
-            began = points[-1].time
-            if known:
-                series.append((float(number), known[-1]))
-        return series
-
-    def names(self, field: str) -> list[str]:
-        """The names in a field of the points, in the order in which they came."""
-        finished = (point for points in self._by_cycle.values() for point in points)
-        return list(dict.fromkeys(name for point in finished for name in getattr(point, field)))
-
-    def growth_since(self, number: int) -> float:
-        """Growth of the process per cycle from this one on, in bytes, without what bounded buffers take."""
-        levels = self.series(lambda point: point.resident_bytes - point.bounded_bytes)
-        rises = [
-            (level - before) / (cycle - last)
-            for (last, before), (cycle, level) in pairwise(levels)
-            if cycle >= number
-        ]
-        return median(rises) if rises else 0.0
-
-    def past_bound_since(self, name: str) -> int:
-        """The cycle since which a buffer has been past its bound without a break."""
-        since = self.number(self.points[-1])
-        for point in reversed(self.points):
-            if name in point.buffers and not point.buffers[name].past_bound:
-                break
-            since = self.number(point)
-        return since
-
-    def graphs(self) -> dict[str, tuple[float, int]]:
-        """Buffers whose tensors keep their graphs: the number of tensors, and since which cycle.
-
-        A list that on-policy training fills and empties has many graphs, then few, which is no leak.
-        """
-        found = {}
-        for name, tensors in self.points[-1].graphs.items():
-            levels = self.series(lambda point, name=name: point.graphs.get(name, 0.0))  # type: ignore[misc]
-            highest, since, cycles = 0.0, 0, 0
-            for number, level in levels:
-                if not level or level < 0.5 * highest:
-                    highest, cycles = level, 0
-                    continue
-                since, cycles = since if cycles else int(number), cycles + 1
-                highest = max(highest, level)
-            if cycles >= _GRAPH_CYCLES:
-                found[name] = (tensors, since)
-        return found
-
-    def _drop_unfinished(self) -> None:
-        """The last cycle, when it has fewer points than the one before and enough others are left."""
-        numbers = list(self._by_cycle)
-        if len(numbers) > 3 and len(self._by_cycle[numbers[-1]]) < len(self._by_cycle[numbers[-2]]):
-            del self._by_cycle[numbers[-1]]
-
-
-def _reader(field: str, name: str) -> Callable[[Point], float | None]:
-    return lambda point: getattr(point, field).get(name)
 
 
 def _stored(point: Point) -> float:
@@ -318,111 +190,28 @@ def _trend(cycles: Cycles) -> list[TrendRow]:
     """The baseline and the end of each phase; of each cycle if there are no phases."""
     first, *others = cycles.points
     wanted = next((event for event in ("phase", "cycle") if any(p.event == event for p in others)), "sample")
-    rows = [TrendRow(_label(cycles, first, first=True), cycles.number(first), "", first.resident_bytes, None)]
+    number = cycles.number(first)
+    started = number == 0 and first.event == "start"
+    name = "Trainer initialized" if started else f"{cycles.unit.capitalize()} {number}: start of the record"
+    rows = [TrendRow(f"{name} (baseline)", number, "", first.resident_bytes, None)]
     for point in others:
         if point.event == wanted:
             change = point.resident_bytes - rows[-1].resident_bytes
-            label, number = _label(cycles, point), cycles.number(point)
-            rows.append(TrendRow(label, number, point.phase, point.resident_bytes, change))
+            label = _label(cycles, point)
+            rows.append(TrendRow(label, cycles.number(point), point.phase, point.resident_bytes, change))
     return rows
 
 
-def _label(cycles: Cycles, point: Point, *, first: bool = False) -> str:
+def _label(cycles: Cycles, point: Point) -> str:
     name, number = cycles.unit.capitalize(), cycles.number(point)
     short = "Gen" if name == "Generation" else name
-    if point.event == "start":
-        return f"{short} {number}: start of the record" if number else "Trainer initialized (baseline)"
-    if first:
-        return f"{short} {number}: first of the record (baseline)"
-    at = f"{short} {cycles.minutes(point):.1f}" if cycles.unit == "minute" else f"{short} {number}"
+    # Several samples, and phases that count no cycles, may lie in one cycle: they are told by their time.
+    timed = cycles.unit == "minute" or point.event == "sample"
+    at = _after(cycles.seconds_at(point)) if timed else f"{short} {number}"
     if point.phase:
         return f"{at}: After {point.phase}"
-    return f"End of {at}" if point.event == "cycle" else at
+    return f"End of {at}" if point.event == "cycle" and not timed else at
 
 
-def _finding(
-    cycles: Cycles,
-    memory: Judgement,
-    objects: dict[str, Judgement],
-    sizes: dict[str, Judgement],
-    histories: Mapping[str, Points],
-    explanation: Explanation | None,
-) -> FoundLeak | None:
-    leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
-    is_reported = explanation is not None and explanation.verdict == "leak"
-    memory_leaks = memory.verdict == "leak" or (is_reported and memory.verdict == "growing")
-    if memory_leaks:
-        leaking |= {
-            name: replace(judged, reason=each(judged.per_cycle, cycles.unit))
-            for name, judged in objects.items()
-            if judged.verdict in ("too early", "growing") and _rises_with(judged, memory)
-        }
-    leaking = {
-        name: _placed(judged, histories[name], memory, cycles.unit) for name, judged in leaking.items()
-    }
-    grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
-    past_bound = {name: held for name, held in cycles.points[-1].buffers.items() if held.past_bound}
-    # Objects, sizes and bounds tell when it began; memory is still warming up then.
-    # What has risen most above its level of before tells it best: 2 environments, and not a million dicts.
-    most = max((*leaking.values(), *grown.values()), key=_times, default=None)
-    begins = [] if most is None else [most.since]
-    begins += [cycles.past_bound_since(name) for name in past_bound]
-    graphs = cycles.graphs()
-    begins += [since for _, since in graphs.values()]
-    begins = begins or ([memory.since] if memory_leaks else [])
-    if not begins:
-        return None
-    since = min(begins)
-    growth = cycles.growth_since(since)
-    if growth < _LEAST_GROWTH:
-        growth = memory.per_cycle or sum(judged.per_cycle for judged in grown.values())
-    held = {name: tensors for name, (tensors, _) in graphs.items()}
-    return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, held)
-
-
-def _rises_with(judged: Judgement, memory: Judgement) -> bool:
-    """Whether objects have doubled at least since memory began to rise, though they were rarely counted."""
-    return judged.change >= max(judged.baseline, 1.0) and judged.since >= memory.since - _APART
-
-
-def _placed(judged: Judgement, counted: Points, memory: Judgement, unit: str) -> Judgement:
-    """A rise that was counted once or twice: it began with that of memory, if that was between two counts."""
-    before = [point for point in counted if point[0] < judged.since]
-    after = counted[len(before) :]
-    if len(after) >= _FEWEST_COUNTS or not before or not before[-1][0] < memory.since <= after[0][0]:
-        return judged
-    (cycle, level), (_, low) = after[-1], before[-1]
-    rate = (level - low) / (cycle - memory.since + 1)
-    reason = judged.reason.replace(each(judged.per_cycle, unit), each(rate, unit))
-    return replace(judged, since=memory.since, per_cycle=rate, reason=reason)
-
-
-def _times(judged: Judgement) -> float:
-    return judged.change / max(judged.baseline, 1.0)
-
-
-def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
-    """The phase that grows: by where the leaking objects appear if that is clear, else by memory.
-
-    A count that is older than the phase says nothing about it. If most counts are, memory decides.
-    """
-    objects: dict[str, float] = defaultdict(float)
-    memory: dict[str, float] = defaultdict(float)
-    risen = sum(judged.change for judged in leaking.values())
-    began, before = float("-inf"), cycles.points[0]
-    for point in cycles.points:
-        if point.event != "phase":
-            continue
-        if cycles.number(point) >= since:
-            memory[point.phase] += point.delta_bytes or 0.0
-            counted = point.is_counted_since(before.time) and before.is_counted_since(began)
-            for name in leaking:
-                if counted or name not in point.objects:
-                    objects[point.phase] += max(0.0, point.count(name) - before.count(name))
-        began, before = before.time, point
-    total = sum(objects.values())
-    for phase, seen in objects.items():
-        if total > _SEEN_SHARE * risen and seen >= _CLEAR_SHARE * total:
-            return phase
-    best = max(memory, key=memory.__getitem__, default="")
-    return best if best and memory[best] > 0 else ""
+def _after(seconds: float) -> str:
+    return f"After {seconds:.0f} s" if seconds < _LONGEST_SECONDS else f"After {seconds / 60:.1f} min"

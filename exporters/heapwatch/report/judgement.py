@@ -1,40 +1,21 @@
-"""Verdicts on a recorded run: on levels from cycle to cycle, and those of the alert rules.
+"""Verdicts on the levels of a recorded run, from cycle to cycle.
 
-A level continues to rise by the same test as a named container, see `explain.series`. The least rise that
-matters is that of the rules, or a limit that the trainer declares; for live objects at least a tenth. If the
-rules can judge memory, they decide.
+A level that rises continues to do so by the judge's definition. The least rise that matters is the judge's,
+or a limit that the trainer declares; for live objects at least a tenth.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import fmean, median
 
-from heapwatch.judge.judge import Verdicts, judge
-from heapwatch.judge.leak import WINDOWS
+from heapwatch.judge.growth import COUNTED, FEWEST_LEVELS, SHORTEST_SECONDS
 from heapwatch.judge.level import LevelSeries
-from heapwatch.judge.observed import Series, observed
-from heapwatch.judge.rates import STEP_SECONDS, median_slope
 from heapwatch.judge.trainer import PAST_BOUND
 from heapwatch.judge.verdict import Word
-from heapwatch.recording.points import Point, Run
+from heapwatch.report.since import Points, rise_of
 from heapwatch.text.numbers import size
 
-# (number of the cycle, level), in rising order of the number; the first is the baseline.
-Points = Sequence[tuple[float, float]]
-
-# Levels, and seconds of a rise; with fewer, a leak and a warm-up look the same.
-_FEWEST, _SHORTEST_SECONDS = 6, 120.0
-_SLOWED = 0.5  # rate of the last quarter, as a share of the overall rate
-_FITTED = 64  # levels, and places of a bend, that are tried at most
-_WITHIN = 0.25  # cycles by which the bend may be found too early
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
-# Points further apart say too little of the shortest ordinary window: an eighth of it, as for the rules.
-_MOST_SECONDS = 60 * WINDOWS[0] / 8
 
 
 @dataclass(frozen=True)
@@ -67,8 +48,7 @@ class Terms:
         cycle_seconds: how long a cycle takes.
         bound: the largest allowed level.
         limit: growth in a cycle that is allowed.
-        by_rules: the result of the rules; None if they cannot judge.
-        decided: whether only the rules decide, as far as they can judge.
+        leaks: what the trainer's judge says of it; None if it could not judge.
         filled: what bounded buffers held at the same times; it explains a rise that follows it.
         share: least part of the rise that these explain.
 
@@ -79,93 +59,57 @@ class Terms:
     cycle_seconds: float
     bound: float | None = None
     limit: float | None = None
-    by_rules: bool | None = None
-    decided: bool = False
+    leaks: bool | None = None
     filled: Points = ()
     share: float = 1 / _MOST_AN_ITEM
 
 
 def judged(series: Points, terms: Terms) -> Judgement:
-    """Judge a level."""
+    """Judge a level by its values at the ends of cycles."""
     level = LevelSeries()
     for cycle, value in series:
         level.add(cycle, value)
-    began = level.rise_began()
-    growth = level.growth(began)
+    growth = level.growth(level.rise_began())
     baseline, current = series[0][1], series[-1][1]
     risen = growth.total if growth.span else max(0.0, current - baseline)
-    rate = growth.per_second
-    since = next((int(cycle) for cycle, _ in series if cycle > began and cycle > series[0][0]), 0)
-    bend = series[0][0]
-    if (risen > terms.least or terms.by_rules) and len(series) > 2:
-        bend, rate = _bend(series)
-        since = max(math.floor(bend + _WITHIN) + 1, int(series[0][0]) + 1)
-
-    def verdict(word: Word, reason: str = "") -> Judgement:
-        rises = word not in ("healthy", "warm-up")
-        return Judgement(
-            word, baseline, current, rate if rises else 0.0, since if word != "healthy" else 0, reason
-        )
-
+    bend, since, rate = series[0][0], 0, 0.0
+    if len(series) > 1 and (risen > terms.least or terms.leaks):
+        bend, since, rate = rise_of(series)
+    word: Word = "healthy"
+    reason = ""
     if terms.bound is not None and current > PAST_BOUND * terms.bound:
-        rises = f", {each(rate, terms.unit)}" if rate > 0 else ""
-        return verdict("leak", f"past its bound of {terms.bound:.0f}{rises}")
-    if terms.by_rules:
-        return verdict(
-            "leak", "rises, and does not slow down" if terms.decided or not rate else each(rate, terms.unit)
-        )
-    if risen <= terms.least:
-        return verdict("healthy")
-    if _fills(series, terms, bend, lasting=growth.rising):
-        return verdict("filling", "buffers that fill explain it")
-    if sum(cycle >= began for cycle, _ in series) < _FEWEST:
-        return verdict("too early", f"too few {terms.unit}s to distinguish it from a warm-up")
+        word, reason = "leak", f"past its bound of {terms.bound:.0f}"
+        reason += f", {each(rate, terms.unit)}" if rate > 0 else ""
+    elif terms.leaks:
+        word, reason = "leak", each(rate, terms.unit)
+    elif risen > terms.least and _fills(series, terms, bend, lasting=growth.rising):
+        word, reason = "filling", "buffers that fill explain it"
+    elif risen > terms.least:
+        word, reason = _rising(series, terms, level, rate)
+    rises = word not in ("healthy", "warm-up")
+    return Judgement(word, baseline, current, rate if rises else 0.0, since, reason)
+
+
+def _rising(series: Points, terms: Terms, level: LevelSeries, rate: float) -> tuple[Word, str]:
+    """The verdict on a level that has risen enough to matter."""
+    began, bound, limit, unit = level.rise_began(), terms.bound, terms.limit, terms.unit
+    growth = level.growth(began)
     lasted = (series[-1][0] - max(began, series[0][0])) * terms.cycle_seconds
-    if terms.limit is terms.bound is None and lasted < _SHORTEST_SECONDS:
-        return verdict("too early", "rises for less than two minutes")
+    if sum(cycle >= began for cycle, _ in series) < FEWEST_LEVELS:
+        return "too early", f"too few {unit}s to distinguish it from a warm-up"
+    if limit is bound is None and lasted < SHORTEST_SECONDS:
+        return "too early", "rises for less than two minutes"
     if not growth.rising:
-        slowed = growth.lasting < _SLOWED
-        return verdict("warm-up", "rose and slows down") if slowed else verdict("growing", "rises unevenly")
-    if terms.bound is not None:
-        return verdict("filling", f"within its bound of {terms.bound:.0f}")
-    if terms.limit is not None and rate <= terms.limit:
-        return verdict("growing", f"within its limit of {size(terms.limit)}/{terms.unit}")
-    if terms.decided and terms.by_rules is False and terms.limit is None:
-        return verdict("growing", "rises, but not as steadily as a leak")
-    if terms.limit is not None:
-        return verdict("leak", f"over its limit of {size(terms.limit)}/{terms.unit}")
-    return verdict("leak", each(rate, terms.unit))
-
-
-def _bend(series: Points) -> tuple[float, float]:
-    """The cycle after which the level rises, and by how much a cycle: a constant, then a straight line.
-
-    Least squares of the level's floor, so that a level that was not read for some cycles before or after the
-    bend, as on a busy machine, is placed between its readings.
-    """
-    every = math.ceil(len(series) / _FITTED)
-    floor, lowest = [], math.inf
-    for cycle, level in series[::-1][::every]:
-        lowest = min(lowest, level)
-        floor.append((cycle, lowest))
-    first, last = series[0][0], series[-1][0]
-    step = (last - first) / _FITTED
-    _, bend = min(_hinge(floor, first + step * place) for place in range(_FITTED))
-    _, bend = min(_hinge(floor, bend + step * (place / 8 - 1)) for place in range(17))
-    risen = [point for point in reversed(floor) if point[0] > bend]
-    return max(first, bend), median_slope(risen if len(risen) > 2 else floor[::-1])
-
-
-def _hinge(floor: Points, bend: float) -> tuple[float, float]:
-    """Squared error of the best line that rises from this cycle on, and the cycle."""
-    after = [max(0.0, cycle - bend) for cycle, _ in floor]
-    middle, mean = fmean(after), fmean(level for _, level in floor)
-    spread = sum((passed - middle) ** 2 for passed in after)
-    if not spread:
-        return math.inf, bend
-    off = [(passed - middle, level - mean) for passed, (_, level) in zip(after, floor, strict=True)]
-    slope = sum(passed * level for passed, level in off) / spread
-    return sum((level - slope * passed) ** 2 for passed, level in off), bend
+        slows = growth.lasting < COUNTED.last_part
+        return ("warm-up", "rose and slows down") if slows else ("growing", "rises unevenly")
+    if bound is not None:
+        return "filling", f"within its bound of {bound:.0f}"
+    if limit is not None:
+        allowed = f"its limit of {size(limit)}/{unit}"
+        return ("growing", f"within {allowed}") if rate <= limit else ("leak", f"over {allowed}")
+    if terms.leaks is False:
+        return "growing", "rises, but not as steadily as a leak"
+    return "leak", each(rate, unit)
 
 
 def each(rate: float, unit: str) -> str:
@@ -178,51 +122,6 @@ def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
     """Whether the buffers took enough for the rise from its bend on; if it lasts, also in the last half."""
     held = dict(terms.filled)
     before = max((number for number, (cycle, _) in enumerate(series) if cycle <= bend), default=0)
-    for part in (series, series[before:], series[len(series) // 2 :])[: 2 + lasting]:
-        risen = part[-1][1] - part[0][1]
-        took = held.get(part[-1][0], 0.0) - held.get(part[0][0], 0.0)
-        if risen > 0 and took < terms.share * risen:
-            return False
-    return bool(held)
-
-
-def verdicts_of(run: Run) -> Verdicts | None:
-    """The verdicts of the leak rules on a run; None if the points of its second half are too far apart."""
-    times = [point.time for point in run.points]
-    if len(times) < 2:
-        return None
-    middle = (times[0] + times[-1]) / 2
-    if median(later - before for before, later in pairwise(times) if later >= middle) > _MOST_SECONDS:
-        return None
-    samples: dict[Series, list[tuple[float, float]]] = defaultdict(list)
-    for point in run.points:
-        for series, value in _exposed(point, times[0]):
-            samples[series].append((point.time, value))
-    return judge(observed(samples, times[0], int((times[-1] - times[0]) / STEP_SECONDS) + 1))
-
-
-def _exposed(point: Point, start: float) -> list[tuple[Series, float]]:
-    """What the trainer exposed at the point, as far as it is recorded."""
-    found = [(Series("process_start_time_seconds"), start)]
-    for name, label, value in (
-        ("trainer_process_resident_memory_bytes", ("role", "trainer"), point.resident_bytes),
-        ("trainer_process_virtual_memory_bytes", ("role", "trainer"), point.virtual_bytes),
-        ("trainer_process_resident_memory_bytes", ("role", "worker"), point.worker_bytes),
-        ("trainer_gpu_memory_allocated_bytes", ("device", "all"), point.gpu_allocated_bytes),
-    ):
-        if value is not None:
-            found.append((Series(name, (label,)), value))
-    for unit, count in point.progress.items():
-        found.append((Series("trainer_progress_total", (("unit", unit),)), count))
-    for name, buffer in point.buffers.items():
-        found.append((Series("trainer_buffer_bytes", (("buffer", name),)), buffer.nbytes))
-        if buffer.full_bytes is not None:
-            found.append((Series("trainer_buffer_capacity_bytes", (("buffer", name),)), buffer.full_bytes))
-    for name, count in point.objects.items():
-        found.append((Series("trainer_objects", (("type", name),)), count))
-    for name, count in point.items.items():
-        if name not in point.bounds:
-            found.append((Series("trainer_entities", (("type", name),)), count))
-    for name, nbytes in point.sizes.items():
-        found.append((Series("trainer_object_size_bytes", (("object", name),)), nbytes))
-    return found
+    unexplained = [level - held.get(cycle, 0.0) / terms.share for cycle, level in series]
+    starts = (0, before, len(series) // 2)[: 2 + lasting]
+    return bool(held) and all(unexplained[-1] <= unexplained[start] for start in starts)

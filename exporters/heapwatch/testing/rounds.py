@@ -21,13 +21,13 @@ from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.tracing import FRAMES, made_at
 from heapwatch.explain.weigh import newest_of
+from heapwatch.judge.growth import FEWEST_ROUNDS
 from heapwatch.judge.level import LevelSeries
 from heapwatch.measure.introspection.roots import Root
 
 ROUNDS = 24
 LEAST_BYTES = 4000  # a round; a log of plain numbers takes less
 _LEAST_NATIVE_BYTES = 100_000  # a round
-FEWEST = 9
 _WARM_UP_SHARE = 0.25
 _STILL = 6  # rounds without growth, after the warm-up, that end the check
 _COUNTS = 8  # of all objects, in all rounds
@@ -56,8 +56,8 @@ class GrowthCheck:
         allow: str | float | Sequence[str | float] = (),
         roots: Callable[[], list[Root]] = list,
     ) -> None:
-        if rounds < FEWEST:
-            raise ValueError(f"growth cannot be judged in {rounds} rounds; it takes {FEWEST} at least")
+        if rounds < FEWEST_ROUNDS:
+            raise ValueError(f"growth cannot be judged in {rounds} rounds; it takes {FEWEST_ROUNDS} at least")
         allowed = [allow] if isinstance(allow, (str, int, float)) else list(allow)
         self.rounds = rounds
         self._patterns = [entry for entry in allowed if isinstance(entry, str)]
@@ -79,7 +79,7 @@ class GrowthCheck:
         while self.done < self.rounds:
             unit()
             read_apart(self._read)
-            if self.done >= FEWEST and not self._moved():
+            if self.done >= FEWEST_ROUNDS and not self._moved():
                 return []
         found = read_apart(self._judge)
         if any(growing.site is None and growing.name in self._inventory.known for growing in found):

@@ -4,7 +4,7 @@ import time
 import pytest
 
 import heapwatch
-from heapwatch.recording.points import Point
+from heapwatch.recording.points import Buffer, Point
 from heapwatch.report.interval import MemoryReport
 
 
@@ -65,10 +65,11 @@ def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
         assert report.leak == ""
         for episode in range(1, 12):
             now = time.time() + 60.0 * episode
-            point = Point(now, "cycle", 1e9, progress={"episode": episode}, graphs={"memory": 31})
+            buffers = {"memory": Buffer(2e6, 20, 1e6)}
+            point = Point(now, "cycle", 1e9, progress={"episode": episode}, buffers=buffers)
             report.take(point)
         watch._exporter.is_running = True
-    found = "memory buffer: 31 tensors hold the autograd graph they were computed with"
+    found = "memory buffer: 2.00 MB, past its bound of 1.00 MB"
     assert logged()[-1] == f"fire_dqn has ended: leak: {found} (report of episode 10)"
     report.take(Point(now + 540, "cycle", 1e9, progress={"episode": 20}))
     assert report.leak == ""

@@ -4,13 +4,13 @@ import random
 from math import log
 
 import pytest
-from heapwatch.judge.judge import judge
-from heapwatch.judge.observed import Series, observed
 
 from heapwatch.judge.component import MEMORY
+from heapwatch.judge.trainer import Sample, TrainerJudge
 from heapwatch.recording.points import Pace, Point, Run
 from heapwatch.report.findings import analyse
-from heapwatch.report.judgement import Terms, judged, verdicts_of
+from heapwatch.report.judgement import Terms, judged
+from heapwatch.report.said import judged_in_time
 
 
 def cycles(level, count=12):
@@ -67,10 +67,10 @@ def test_a_declared_limit_decides_what_is_too_much():
     assert word(lambda cycle: 3e6 * cycle, limit=2e6) == "leak"
 
 
-def test_where_the_rules_can_judge_they_decide_about_memory():
-    assert word(rising, by_rules=False, decided=True) == "growing"
-    assert word(rising, by_rules=None, decided=True) == "leak"
-    assert word(lambda cycle: 100, by_rules=True) == "leak"
+def test_what_the_judge_says_decides():
+    assert word(rising, leaks=False) == "growing"
+    assert word(rising, leaks=None) == "leak"
+    assert word(lambda cycle: 100, leaks=True) == "leak"
 
 
 def test_what_the_buffers_took_is_no_leak_until_they_are_full():
@@ -119,13 +119,10 @@ CURVES = {
 @pytest.mark.parametrize("name", CURVES)
 def test_memory_leaks_where_the_definition_says_so(name):
     run = sampled(CURVES[name])
-    samples = {
-        Series("trainer_process_resident_memory_bytes", (("role", "trainer"),)): [
-            (point.time, point.resident_bytes) for point in run.points
-        ],
-        Series("process_start_time_seconds"): [(point.time, 0.0) for point in run.points],
-    }
-    leaks = MEMORY in judge(observed(samples, 0.0, 2 * MINUTES)).leaking()
+    judge = TrainerJudge()
+    for point in run.points[::2]:
+        judge.observe(point.time, Sample({MEMORY: point.resident_bytes}, age_seconds=point.time))
+    leaks = MEMORY in [leak.component for leak in judge.leaks]
     assert leaks == ("leak" in name)
     assert (analyse(run).memory.verdict == "leak") == leaks
 
@@ -147,8 +144,8 @@ def test_what_is_counted_leaks_where_the_definition_says_so():
 
 
 def test_points_that_lie_far_apart_are_not_judged_by_it():
-    assert verdicts_of(sampled(CURVES["leak"], every=240.0)) is None
-    assert verdicts_of(Run("plain", ())) is None
+    assert judged_in_time(sampled(CURVES["leak"], every=240.0)) is None
+    assert judged_in_time(Run("plain", (Point(0.0, "start", 1e9),))) is None
 
 
 def test_a_record_of_days_whose_later_points_lie_far_apart_is_judged_by_its_cycles():
@@ -159,5 +156,5 @@ def test_a_record_of_days_whose_later_points_lie_far_apart_is_judged_by_its_cycl
         if pace.keeps(point):
             points.append(point)
     run = Run("plain", tuple(points))
-    assert verdicts_of(run) is None
+    assert judged_in_time(run) is None
     assert analyse(run).memory.verdict == "leak"
