@@ -171,6 +171,16 @@ def claims(found: list[Measured]) -> list[Claim]:
             f"{last.rules:.2f} of {last.interval:.0f} s",
             last.rules < last.interval / 2,
         ),
+        Claim(
+            "rules below 1 ms for a trainer and evaluation",
+            f"{last.rules / last.trainers * 1e3:.2f} ms",
+            last.rules < 1e-3 * last.trainers,
+        ),
+        Claim(
+            "Prometheus with its rules: at most a tenth of a core for 1000 trainers",
+            f"{last.cores:.3f} cores for {last.trainers}",
+            last.cores <= max(0.1, 1e-4 * last.trainers),
+        ),
         Claim("no query of the Fleet page over a second", f"{last.page:.2f} s", last.page <= 1),
         Claim(
             "the leak of one trainer is cleaned up, the others are left alone",
@@ -191,11 +201,11 @@ def table(found: list[Measured]) -> Table:
             f"{one.trainers:,}",
             f"{one.scraped:.1%}",
             f"{one.rules:.2f} s",
-            f"{one.rules / one.trainers * 1e3:.1f} ms",
+            f"{one.rules / one.trainers * 1e3:.2f} ms",
             f"{one.series:,.0f}",
             f"{one.samples:,.0f}",
             size(one.memory),
-            f"{one.cores:.2f} cores",
+            f"{one.cores:.3f} cores",
             f"{one.page:.2f} s",
             one.cleaned,
         ]

@@ -24,6 +24,9 @@ NOISE = 0.01
 STEPS_PER_SECOND = 200.0
 CLEANS = ("trainer_cleanup_functions", "trainer_cleanup_ready")
 
+# The words of a verdict; a trainer is healthy until it leaks.
+WORDS = ("healthy", "warm-up", "filling", "too early", "growing", "will not fit", "leak")
+LEAKS = "trainer_leak", {"resource": "memory", "component": "trainer", "reason": "growth"}
 _COLLECTORS = ("process", "gpu", "bodies", "entities", "events", "buffers", "objects", "sizes")
 
 # A trainer with a world, a replay buffer, a population, workers, a GPU, and what its exporter says of itself.
@@ -52,6 +55,9 @@ EVERYTHING: list[tuple[str, dict[str, str]]] = [  # metric and labels
         ("trainer_exporter_sample_interval_seconds", "collector", _COLLECTORS),
         ("trainer_exporter_collect_errors_total", "collector", _COLLECTORS),
         ("process_start_time_seconds", "", ("",)),
+        ("trainer_judged_timestamp_seconds", "", ("",)),
+        ("trainer_memory_verdict", "verdict", WORDS),
+        ("trainer_memory_growth_bytes_per_minute", "", ("",)),
     ]
     for value in values
 ]
@@ -72,7 +78,7 @@ class Trainer:
         self.cleanups = 0
         shape = [
             *EVERYTHING,
-            ("trainer_info", {"trainer": f"fleet-{rank}"}),
+            ("trainer_info", {"trainer": f"fleet-{rank}", "title": f"fleet-{rank}, 11-24 10:00"}),
             *((name, {}) for name in CLEANS),
         ]
         self._lines = [self._line(metric, labels) for metric, labels in shape]
@@ -99,14 +105,18 @@ class Trainer:
     def metrics(self) -> str:
         """The exposition of this moment."""
         now = time.time()
+        leaks = self._leaking_since is not None
         values = {
+            "healthy": f"{not leaks:d}",
+            "leak": f"{leaks:d}",
             "resident": f"{self._resident():.0f}",
             "now": f"{now:.3f}",
             "steps": f"{STEPS_PER_SECOND * (now - self._started):.0f}",
             "generations": f"{(now - self._started) // 60:.0f}",
             "level": f"{20 + self._random.randrange(3)}",
         }
-        return "\n".join(line % values for line in self._lines) + "\n"
+        lines = [*self._lines, self._line(*LEAKS)] if leaks else self._lines
+        return "\n".join(line % values for line in lines) + "\n"
 
     def _resident(self) -> float:
         leaked = 0.0 if self._leaking_since is None else time.time() - self._leaking_since
@@ -122,13 +132,17 @@ class Trainer:
             return "%(resident)s"
         if metric == "process_start_time_seconds":
             return f"{self._started:.3f}"
-        if metric == "trainer_last_progress_timestamp_seconds":
+        if metric in ("trainer_last_progress_timestamp_seconds", "trainer_judged_timestamp_seconds"):
             return "%(now)s"
+        if metric == "trainer_memory_verdict":
+            return f"%({labels['verdict']})s" if labels["verdict"] in ("healthy", "leak") else "0"
+        if metric == "trainer_leak":
+            return f"{LEAK_BYTES_PER_SECOND:.0f}"
         if metric == "trainer_progress_total":
             return "%(generations)s" if labels.get("unit") == "generation" else "%(steps)s"
         if metric == "trainer_memory_limit_bytes":
             return f"{LIMIT_BYTES:.0f}"
-        if metric.startswith(("trainer_exporter", "trainer_phase_memory_delta")):
+        if metric.startswith(("trainer_exporter", "trainer_phase_memory_delta", "trainer_memory_growth")):
             return "1" if metric.endswith("interval_seconds") else "0"
         if metric in (*CLEANS, "trainer_info"):
             return "1"

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.leaks.judge import COMPARED, HEAD, OURS, Firing, Score, judge
-from benchmarks.leaks.judged import firing
+from benchmarks.leaks.judged import firing, with_judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate, load
 from benchmarks.measure import Table, write_part
@@ -50,7 +50,7 @@ def main() -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found: Iterable[Firing] = map(firing, scenarios)
         if not chosen.quick:
-            found = pool.map(lambda scenario: replay(scenario, rules), scenarios)
+            found = pool.map(lambda scenario: replay(with_judge(scenario), rules), scenarios)
         for scenario, alerts in zip(scenarios, found, strict=True):
             judge(scenario, alerts, scores)
     about = f"{len(scenarios)} scenarios, {next(iter(scores.values())).leaks} leaks:"

@@ -10,6 +10,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.leaks.judge import Firing
@@ -73,6 +74,11 @@ def judged(scenario: Scenario) -> Series:
                 values = found.setdefault(f"trainer_leak{{{labels}}}", missing.copy())
                 values[scrape] = leak.per_minute / 60
     return found
+
+
+def with_judge(scenario: Scenario) -> Scenario:
+    """The scenario with the series of the trainers' judges."""
+    return replace(scenario, series=scenario.series | judged(scenario))
 
 
 def firing(scenario: Scenario) -> Firing:

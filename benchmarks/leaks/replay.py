@@ -8,14 +8,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks.leaks.judge import Firing
-from benchmarks.leaks.judged import judged
 from benchmarks.leaks.scenario import LABEL, Scenario
 
 SECONDS = 3600.0  # that promtool may take on a busy machine
@@ -24,14 +22,13 @@ _ALERT = re.compile(r"\{[^{}]*alertname=[^{}]*\}")
 
 
 def replay(scenario: Scenario, rules: list[Path]) -> Firing:
-    """Look once a minute at what fires by the rules and the series of the trainers' own judges.
+    """Look once a minute at what fires by the rules.
 
     Raises:
         FileNotFoundError: there is no promtool.
         ValueError: it cannot replay the scenario.
 
     """
-    scenario = replace(scenario, series=scenario.series | judged(scenario))
     minutes = scenario.scrapes * scenario.scrape_seconds // 60
     expression = 'ALERTS{alertstate="firing", component!="watchdog"}'
     # Nothing is expected, so that promtool prints all there is.

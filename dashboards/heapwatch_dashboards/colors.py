@@ -53,15 +53,16 @@ def judged(good: str, *steps: tuple[float, str]) -> dict[str, Any]:
 
 NEUTRAL = thresholds(PLAIN)
 
-# The words of a verdict, their numbers in queries, and their colours. Seven words are those that the
-# explanation of a trainer gives; `over a limit` and `down or stalled` come from alerts alone. A greater
-# number is worse; `job:trainer_verdict:state` has the whole ones.
+# The words of a verdict, their numbers in queries, and their colours. Seven words are those of a trainer's
+# own judge; `over a limit`, `not judged` and `down or stalled` come from alerts. A greater number is worse
+# and hides the others: what a late judge said last is shown only if it is worse than not to know.
 VERDICTS = {
     0.0: ("too early", UNKNOWN),
     1.0: ("healthy", GOOD),
     1.1: ("warm-up", SKY),
     1.2: ("filling", SKY),
     2.0: ("growing", NOTICE),
+    2.5: ("not judged", WARNING),
     3.0: ("over a limit", WARNING),
     3.5: ("will not fit", WARNING),
     4.0: ("leak", CRITICAL),

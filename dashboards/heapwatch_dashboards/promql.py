@@ -5,6 +5,8 @@ bytes, durations in seconds, growth per minute. A panel and an alert read the sa
 they never disagree.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+
 SELECTED = 'job=~"$job", instance=~"$instance"'
 NAME = "job:trainer:name"
 PROCESS = "job, instance"
@@ -98,18 +100,53 @@ def of_one(expression: str) -> str:
     return f"({expression}) and on () count({select(NAME)}) == 1"
 
 
-# What the rules recorded: growth, limits, forecasts, and of whom a series may speak.
+# What the rules recorded: growth, limits, and of whom a series may speak.
 _START = select("job:trainer_process:start")
 
 
-def growth(resource: str, *matchers: str) -> str:
+def growth(*resources: str) -> str:
     """Growth per minute of what is watched; not before ten minutes of a trainer's life."""
-    return aged(10, slope(*matchers, f'resource="{resource}"'))
+    return aged(10, slope(*resources))
 
 
-def slope(*matchers: str) -> str:
-    """Growth per minute as the rules record it of memory and of what has a limit, for every watched level."""
-    return f"60 * deriv({select('job:trainer_resource:level', *matchers)}[585s])"
+def slope(*resources: str) -> str:
+    """Growth per minute of every component of these resources, over ten minutes."""
+    return _of_each(resources, lambda series, seconds: f"60 * deriv({series}[{seconds}s])")
+
+
+def level(*resources: str) -> str:
+    """Every component of these resources, in bytes or items; missed scrapes are bridged."""
+    return _of_each(resources, lambda series, _: f"last_over_time({series}[5m])")
+
+
+# The series of each resource, and the labels that name a component.
+_OTHER_THAN_TORCH = 'part=~"jax_in_use|other_pools|workers|other_processes|unattributed"'
+_WATCHED: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]] = {
+    "gpu_memory": (
+        (select("trainer_gpu_memory_allocated_bytes"), ("device",)),
+        (select("trainer_gpu_memory_part_bytes", _OTHER_THAN_TORCH), ("device", "part")),
+    ),
+    "bodies": ((select("trainer_bodies"), ("type",)),),
+    "entities": ((select("trainer_entities"), ("type",)),),
+    "events": ((select("trainer_event_list_items"), ("list",)),),
+    "buffer": ((select("trainer_buffer_items"), ("buffer",)),),
+    "objects": ((select("trainer_objects"), ("type",)),),
+    "object_size": ((select("trainer_object_size_bytes"), ("object",)),),
+}
+
+
+def _of_each(resources: Sequence[str], function: Callable[[str, int], str]) -> str:
+    """The function of each series, with the labels `resource` and `component`; seconds are its window."""
+    parts = []
+    for resource in resources:
+        if resource == "memory":
+            # Recorded every 30 s: of workers what they do not share.
+            parts.append(function(select("job:trainer_resource:level", resource="memory"), 585))
+        for series, labels in _WATCHED.get(resource, ()):
+            names = ", ".join(f'"{label}"' for label in labels)
+            component = f'label_join({function(series, 600)}, "component", " ", {names})'
+            parts.append(f'label_replace({component}, "resource", "{resource}", "", "")')
+    return f"({' or '.join(parts)})"
 
 
 def growth_per_cycle(resource: str) -> str:
@@ -153,27 +190,17 @@ def of_trainers(expression: str) -> str:
     return f"({expression} and on (job, instance) {select('trainer_info')})"
 
 
-# Forecasts: stat, table and chart show the same, no further than half an hour of growth can be trusted.
-_SOON = 3 * 86400
+# Why there is no forecast.
 TOO_EARLY, NOT_SOON = -1, -2
-_TRUSTED = (
-    "and on (job, instance)"
-    f" ({select('job:trainer:watched_minutes')} >= {select('job:trainer_forecast:needed_minutes')})"
-)
 
 
-def forecast(expression: str, known: str, labels: str) -> str:
-    """Seconds until the limit; TOO_EARLY for young processes, NOT_SOON beyond three days or without growth.
+def forecast(said: str, known: str, judged: str) -> str:
+    """Seconds until the limit; TOO_EARLY before the first verdict, NOT_SOON beyond a week or without growth.
 
-    `known` is a series of every trainer or device that could have a forecast.
+    `known` is a series of every trainer that could have a forecast, `judged` one of those with a verdict.
     """
-    exists = f"0 * {max_by(labels, known)}"
-    return f"{soon(expression, labels)} or ({exists} {_TRUSTED}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
-
-
-def soon(expression: str, labels: str) -> str:
-    """Seconds until the limit, only if there is a forecast, for charts."""
-    return f"{min_by(labels, f'{expression} {_TRUSTED}')} < {_SOON}"
+    exists = f"0 * {max_by(PROCESS, known)}"
+    return f"{said} or ({exists} and on ({PROCESS}) {judged}) + {NOT_SOON} or {exists} + {TOO_EARLY}"
 
 
 def soonest(forecast: str) -> str:

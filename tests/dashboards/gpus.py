@@ -59,10 +59,10 @@ def gpu(
     trainer.add("trainer_gpu_info", flat(1), device=device, **info)
 
 
-def filled(trainer: Trainer, device: str, free: float, per_minute: float, since: float) -> None:
-    """The forecast for a device of which so much was free at the start, and which grows from then on."""
+def filled(trainer: Trainer, free: float, per_minute: float, since: float) -> None:
+    """The forecast for the fullest device, of which so much was free at the start; it grows from then on."""
     left = trainer.clock.each(within(lambda m: (free / per_minute - m) * 60, since))
-    trainer.add("job:trainer_gpu_memory:time_to_limit_seconds", left, device=device)
+    trainer.add("trainer_memory_time_to_limit_seconds", left, resource="gpu_memory", bound="least")
 
 
 def fragmented(trainer: Trainer, device: str, size: float, since: float) -> None:

@@ -15,14 +15,12 @@ def healthy_walker(clock: Clock) -> list[Series]:
     """Everything flat after a warm-up; one small sawtooth in each cycle."""
     walker = Trainer(clock, "walker-healthy:7777", "walker", "box2d")
     walker.memory(noisy(lambda m: 420e6 + filling(210e6, 60)(m) + sawtooth(20e6, 7)(m), 2e6, 1), 16e9)
-    replay = walker.buffer("replay", filling(60_000, 70), 2_400, 60_000)
-    walker.explained({"replay": replay})
+    walker.buffer("replay", filling(60_000, 70), 2_400, 60_000)
     gpu(walker, "0", noisy(1.2e9, 4e6, 12), cached=16e9, library="jax")
     walker.limits()
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: 0)
     walker.progress(step=3600, episode=4)
     walker.cleanups([], "bodies", 0)
-    walker.verdicts((0, 0), (75, 1))
     walker.says((0, "too early"), (30, "healthy"))
     return walker.series
 
@@ -39,9 +37,8 @@ def leaking_walker(clock: Clock) -> list[Series]:
         return max(m - since, 0) if m >= restart else max(m, 0) * 0.9
 
     walker.memory(noisy(lambda m: 600e6 + 7e6 * leaked(m) + ramp(leak, 1.5e6)(m), 2e6, 2), 4e9)
-    replay = walker.buffer("replay", filling(60_000, 70, restart), 2_400, 60_000)
+    walker.buffer("replay", filling(60_000, 70, restart), 2_400, 60_000)
     deaths = walker.clock.each(lambda m: 1.4e6 * leaked(m))
-    walker.explained({"replay": replay, "events death": deaths})
     limbs = walker.clock.each(lambda m: 30e6 + 6e6 * leaked(m))
     limb_remedy = "remove an item from trainer.ecosystem.world.limbs when its robot is removed"
     death_remedy = "keep the last ones: deque(maxlen=1000)"
@@ -52,15 +49,10 @@ def leaking_walker(clock: Clock) -> list[Series]:
     _world(walker, dynamic=lambda m: 150 + 6 * (m % 3), unknown=lambda m: float(int(4.5 * leaked(m))))
     walker.progress(step=3400, episode=4)
     walker.cleanups([(m, 5.5e6 * (m - leak) * 0.6) for m in cleaned], "bodies", 260)
-    for component, share in (("bodies unknown", 0.71), ("events death", 0.17), ("unexplained", 0.12)):
-        walker.add(
-            "job:trainer_leak:share", lambda m, s=share: s if m >= leak + 20 else None, component=component
-        )
-    walker.verdicts((0, 1), (restart, 0), (restart + 10, 1), (leak + 12, 2), (leak + 25, 4))
     walker.add("trainer_memory_growth_bytes_per_minute", lambda m: 8.5e6 if m > leak else 0)
     for bound, hours in (("least", 5.1), ("most", 5.9)):
         left = within(lambda m, h=hours: 3600 * h, leak + 10)
-        walker.add("trainer_memory_time_to_limit_seconds", left, bound=bound)
+        walker.add("trainer_memory_time_to_limit_seconds", left, resource="memory", bound=bound)
     walker.says((restart, "too early"), (restart + 10, "healthy"), (leak + 10, "leak"))
     walker.alert("TrainerLeak", "critical", "leak", "memory", "trainer", leak + 20)
     walker.alert("TrainerLeak", "warning", "leak", "bodies", "unknown", leak + 20)
@@ -85,9 +77,8 @@ def filling_trading(clock: Clock) -> list[Series]:
     item, capacity = 13.5e6, 14_000
     stored = filling(0.4 * capacity, total)
     trading.memory(noisy(lambda m: 8e9 + stored(m) * item + sawtooth(0.9e9, 12)(m), 9e7, 3), 160e9, 6e9)
-    replay = trading.buffer("replay", stored, item, capacity)
-    history = trading.buffer("history", ramp(0, 2), 1.2e6, None, attached=6)
-    trading.explained({"replay": replay, "history": history})
+    trading.buffer("replay", stored, item, capacity)
+    trading.buffer("history", ramp(0, 2), 1.2e6, None, attached=6)
     trading.limits(memory=120)
     trading.progress(generation=1 / 12, episode=1.5)
     for phase, base in phases.items():
@@ -98,9 +89,10 @@ def filling_trading(clock: Clock) -> list[Series]:
         trading.level("objects", kind, trading.add("trainer_objects", number, type=kind))
     trading.growth_per_cycle("memory", "trainer", "generation", lambda m: 2.5e9 if m > 40 else None)
     trading.cleanups([(0.7 * total, 0.8e9)], "experiences", 120)
-    trading.verdicts((0, 0), (20, 1), (0.5 * total, 3))
     trading.says((0, "too early"), (20, "filling"), (0.5 * total, "will not fit"))
-    trading.alert("TrainerBufferWillNotFit", "critical", "forecast", "buffer", "replay", 0.5 * total)
+    left = within(lambda m: 3600 * 50 - 60 * m, 0.5 * total)
+    trading.add("trainer_memory_time_to_limit_seconds", left, resource="memory", bound="least")
+    trading.alert("TrainerBufferWillNotFit", "critical", "forecast", "buffer", "all", 0.5 * total)
     return trading.series
 
 
@@ -115,11 +107,10 @@ def growing_ppo(clock: Clock) -> list[Series]:
         "curriculum": 0.4e6,
     }
     ppo.memory(noisy(lambda m: 5.2e9 + 2.2e6 * m, 6e6, 4), 64e9, 3e9)
-    experience = ppo.buffer("experience", filling(262_144, 2), 8_200, 262_144)
+    ppo.buffer("experience", filling(262_144, 2), 8_200, 262_144)
     held = {name: ppo.add("trainer_object_size_bytes", shape, object=name) for name, shape in sizes.items()}
     for name, values in held.items():
         ppo.level("object_size", name, values)
-    ppo.explained({"experience": experience, **held})
     ppo.limits(memory=20)
     ppo.progress(step=90_000, epoch=1 / 3)
     for phase, seconds in (("rollout", 110.0), ("train", 62.0)):
@@ -133,7 +124,7 @@ def growing_ppo(clock: Clock) -> list[Series]:
     ppo.growth_per_cycle("object_size", "policy.state_dict", "epoch", lambda m: 0 if m > 30 else None)
     ppo.growth_per_cycle("memory", "trainer", "epoch", lambda m: 6.6e6 if m > 30 else None)
     gpu(ppo, "0", noisy(lambda m: 11e9 + 9e6 * m, 1e7, 8), cached=2.0e9, unusable=0.3e9)
-    filled(ppo, "0", free=10e9, per_minute=9e6, since=30)
+    filled(ppo, free=10e9, per_minute=9e6, since=30)
     pool = 0.6 * total
     gpu(ppo, "1", noisy(11e9, 1e7, 8), cached=4.5e9, unusable=3.4e9, pools=ramp(pool, 4e6))
     ppo.alert("TrainerLeak", "warning", "leak", "gpu_memory", "1 other_pools", pool + 30)
@@ -142,8 +133,7 @@ def growing_ppo(clock: Clock) -> list[Series]:
     ppo.leaks("gpu_memory", "0", 9e6, pool)
     fragmented(ppo, "1", 3.4e9, since=pool)
     ppo.cleanups([], "experiences", 0)
-    ppo.add("job:trainer_leak:share", lambda m: 0.94 if m > 60 else None, component="trainer.stats")
-    ppo.verdicts((0, 0), (20, 1), (45, 2), (0.6 * total, 4))
+    ppo.says((0, "too early"), (20, "healthy"), (45, "growing"), (0.6 * total, "leak"))
     ppo.alert("TrainerLeak", "warning", "leak", "object_size", "trainer.stats", 0.6 * total)
     ppo.leaks("object_size", "trainer.stats", 2.2e6, 0.6 * total)
     return ppo.series
@@ -155,7 +145,7 @@ def steady_ppo(clock: Clock) -> list[Series]:
     ppo.memory(noisy(5.2e9, 6e6, 14), 64e9, 3e9)
     ppo.limits(memory=20)
     ppo.progress(step=90_000, epoch=1 / 3)
-    ppo.verdicts((0, 0), (30, 1))
+    ppo.says((0, "too early"), (30, "healthy"))
     return ppo.series
 
 
@@ -164,12 +154,11 @@ def stalled_dqn(clock: Clock) -> list[Series]:
     stalled = 0.8 * clock.minutes
     dqn = Trainer(clock, "dqn-stalled:7777", "fuel-breaks", "torch")
     dqn.memory(noisy(lambda m: 1.1e9 + filling(0.3e9, 100)(m), 3e6, 6), 32e9, 1.5e9)
-    memory = dqn.buffer("memory", filling(2_500, 100), 120_000, 2_500)
-    dqn.explained({"memory": memory})
+    dqn.buffer("memory", filling(2_500, 100), 120_000, 2_500)
     dqn.limits(memory=3)
     dqn.progress(stalled, step=800, episode=2)
     dqn.cleanups([], "experiences", 0)
-    dqn.verdicts((0, 0), (100, 1), (stalled + 10, 5))
+    dqn.says((0, "too early"), (100, "healthy"))
     dqn.alert("TrainerStalled", "critical", "health", "trainer", "progress", stalled + 5)
     return dqn.series
 
@@ -182,7 +171,7 @@ def young_walker(clock: Clock) -> list[Series]:
     gpu(walker, "0", filling(2.1e9, 20, began), cached=0.4e9, library="jax")
     walker.limits()
     walker.progress(step=3600)
-    walker.verdicts((0, 0))
+    walker.says((0, "too early"))
     return walker.series
 
 
@@ -193,7 +182,6 @@ def killed_sac(clock: Clock) -> list[Series]:
     sac.memory(lambda m: 2e9 + ramp(0, 20e6)(m), 9.8e9)
     sac.limits(memory=5)
     sac.progress(step=900)
-    sac.verdicts((0, 0), (30, 4))
     sac.says((0, "too early"), (10, "leak"))
     leak = {"path": "agent.losses", "type": "list of Tensor", "kind": "container", "site": "sac.py:61"}
     leak["remedy"] = "store loss.item()"
@@ -208,7 +196,7 @@ def ended_dqn(clock: Clock) -> list[Series]:
     gpu(dqn, "0", filling(1.4e9, 60), cached=0.8e9)
     dqn.limits(memory=3)
     dqn.progress(step=700)
-    dqn.verdicts((0, 0), (30, 1))
+    dqn.says((0, "too early"), (30, "healthy"))
     return dqn.series
 
 
@@ -241,7 +229,7 @@ def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable
     for kind, shape in events.items():
         walker.level("events", kind, walker.add("trainer_event_list_items", shape, list=kind))
     for kind, capacity in (("consumption", 1000), ("predation", 500)):
-        walker.add("job:trainer_resource:capacity", capacity, resource="events", component=kind)
+        walker.add("trainer_event_list_capacity_items", capacity, list=kind)
 
 
 SCENARIOS = (

@@ -17,11 +17,11 @@ def leaking(clock: Clock) -> list[Series]:
     held = [None if value is None else value - 150e6 for value in resident]
     ppo.growing_path("loss_history", "list of list", SITE, held, 1, REMEDY)
     ppo.limits()
-    ppo.verdicts((0, 0), (15, 1))
     ppo.says((0, "too early"), (10, "leak"))
     ppo.alert("TrainerLeak", "critical", "leak", "memory", "trainer", 15)
     ppo.alert("TrainerLeak", "warning", "leak", "events", "losses", 15)  # the same list, declared
-    ppo.add("job:trainer_leak:share", 1.0, component="events losses")
+    ppo.leaks("memory", "trainer", 20e6, 15)
+    ppo.leaks("events", "losses", 600, 15)
     ppo.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 15)
     _cycles(ppo)
     return ppo.series
@@ -44,7 +44,6 @@ def level(clock: Clock) -> list[Series]:
     dqn.add("trainer_growing_path_growth_bytes_per_minute", 2.3e6, **labels)
     dqn.add("trainer_growing_path_leak", 0, **labels)
     dqn.limits()
-    dqn.verdicts((0, 0), (15, 1))
     dqn.says((0, "too early"), (50, "healthy"))
     dqn.progress(step=60)
     stamps = [moment + 40 for moment in clock.times]
@@ -61,7 +60,7 @@ def killed(clock: Clock) -> list[Series]:
     """The kernel killed it half an hour ago."""
     sac = Trainer(clock, "killed:7777", "sac", "torch", lives=(0, clock.minutes - 30))
     sac.memory(2e9, HOST)
-    sac.verdicts((0, 4))
+    sac.says((0, "leak"))
     leak = {"path": "agent.losses", "type": "list", "kind": "container", "site": SITE, "remedy": REMEDY}
     sac.lost(clock.minutes - 30, "out of memory", 9e9, leak, 20e6)
     return sac.series
@@ -73,7 +72,7 @@ def young(clock: Clock) -> list[Series]:
     sac.memory(lambda m: 2e9 if m >= clock.minutes - 5 else None, HOST)
     sac.add("trainer_memory_growth_bytes_per_minute", 50e6)
     for bound, seconds in (("least", 5400.0), ("most", 9000.0)):
-        sac.add("trainer_memory_time_to_limit_seconds", seconds, bound=bound)
+        sac.add("trainer_memory_time_to_limit_seconds", seconds, resource="memory", bound=bound)
     return sac.series
 
 
@@ -82,7 +81,7 @@ def several_lives(clock: Clock) -> list[Series]:
     second = Trainer(clock, "lives:7777", "walker", "box2d", started=45)
     second.memory(300e6, HOST)
     second.limits()
-    second.verdicts((0, 1))
+    second.says((0, "healthy"))
     return second.series
 
 
@@ -91,7 +90,7 @@ def ended(clock: Clock) -> list[Series]:
     done = Trainer(clock, "ended:7777", "walker", "box2d", lives=(0, clock.minutes - 30))
     done.memory(400e6, HOST)
     done.limits()
-    done.verdicts((0, 1))
+    done.says((0, "healthy"))
     return done.series
 
 
@@ -102,7 +101,7 @@ def fleet(clock: Clock) -> list[Series]:
         one = Trainer(clock, f"fleet-{number}:7777", "sweep", "torch")
         one.memory(1e9, HOST if number < 10 else LARGER_HOST)
         one.limits(memory=20)
-        one.verdicts((0, 1))
+        one.says((0, "healthy"))
         series += one.series
     idle = {"job": "stack", "instance": "127.0.0.1:9095", "service": "receiver"}
     for bound in ("5", "+Inf"):
@@ -111,47 +110,55 @@ def fleet(clock: Clock) -> list[Series]:
     return series
 
 
-def _trainer(clock: Clock, name: str, state: int, **options: Any) -> Trainer:
+def _trainer(clock: Clock, name: str, **options: Any) -> Trainer:
     one = Trainer(clock, f"{name}:7777", "ppo", "torch", **options)
     one.memory(1e9, HOST)
     one.limits()
-    one.verdicts((0, state))
+    one.says()
     return one
 
 
 def late(clock: Clock) -> list[Series]:
-    """An alert fires that the recorded state does not know yet."""
-    one = _trainer(clock, "late", 1)
+    """An alert fires, and its judge finds nothing that grows."""
+    one = _trainer(clock, "late")
     one.says((0, "healthy"))
     one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10)
     return one.series
 
 
 def over(clock: Clock) -> list[Series]:
-    """An alert has ended that the recorded state still knows."""
-    one = _trainer(clock, "over", 3)
+    """An alert has ended."""
+    one = _trainer(clock, "over")
     one.says((0, "healthy"))
     one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10, clock.minutes - 10)
     return one.series
 
 
+def unjudged(clock: Clock) -> list[Series]:
+    """Its judge stopped half an hour ago; it still exports what was said last."""
+    one = _trainer(clock, "unjudged")
+    one.says((0, "healthy"))
+    one.alert("TrainerJudgeLate", "warning", "health", "trainer", "judge", clock.minutes - 25)
+    return one.series
+
+
 def growing(clock: Clock) -> list[Series]:
     """The explanation alone says that it grows."""
-    one = _trainer(clock, "growing", 1)
+    one = _trainer(clock, "growing")
     one.says((0, "growing"))
     return one.series
 
 
 def too_large(clock: Clock) -> list[Series]:
     """Its buffer will not fit, as the explanation says."""
-    one = _trainer(clock, "too-large", 1)
+    one = _trainer(clock, "too-large")
     one.says((0, "will not fit"))
     return one.series
 
 
 def sure(clock: Clock) -> list[Series]:
     """Five minutes old, and its explanation knows already."""
-    one = _trainer(clock, "sure", 0, started=clock.minutes - 5)
+    one = _trainer(clock, "sure", started=clock.minutes - 5)
     one.says((clock.minutes - 5, "healthy"))
     return one.series
 
@@ -159,7 +166,7 @@ def sure(clock: Clock) -> list[Series]:
 def gone(clock: Clock) -> list[Series]:
     """It ended while its explanation said that it leaked, and an alert fired."""
     lives = (0.0, clock.minutes - 30)
-    one = _trainer(clock, "gone", 1, lives=lives)
+    one = _trainer(clock, "gone", lives=lives)
     one.says((0, "leak"))
     one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10, lives[1])
     one.lives = (0.0, float("inf"))  # an average of what it was
@@ -177,7 +184,7 @@ def gone(clock: Clock) -> list[Series]:
 def forked(clock: Clock) -> list[Series]:
     """Workers share its memory; a list of tensors on a GPU, and its own level, are as much and more."""
     one = Trainer(clock, "forked:7777", "ppo", "torch")
-    held = one.memory(1e9, HOST, workers=5e7)
+    one.memory(1e9, HOST, workers=5e7)
     shared = next(
         series
         for series in one.series
@@ -185,9 +192,8 @@ def forked(clock: Clock) -> list[Series]:
     )
     one.series[one.series.index(shared)] = shared._replace(values=[4e9 for _ in shared.values])
     one.limits()
-    one.verdicts((0, 1))
     one.says((0, "leak"))
-    one.explained({"weights": [3e8 for _ in held]})
+    one.add("trainer_object_size_bytes", 3e8, object="weights")
     for path, kind, nbytes in (("tensors", "container", 3e9), ("memory trainer", "level", 1e9)):
         labels = {"path": path, "type": path, "kind": kind}
         one.add("trainer_growing_path_bytes", nbytes, **labels)
@@ -199,7 +205,7 @@ def forked(clock: Clock) -> list[Series]:
 
 def again(clock: Clock) -> list[Series]:
     """Another process at the address of one that leaked at the same path, and had an alert."""
-    one = _trainer(clock, "again", 1, started=clock.minutes - 20)
+    one = _trainer(clock, "again", started=clock.minutes - 20)
     one.says((0, "leak"))
     labels = {"path": "history", "type": "list", "kind": "container"}
     one.add("trainer_growing_path_growth_bytes_per_minute", 1e7, **labels)
@@ -216,5 +222,5 @@ def watchdog(clock: Clock) -> list[Series]:
 
 SHORT = (
     *(leaking, level, killed, young, several_lives, ended, fleet),
-    *(late, over, growing, too_large, sure, gone, forked, again, watchdog),
+    *(late, over, unjudged, growing, too_large, sure, gone, forked, again, watchdog),
 )

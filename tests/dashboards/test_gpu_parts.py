@@ -23,7 +23,8 @@ def held(rank: int, **parts: int) -> list[dict[str, str]]:
         f'trainer_gpu_memory_total_bytes{{{of}, device="0"}}': 24,
         f'trainer_gpu_memory_used_bytes{{{of}, device="0"}}': 24 - parts["free"] - parts["driver"],
         f"up{{{of}}}": 1,
-        f"job:trainer_verdict:state{{{of}}}": 1,
+        f"trainer_info{{{of}}}": 1,
+        f'trainer_memory_verdict{{{of}, verdict="healthy"}}': 1,
     }
     return [{"series": name, "values": f"{value}x5"} for name, value in series.items()]
 
@@ -75,7 +76,6 @@ def test_a_device_that_two_ranks_see_is_counted_once(tmp_path: Path) -> None:
 
 def test_every_part_that_can_leak_has_a_verdict(tmp_path: Path) -> None:
     alerts = [
-        alert(kind="leak", resource="gpu_memory", component="0 other_pools", alertname="TrainerLeak"),
         alert(kind="growth", resource="gpu_memory", component="0", alertname="TrainerGrowthPerMinute"),
         alert(
             kind="growth", resource="gpu_memory", component="0 reserved", alertname="TrainerGrowthPerMinute"
@@ -92,4 +92,7 @@ def test_every_part_that_can_leak_has_a_verdict(tmp_path: Path) -> None:
     of = 'device="0", instance="rank0", job="trainer"'
     only = gpu.PART_VERDICT.replace('instance=~"$instance"', 'instance="rank0"')
     samples = [{"labels": f'{{{of}, part="{part}"}}', "value": value} for part, value in verdicts.items()]
-    check(tmp_path, [*RANKS, *alerts], {only: samples})
+    of_pools = 'job="trainer", instance="rank0", resource="gpu_memory", component="0 other_pools"'
+    leak = f"job:trainer_leak:current{{{of_pools}}}"
+    leaks = [{"series": leak, "values": "1e5x5"}]
+    check(tmp_path, [*RANKS, *leaks, *alerts], {only: samples})

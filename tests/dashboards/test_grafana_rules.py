@@ -67,14 +67,6 @@ def single_values_are_of_now(document: Json) -> Iterator[str]:
             yield f"{panel['title']}: shows the last value of the range as if it were of now"
 
 
-def forecasts_can_be_trusted(document: Json) -> Iterator[str]:
-    """A forecast needs half an hour of growth."""
-    for panel in panels(document):
-        for target in panel["targets"]:
-            if "time_to_limit" in target["expr"] and "needed_minutes" not in target["expr"]:
-                yield f"{panel['title']}: shows a forecast before it can be trusted"
-
-
 def the_answer_is_seen_at_once(document: Json) -> Iterator[str]:
     """What answers a page's question, above its first heading, fits on a laptop's screen."""
     if not document["description"].endswith("?"):
@@ -90,7 +82,6 @@ RULES = [
     annotations_are_moments_on_charts,
     far_limits_do_not_set_the_scale,
     single_values_are_of_now,
-    forecasts_can_be_trusted,
     the_answer_is_seen_at_once,
 ]
 

@@ -12,7 +12,10 @@ from tests.dashboards.short_histories import HOST
 pytestmark = pytest.mark.slow
 
 TABLE = ("fleet", "Trainers by verdict")
-HERE = ["again", "forked", "growing", "killed", "late", "leaking", "level", "over", "sure", "too-large"]
+HERE = [
+    *("again", "forked", "growing", "killed", "late", "leaking", "level", "over", "sure", "too-large"),
+    "unjudged",
+]
 
 
 def by_instance(answer: list[dict[str, Any]]) -> dict[str, float]:
@@ -46,6 +49,7 @@ def test_a_trainer_has_one_verdict(name: str, url: str, verdicts: dict[str, floa
     [
         ("late", "over a limit"),
         ("over", "healthy"),
+        ("unjudged", "not judged"),
         ("growing", "growing"),
         ("too-large", "will not fit"),
         ("sure", "healthy"),

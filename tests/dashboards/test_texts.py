@@ -8,7 +8,7 @@ from heapwatch.judge.verdict import WORDS
 from heapwatch_dashboards.colors import CODES, VERDICTS
 from tests.dashboards.asking import panel
 
-OF_ALERTS = {"over a limit", "down or stalled"}
+OF_ALERTS = {"over a limit", "not judged", "down or stalled"}
 
 
 def test_the_words_of_a_verdict_are_those_of_the_contract() -> None:
@@ -27,7 +27,7 @@ def test_every_word_of_a_verdict_is_explained_in_fleet() -> None:
         ("trainer", "Verdict", "No trainer now"),
         ("trainer", "What grows, where, and what to do", "Nothing known to grow"),
         ("fleet", "Trainers by verdict", "No trainer yet. Add one:  heapwatch run train.py"),
-        ("trainer", "Time until the memory limit", "Too early, or not within 3 days"),
+        ("trainer", "Time until the memory limit", "Too early, or not within a week"),
         ("trainer", "Growth per minute", "No growth known"),
         ("world", "Bodies by type", "No physics world watched"),
         ("buffers", "When all are full", "No bounded buffer"),

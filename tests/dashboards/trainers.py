@@ -58,8 +58,6 @@ class Trainer:
             self.add("job:trainer:name", within(1, 0, started), trainer_name=f"{name}, 11-24 10:00")
         for start in ("process_start_time_seconds", "job:trainer_process:start"):
             self.add(start, lambda m: clock.start + (started if m >= started else -7200) * 60)
-        self.add("job:trainer:watched_minutes", lambda m: m - started if m >= started else m + 120)
-        self.add("job:trainer_forecast:needed_minutes", 40)
         for collector, cost in {"process": 4e-4, "bodies": 6e-4, "buffers": 1.1e-3, "objects": 4e-3}.items():
             of = {"collector": collector}
             self.count("trainer_exporter_collect_errors_total", lambda m: float(int(m / 90)), **of)
@@ -97,11 +95,10 @@ class Trainer:
         self.series[-2] = Series("job:trainer_resource:total", renamed.labels, renamed.values)
 
     def memory(self, resident: Shape, limit: float, workers: float = 0) -> list[Value]:
-        """Process memory, its limit and the forecast."""
+        """Process memory and its limit."""
         values = self.add("trainer_process_resident_memory_bytes", resident, role="trainer")
         self.level("memory", "trainer", values)
         together = [None if v is None else v + workers for v in values]
-        self.add("job:trainer_memory:resident_bytes", together)
         self.add("job:trainer_resource:total", together, resource="memory", component="all")
         began = next((v for v in values if v is not None), 0.0)
         since = [None if v is None else v - began for v in values]
@@ -122,20 +119,7 @@ class Trainer:
         self.add("trainer_allocator_retained_bytes", scaled(values, 0.07))
         self.add("trainer_memory_limit_bytes", limit)
         self.add("job:trainer_memory:available_bytes", lambda minute: 0.95 * limit)
-        rates = slope(values, GROWTH_SAMPLES)
-        left = [
-            (limit - value) / rate * self.clock.step
-            if value is not None and rate is not None and rate * 4 > 2e6
-            else None
-            for value, rate in zip(values, rates, strict=True)
-        ]
-        self.add("job:trainer_memory:time_to_limit_seconds", left)
         return values
-
-    def explained(self, parts: Mapping[str, Sequence[Value]]) -> None:
-        """What holds the memory."""
-        for component, values in parts.items():
-            self.add("job:trainer_memory:explained_bytes", values, component=component)
 
     def limits(self, **factors: float) -> None:
         """Limits in force: the defaults, multiplied for the resources named here."""
@@ -157,19 +141,9 @@ class Trainer:
         if capacity is not None:
             self.add("trainer_buffer_capacity_items", capacity, buffer=name)
             self.add("trainer_buffer_capacity_bytes", lambda minute: capacity * item_bytes, buffer=name)
-            self._to_fill([capacity * item_bytes - (nbytes or 0) for nbytes in held])
         self.add("trainer_buffer_attached_tensors", attached, buffer=name)
         self.level("buffer", name, held)
         return held
-
-    def _to_fill(self, more: Sequence[float]) -> None:
-        """What the rules record of all bounded buffers together."""
-        name = "job:trainer_memory:to_fill_bytes"
-        known = next((one for one in self.series if one.name == name), None)
-        if known is not None:
-            self.series.remove(known)
-            more = [left + (right or 0) for left, right in zip(more, known.values, strict=True)]
-        self.add(name, more)
 
     def progress(self, until: float = float("inf"), **per_minute: float) -> None:
         """Counters of progress; nothing happens any more after minute `until`."""
@@ -205,9 +179,9 @@ class Trainer:
         add("trainer_cleanup_removed_total", lambda size: removed, resource=resource)
 
     def leaks(self, resource: str, component: str, per_minute: float, start: float) -> None:
-        """The confirmed growth of a leak, from this minute on."""
-        labels = {"resource": resource, "component": component}
-        self.add("job:trainer_leak:confirmed_per_minute", within(per_minute, start), **labels)
+        """What leaks, from this minute on."""
+        labels = {"resource": resource, "component": component, "reason": "growth"}
+        self.add("job:trainer_leak:current", within(per_minute / 60, start), **labels)
 
     def growing_path(
         self, path: str, kind: str, site: str, values: Sequence[Value], share: float, remedy: str
@@ -219,18 +193,9 @@ class Trainer:
         self.add("trainer_growing_path_growth_bytes_per_minute", rates, **labels)
         self.add("trainer_growing_path_share_ratio", share, **labels)
         self.add("trainer_growing_path_leak", 1, **labels, site=site, remedy=remedy)
-        if share > 0.5:  # the one that leaks most
-            self.add("job:trainer_known:leak_bytes_per_minute", rates, **labels, site=site, remedy=remedy)
-
-    def verdicts(self, *changes: tuple[float, int]) -> None:
-        """The verdict from each minute on."""
-        self.add(
-            "job:trainer_verdict:state",
-            lambda minute: next(state for since, state in reversed(changes) if minute >= since),
-        )
 
     def says(self, *changes: tuple[float, str]) -> None:
-        """The word of the trainer's own explanation from each minute on."""
+        """The word of the trainer's own judge from each minute on."""
         for word in ("healthy", "warm-up", "filling", "too early", "growing", "will not fit", "leak"):
 
             def value(minute: float, word: str = word) -> Value:
@@ -251,7 +216,6 @@ class Trainer:
         self.add("job:trainer_known:memory_bytes", memory)
         self.add("job:trainer_known:available_bytes", lambda m: memory / 0.9)
         self.add("job:trainer_known:leak_bytes_per_minute", per_minute, **leak)
-        self.add("job:trainer_verdict:state", 5)
         name = next(one.labels["trainer_name"] for one in self.series if one.name == "job:trainer:name")
         self.add("job:trainer:name", 1, trainer_name=name)
         labels = {"alertname": "TrainerDown", "severity": "critical", "kind": "health"}

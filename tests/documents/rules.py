@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.leaks.replay import ask
 from benchmarks.leaks.scenario import Scenario
 from heapwatch.collectors.readings import LEVEL_SERIES
+from heapwatch.explain.findings import Explanation
 from heapwatch.http.status import Status
 from heapwatch.judge.component import GROWN, Component
 from heapwatch.judge.limits import ALIASES
@@ -17,6 +18,7 @@ from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"
 SCRAPES = 81  # of 15 s: twenty minutes
+NOTHING = Explanation("too early", 0.0, 0.0, 0.0)
 GROWTH_SAMPLES = 10
 
 
@@ -61,14 +63,14 @@ def alerts_at(text: str, component: Component, level: float, profile: str = "") 
         profile: whose limits apply, by default that of the trainer.
 
     """
-    document = Status().document(_with_level(text, component, level, profile))
+    document = Status(lambda: NOTHING).document(_with_level(text, component, level, profile))
     return _about(document, component, "threshold")
 
 
 def alerts_growing(text: str, component: Component, per_minute: float) -> list[dict[str, Any]]:
     """The alerts of the status about a component that grows so much a minute."""
     now = [0.0]
-    status = Status(clock=lambda: now[0])
+    status = Status(lambda: NOTHING, clock=lambda: now[0])
     for sample in range(GROWTH_SAMPLES):
         now[0] = 60.0 * sample
         document = status.document(_with_level(text, component, 1.0 + per_minute * sample))

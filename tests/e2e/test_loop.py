@@ -103,7 +103,7 @@ def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_
 
     with trainer(installed, "killed") as (killed, at), trainer(installed, "ended") as (ended, there):
         for instance in (at, there):
-            known = f'job:trainer_known:memory_bytes{{instance="{instance}"}}'
+            known = f'job:trainer_resource:total{{resource="memory", instance="{instance}"}}'
             wait_for("its memory", lambda known=known: loop.query(known), 3 * MINUTES)
         assert loop.query(f'trainer_buffer_items{{buffer="replay", instance="{at}"}} > 0')
         names = {one["trainer"] for one in json.loads(installed.heapwatch("top", "--json").stdout)}
@@ -115,7 +115,7 @@ def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_
     assert said["summary"] == f"killed ({at}): {lost.UNKNOWN}"
     assert "B of memory" in said["description"]
     assert "verdict: " in said["description"]
-    wait_for("its row", lambda: loop.query(f'job:trainer_verdict:state{{instance="{at}"}} == 5'), 2 * MINUTES)
+    wait_for("its row", lambda: loop.query(f'job:trainer_known:memory_bytes{{instance="{at}"}}'), 2 * MINUTES)
     assert alerts(there) == []
     assert {one.trainer for one in lost.read(settings.targets / lost.FOLDER)} == {"killed"}
 

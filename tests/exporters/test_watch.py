@@ -241,7 +241,9 @@ def test_each_rank_of_a_distributed_run_says_which_it_is(monkeypatch):
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "812")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "17")
     with heapwatch.start("ppo", port=0) as watch:
-        labels = r'framework="",rank="3",run="812_17",started="[^"]+",trainer="ppo",world_size="64"'
+        labels = (
+            r'framework="",rank="3",run="812_17",started="[^"]+",title="[^"]+",trainer="ppo",world_size="64"'
+        )
         assert re.search(rf"trainer_info{{{labels}}} 1.0", get(watch))
 
 
@@ -249,7 +251,7 @@ def test_start_serves_and_stops(tmp_path):
     with heapwatch.start("walker", port=0) as watch:
         targets = list((tmp_path / "targets").glob("*.json"))
         assert f"127.0.0.1:{watch.port}" in targets[0].read_text()
-        labels = r'framework="",rank="",run="",started="[^"]+",trainer="walker",world_size=""'
+        labels = r'framework="",rank="",run="",started="[^"]+",title="[^"]+",trainer="walker",world_size=""'
         text = get(watch)
         assert re.search(rf"trainer_info{{{labels}}} 1.0", text)
         assert "trainer_cleanup_ready 0.0" in text  # there is no token

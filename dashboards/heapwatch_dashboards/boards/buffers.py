@@ -8,7 +8,6 @@ from ..promql import (
     PROCESS,
     growth,
     growth_per_cycle,
-    max_by,
     named,
     or_zero,
     select,
@@ -30,7 +29,7 @@ BUFFER_TIME_TO_FULL = (
     f"({BUFFER_CAPACITY_ITEMS} - {BUFFER_ITEMS} > 0) / ({sum_by(_BUFFER, f'deriv({_ITEMS}[30m])')} > 0)"
 )
 UNBOUNDED_BUFFERS = f"{BUFFER_ITEMS} unless {BUFFER_CAPACITY_ITEMS}"
-_TO_FILL = max_by(PROCESS, select("job:trainer_memory:to_fill_bytes"))
+_TO_FILL = sum_by(PROCESS, f"clamp_min({BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}, 0)")
 USED_WHEN_FULL = f"({trainers.RESIDENT} + {_TO_FILL}) / {trainers.MEMORY_LIMIT}"
 ATTACHED_TENSORS = sum_by(_BUFFER, select("trainer_buffer_attached_tensors"))
 

@@ -42,7 +42,7 @@ def _last(series: str) -> str:
 
 
 LAST_VERDICT = max_by(_LIFE, _last(trainers.WORST))
-LAST_MEMORY = max_by(_LIFE, _last(select("job:trainer_memory:resident_bytes")))
+LAST_MEMORY = max_by(_LIFE, _last(trainers.RESIDENT))
 
 # The ranks of a distributed run, taken together.
 _RUN = "job, trainer, run, world_size"
@@ -136,6 +136,7 @@ WORDS = "\n\n".join(
     (
         *(f"{word}: {meaning.claim}." for word, meaning in MEANINGS.items()),
         "over a limit: a level is over its threshold, or memory will reach its limit within hours.",
+        "not judged: the trainer answers, but has not judged its memory for minutes.",
         "down or stalled: the trainer cannot be scraped, or makes no progress.",
     )
 )

@@ -18,6 +18,7 @@ from ..promql import (
     sum_by,
     total,
 )
+from ..queries.trainers import JUDGED, OF_THE_REST, said_time_left
 from ..tables import BACKGROUND, Column, table
 from .shared import (
     BELOW_WARNING,
@@ -71,17 +72,16 @@ def _of_part(of_component: str) -> str:
 
 _NOT_RESERVED = 'component!~".* reserved"'
 _OF_GPU = f'resource="gpu_memory", {_NOT_RESERVED}'
-_LEAKS = select("ALERTS", _OF_GPU, kind="leak", alertstate="firing")
-_GROWS = select("ALERTS", _OF_GPU, 'kind=~"leak|growth"')
+_LEAKS = select("job:trainer_leak:current", resource="gpu_memory")
+_GROWS = select("ALERTS", _OF_GPU, kind="growth")
 _FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation")
 _JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|jax_cached"')
-_WARM = f"on (job, instance) {select('job:trainer_verdict:state')} > 0"
 PART_VERDICT = current(
     max_by(
         _PART,
-        f"{_of_part(f'(4 * {_LEAKS} or 2 * {_GROWS})')}"
+        f"{_of_part(f'(4 + 0 * {_LEAKS} or 2 * {_GROWS})')}"
         f' or label_replace(3 * {_of_part(_FRAGMENTED)}, "part", "torch_cached", "", "")'
-        f" or (1 + 0 * {_JUDGED}) and {_WARM} or 0 * {_JUDGED}",
+        f" or 0 * {_JUDGED} + on (job, instance) group_left () {OF_THE_REST}",
     )
 )
 FRAGMENTED = (
@@ -90,9 +90,10 @@ FRAGMENTED = (
 )
 USED_SHARE = f"{_USED} / {TOTAL}"
 MEMORY_GROWTH = sum_by(f"{PROCESS}, component", growth("gpu_memory"))
-_TIME_TO_LIMIT = select("job:trainer_gpu_memory:time_to_limit_seconds")
-SHORTEST_TIME_TO_LIMIT = soonest(forecast(_TIME_TO_LIMIT, select("trainer_gpu_memory_total_bytes"), _DEVICE))
-PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory", _NOT_RESERVED)))
+_SAID = said_time_left('resource="gpu_memory"')
+_FORECAST = forecast(_SAID, select("trainer_gpu_memory_total_bytes"), JUDGED)
+SHORTEST_TIME_TO_LIMIT = soonest(_FORECAST)
+PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory")))
 UNUSABLE_SHARE = max_by(_DEVICE, select("trainer_gpu_memory_unusable_bytes")) + f" / {RESERVED}"
 
 GLANCE = [

@@ -19,7 +19,7 @@ BELOW_WARNING = f"below {100 * MEMORY_SHARES['warning']:g} %"
 TIME_LEFT = colors.judged(colors.CRITICAL, (3600, colors.WARNING), (6 * 3600, colors.PLAIN))
 FORECAST_WORDS = {
     promql.TOO_EARLY: ("too early", colors.UNKNOWN),
-    promql.NOT_SOON: ("not within 3 days", colors.UNKNOWN),
+    promql.NOT_SOON: ("not within a week", colors.UNKNOWN),
 }
 ALERT_PATH_WORDS = {
     0: ("works", colors.GOOD),
@@ -88,7 +88,7 @@ def memory_limit() -> Query:
     """The memory that each trainer can use besides other programs; drawn if its use is near."""
     return limit_of_each(
         max_by(PROCESS, select("job:trainer_memory:available_bytes")),
-        select("job:trainer_memory:resident_bytes"),
+        select("job:trainer_resource:total", resource="memory", component="all"),
         "{{trainer_name}} memory limit",
     )
 

@@ -6,7 +6,8 @@ from ..dashboard import Dashboard, Row
 from ..empty import NO_WORLD
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import limit, lines
-from ..promql import PROCESS, aged, growth, limits, max_by, min_by, named, of_one, select, slope, sum_by
+from ..promql import PROCESS, growth, level, limits, max_by, min_by, named, of_one, select, sum_by
+from ..queries.trainers import OF_THE_REST
 from ..tables import COLORED_TEXT, Column, table
 from .shared import TRAINER, firing_alerts, growth_limit, verdict
 
@@ -16,18 +17,20 @@ _LIST = f"{PROCESS}, list"
 # What is in the world, one row a thing.
 _THING = f"{PROCESS}, resource, component"
 _IN_WORLD = 'resource=~"bodies|entities|events"'
-_LEVEL = select("job:trainer_resource:level", _IN_WORLD)
+_LEVEL = level("bodies", "entities", "events")
 WORLD_NOW = max_by(_THING, _LEVEL)
-WORLD_CAPACITY = max_by(_THING, select("job:trainer_resource:capacity", resource="events"))
-_LEAKS = select("ALERTS", _IN_WORLD, kind="leak", alertstate="firing")
+_BOUND = select("trainer_event_list_capacity_items")
+_CAPACITY = f'label_replace({_BOUND}, "component", "$1", "list", "(.*)")'
+WORLD_CAPACITY = max_by(_THING, f'label_replace({_CAPACITY}, "resource", "events", "", "")')
+_LEAKS = select("job:trainer_leak:current", _IN_WORLD)
 _OVER = select("ALERTS", _IN_WORLD, kind="threshold", alertstate="firing")
 _FAST = select("ALERTS", _IN_WORLD, kind="growth", alertstate="firing")
 _WORSE = f"{LEAK} + 0 * {_LEAKS} or {OVER} + 0 * {_OVER} or {GROWING} + 0 * {_FAST}"
-_JUDGED = f"on (job, instance) group_left () ({select('job:trainer_verdict:state')} > bool 0)"
-WORLD_STATE = max_by(_THING, f"({_WORSE}) and on ({_THING}) {_LEVEL} or 0 * {_LEVEL} + {_JUDGED}")
-WORLD_GROWTH = max_by(_THING, aged(10, slope(_IN_WORLD)))
+_REST = f"0 * {_LEVEL} + on (job, instance) group_left () {OF_THE_REST}"
+WORLD_STATE = max_by(_THING, f"({_WORSE}) and on ({_THING}) {_LEVEL} or {_REST}")
+WORLD_GROWTH = max_by(_THING, growth("bodies", "entities", "events"))
 BODY_LIMITS_OF_ONE = of_one(min_by("severity", limits("bodies", "all")))
-BODIES_GROWTH = sum_by(f"{PROCESS}, component", growth("bodies", 'component!="all"'))
+BODIES_GROWTH = sum_by(f"{PROCESS}, component", growth("bodies"))
 ENTITIES_GROWTH = sum_by(f"{PROCESS}, component", growth("entities"))
 
 BODY_COLORS = [
@@ -40,7 +43,7 @@ BODY_COLORS = [
         "unknown": colors.CRITICAL,
     }.items()
 ]
-ALL_BODIES = select("job:trainer_resource:total", resource="bodies")
+ALL_BODIES = sum_by(PROCESS, _BODIES)
 OF_BOUND = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 
 NOW = table(

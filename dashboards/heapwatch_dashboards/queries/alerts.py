@@ -12,6 +12,7 @@ from ..promql import (
     sum_by,
     total,
 )
+from .explanation import FASTEST_LEAK, LAST_LEAK
 from .trainers import LEAKS
 
 # Alerts.
@@ -33,7 +34,7 @@ def _since(**equal: str) -> str:
 
 # A leak of memory with the path that leaks most, and the line that fills it.
 _OF_MEMORY = _since(kind="leak", resource="memory", component="trainer")
-_LEAK = f"0 * {select('job:trainer_known:leak_bytes_per_minute')}"
+_LEAK = f"0 * ({FASTEST_LEAK} or on ({PROCESS}) {LAST_LEAK})"
 ALERTS_SINCE = f"{_OF_MEMORY} + on ({PROCESS}) group_left (path, site) {_LEAK} or on ({_ALERT}) {_since()}"
 _MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
 # One mark a trainer, when the first of them begins: a mark for each hides the data.

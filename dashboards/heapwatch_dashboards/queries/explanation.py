@@ -1,10 +1,10 @@
-"""What grows in a trainer, by the names that its explanation gives; the rest by what the rules found.
+"""What grows in a trainer, by the names that its explanation gives; the rest by resource and component.
 
 A row has the labels `what` (a path from a root of the program, or a resource and its component), `type`,
 `site` (file and line) and `remedy`. The first table of Trainer and of Fleet show the same rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..colors import CODES, GROWING, LEAK
 from ..promql import PROCESS, current, max_by, min_by, select, slope, sum_by
@@ -13,12 +13,8 @@ _KEY = f"{PROCESS}, what, type"
 _ROW = f"{_KEY}, site, remedy"
 
 
-# Whether a trainer has an explanation; missed scrapes are bridged.
-EXPLAINS = f"last_over_time({select('trainer_memory_verdict')}[5m]) == 1"
-
-
 def by_word(*words: str) -> str:
-    """The code of each trainer's verdict, if it is one of these."""
+    """The code of each trainer's verdict, if it is one of these; missed scrapes are bridged."""
     said = {word: select("trainer_memory_verdict", verdict=word) for word in words}
     return " or ".join(
         f"{CODES[word]:g} * (last_over_time({series}[5m]) == 1)" for word, series in said.items()
@@ -38,30 +34,25 @@ _BOUNDED = (
     f" or {CODES['filling']:g} + 0 * ({_GROWS} and {_FITS} == 1)"
     f" or {CODES['filling']:g} + 0 * ({_GROWS} and {select('trainer_growing_path_leak', kind='buffer')})"
 )
-# What leaked last in a trainer that was lost, or does not answer.
+# What leaks fastest in each trainer, by its name; and what did last in one that was lost, or does not answer.
+FASTEST_LEAK = (
+    f"topk by ({PROCESS}) (1, ({_IS_LEAK} == 1) * on ({PROCESS}, path, type, kind) group_left () {_STATED})"
+)
 GONE = select("job:trainer:gone")
 LAST_LEAK = f"({select('job:trainer_known:leak_bytes_per_minute')} and on (job, instance) {GONE})"
-# Declared buffers and objects that explain a leak of which the explanation names nothing.
-_SUSPECTS = f"({select('job:trainer_leak:share')} unless on (job, instance) ({_IS_LEAK} == 1))"
-# Alerts: those of memory only where nothing of it has a name.
-_NAMELESS = f"unless on (job, instance) ({_IS_LEAK} or {_SUSPECTS})"
+# Leaks and alerts: those of memory only where nothing of it has a name.
+_THINGS, _MEMORY = 'resource!~"memory|object_size"', 'resource=~"memory|object_size"'
 
 
-def _alerts(kind: str, **equal: str) -> str:
-    of_kind = f'kind=~"{kind}"'
-    of_things = select("ALERTS", of_kind, 'resource!~"memory|object_size"', **equal)
-    of_memory = select("ALERTS", of_kind, 'resource=~"memory|object_size"', **equal)
-    return f"({of_things} or {of_memory} {_NAMELESS})"
+def _nameless(metric: str, *matchers: str) -> str:
+    of_memory = f"{select(metric, _MEMORY, *matchers)} unless on (job, instance) {_IS_LEAK}"
+    return f"({select(metric, _THINGS, *matchers)} or {of_memory})"
 
 
 def _of_path(expression: str) -> str:
     """What has no path, such as a level or a type, is called by its type, once."""
     called = f'label_replace({expression}, "what", "$1", "path", "(.*)")'
     return f'label_replace({called}, "type", "", "kind", "level|type")'
-
-
-def _of_suspect(expression: str) -> str:
-    return f'label_replace({expression}, "what", "$1", "component", "(.*)")'
 
 
 def _of_alert(expression: str) -> str:
@@ -76,46 +67,45 @@ def _path_state(leaks: str, grows: str) -> str:
     )
 
 
-_ALERT_STATE = (
-    f"{LEAK} + 0 * {_alerts('leak', alertstate='firing')} or {GROWING} + 0 * {_alerts('leak|growth')}"
+_LEAKING = "job:trainer_leak:current"
+_OF_GROWTH = 'kind="growth"'
+_REST = _of_alert(
+    f"({LEAK} + 0 * {_nameless(_LEAKING)} or {GROWING} + 0 * {_nameless('ALERTS', _OF_GROWTH)})"
 )
-_REST = f"{_of_suspect(f'{LEAK} + 0 * {_SUSPECTS}')} or {_of_alert(_ALERT_STATE)}"
 _LEAKS = f"({_IS_LEAK} == 1)"
 _ROWS = f"{_of_path(_path_state(_LEAKS, _GROWS))} or {_REST}"
 STATE = current(max_by(_ROW, _ROWS))
 
 
-def _column(of_path: str, of_suspect: str, of_alert: str, combine: Callable[[str, str], str] = max_by) -> str:
-    """A value of each row; the three have the labels of a path, a suspect's component, an alert."""
-    parts = ((_of_path, of_path), (_of_suspect, of_suspect), (_of_alert, of_alert))
+def _column(of_path: str, of_alert: str, combine: Callable[[str, str], str] = max_by) -> str:
+    """A value of each row; the two have the labels of a path, and of a leak or an alert."""
+    parts = ((_of_path, of_path), (_of_alert, of_alert))
     values = " or ".join(label(expression) for label, expression in parts if expression)
     return current(combine(_KEY, f"({values}) and on ({_KEY}) ({_ROWS})"))
 
 
-_SIZES = 'resource=~"memory|gpu_memory|object_size"'
-_COUNTS = 'resource!~"memory|gpu_memory|object_size"'
+_SIZES = ("memory", "gpu_memory", "object_size")
+_COUNTS = ("bodies", "entities", "events", "buffer", "objects")
 
 
-def _growth(resources: str) -> str:
-    recorded = (
-        select(f"job:trainer_{series}_per_minute", resources)
-        for series in ("leak:confirmed", "resource:growth")
-    )
-    return " or ".join((*recorded, slope(resources)))
+def _growth(resources: Sequence[str]) -> str:
+    """Of what leaks as its judge says; of the rest over ten minutes."""
+    names = "|".join(resources)
+    leaking = select(_LEAKING, f'resource=~"{names}"')
+    thing = "job, instance, resource, component"
+    return f"60 * {max_by(thing, leaking)} or on ({thing}) {slope(*resources)}"
 
 
-_EXPLAINED = select("job:trainer_memory:explained_bytes")
 _ITEMS = select("trainer_growing_path_items")
-BYTES_PER_MINUTE = _column(f"{_STATED} or {LAST_LEAK}", f"60 * deriv({_EXPLAINED}[10m])", _growth(_SIZES))
-ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", "", _growth(_COUNTS))
-# Where paths have shares, a component has none beside them: it may be the same growth, by its declared name.
-SHARE = _column(select("trainer_growing_path_share_ratio"), _SUSPECTS, "")
+BYTES_PER_MINUTE = _column(f"{_STATED} or {LAST_LEAK}", _growth(_SIZES))
+ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", _growth(_COUNTS))
+SHARE = _column(select("trainer_growing_path_share_ratio"), "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
 _SEEN = f"min_over_time(timestamp({_IS_LEAK})[$__range:1m])"
 _START = f"+ on (job, instance) group_left () {select('job:trainer_process:start')}"
 # Not before the process: another one may have had the same path at its address.
 _NAMED = f"{_SEEN} and (0 * {_SEEN} {_START}) <= {_SEEN} or 0 * {_SEEN} {_START} or {_SEEN}"
-SINCE = _column(f"1000 * ({_NAMED})", "", f"1000 * {_ALERT_BEGAN}", min_by)
+SINCE = _column(f"1000 * ({_NAMED})", f"1000 * {_ALERT_BEGAN}", min_by)
 
 
 def of_rows(of_trainer: str) -> str:
@@ -132,6 +122,15 @@ def _faster_first(paths: str) -> str:
 # The row of each trainer that is worst and grows fastest.
 _BY_RATE = _of_path(_path_state(_faster_first(_LEAKS), _faster_first(_GROWS)))
 TOP = f"topk by ({PROCESS}) (1, {current(max_by(_ROW, f'{_BY_RATE} or {_REST}'))})"
+
+# Bytes of declared buffers and objects.
+_BUFFERS = f"last_over_time({select('trainer_buffer_bytes')}[1m])"
+_OBJECTS = f"last_over_time({select('trainer_object_size_bytes')}[1m])"
+_EXPLAINED = sum_by(
+    f"{PROCESS}, component",
+    f'label_replace({_BUFFERS}, "component", "$1", "buffer", "(.*)")'
+    f' or label_replace({_OBJECTS}, "component", "$1", "object", "(.*)")',
+)
 
 # Memory by what holds it; what is declared is known by its own series, under the last name of its path. A
 # level is no part of the memory: it may be all of it.

@@ -5,25 +5,21 @@ from heapwatch.judge.verdict import WORDS
 from ..colors import CODES
 from ..promql import (
     PROCESS,
-    aged,
     current,
     forecast,
+    growth,
     max_by,
     min_by,
     of_trainers,
     or_zero,
     rate,
     select,
-    soon,
     soonest,
     sum_by,
 )
-from .explanation import EXPLAINS, GONE, LAST_LEAK, by_word
+from .explanation import GONE, LAST_LEAK, by_word
 
-# The worst of what alerts, explanation and scrapes say at one instant: the state that the rules record is as
-# old as their last evaluation, so of that only what no alert says is taken. Where there is no explanation, it
-# is too early for a quarter of an hour.
-_STATE = select("job:trainer_verdict:state")
+# The worst of what alerts, the trainer's own judge and scrapes say.
 _KINDS = {"leak": "leak", "over a limit": "threshold|forecast", "growing": "growth"}
 
 
@@ -32,19 +28,28 @@ def _alerts(word: str) -> str:
     return select("ALERTS", f'kind=~"{_KINDS[word]}"', alertstate="firing")
 
 
-_DOWN = CODES["down or stalled"]
+_LOST = f"{select('job:trainer:lost')} unless on ({PROCESS}) {select('up')} == 1"
 _STALLED = select("ALERTS", kind="health", resource="trainer", component="progress", alertstate="firing")
+_DOWN = f"{CODES['down or stalled']:g} + 0 * ({select('job:trainer:down')} or {_LOST} or {_STALLED})"
+# The alert is pending as soon as the judge is late.
+_LATE = f"{CODES['not judged']:g} * {select('ALERTS', alertname='TrainerJudgeLate')}"
+_PRESENT = f"0 * last_over_time({select('trainer_info')}[5m])"
 WORST = max_by(
     PROCESS,
     " or ".join(
         (
-            f"{_STATE} == {_DOWN:g} or {_DOWN:g} * {_STALLED}",
+            _DOWN,
             *(f"{CODES[word]:g} * {_alerts(word)}" for word in _KINDS),
+            _LATE,
             by_word(*WORDS),
-            f"clamp_max({_STATE}, 1) unless on ({PROCESS}) {EXPLAINS}",
+            _PRESENT,
         )
     ),
 )
+# Trainers with a verdict, and the code of whatever in them neither leaks nor has an alert.
+_IS_SAID = select("trainer_memory_verdict", 'verdict!="too early"')
+JUDGED = f"last_over_time({_IS_SAID}[5m]) == 1"
+OF_THE_REST = max_by(PROCESS, f"{_LATE} or {JUDGED} or {_PRESENT}")
 VERDICT = current(WORST)
 LEAKS = _alerts("leak")
 TRAINERS_COUNT = f"count({VERDICT})"
@@ -61,7 +66,7 @@ def trainers_that_are(*words: str) -> str:
 
 
 # Memory of the process tree: as the limits are compared with, pages that workers share not counted again.
-RESIDENT = max_by(PROCESS, select("job:trainer_memory:resident_bytes"))
+RESIDENT = max_by(PROCESS, select("job:trainer_resource:total", resource="memory", component="all"))
 # Of one that is lost or does not answer the last that is known.
 KNOWN_RESIDENT = f"{RESIDENT} or {max_by(PROCESS, select('job:trainer_known:memory_bytes'))}"
 MEMORY_LIMIT = max_by(PROCESS, select("trainer_memory_limit_bytes"))
@@ -69,19 +74,23 @@ USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 _KNOWN = (select(f"job:trainer_known:{what}_bytes") for what in ("memory", "available"))
 KNOWN_USED_SHARE = f"{USED_SHARE} or {' / '.join(max_by(PROCESS, one) for one in _KNOWN)} and {GONE}"
 # Over ten minutes; of a younger process as it says itself, over its life.
-_SLOPE = sum_by(PROCESS, aged(10, select("job:trainer_resource:growth_per_minute", resource="memory")))
+_SLOPE = sum_by(PROCESS, growth("memory"))
 MEMORY_GROWTH = f"({_SLOPE} or {max_by(PROCESS, select('trainer_memory_growth_bytes_per_minute'))})"
 # Of one that is lost or does not answer that of the leak that it named last.
 _LAST_GROWTH = sum_by(PROCESS, LAST_LEAK)
 KNOWN_GROWTH = f"{current(MEMORY_GROWTH)} or {_LAST_GROWTH}"
 MOST_GROWTH = f"max({MEMORY_GROWTH} or {_LAST_GROWTH})"
 
-_TIME_TO_LIMIT = select("job:trainer_memory:time_to_limit_seconds")
-# As the explanation says it, once growth is sure: the least; else by the rules.
-_SAID = min_by(PROCESS, select("trainer_memory_time_to_limit_seconds", bound="least"))
-TIME_TO_LIMIT = f"{_SAID} or {forecast(_TIME_TO_LIMIT, select('trainer_memory_limit_bytes'), PROCESS)}"
+
+def said_time_left(*matchers: str) -> str:
+    """The least time until memory is used up, as the trainer's judge says it, once growth is certain."""
+    return min_by(PROCESS, select("trainer_memory_time_to_limit_seconds", *matchers, bound="least"))
+
+
+# Of the memory that ends first: that of the process or of a GPU.
+TIME_TO_LIMIT_SOON = said_time_left()
+TIME_TO_LIMIT = forecast(TIME_TO_LIMIT_SOON, select("trainer_memory_limit_bytes"), JUDGED)
 SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
-TIME_TO_LIMIT_SOON = f"{_SAID} or {soon(_TIME_TO_LIMIT, PROCESS)}"
 
 # A cycle takes minutes: over the usual window the rate would be zero most of the time.
 _STEPS = rate(select("trainer_progress_total", 'unit!~"epoch|generation"'))

@@ -72,15 +72,19 @@ class InfoCollector:
     name = "info"
 
     def __init__(self, trainer: str, framework: str, run: str, rank: Rank | None = None) -> None:
-        self._names = (trainer, framework, run, *(map(str, rank) if rank else ("", "")), _started())
+        started = _started()
+        self._names = (
+            trainer, framework, run, *(map(str, rank) if rank else ("", "")), started,
+            _title(trainer, run, rank, started),
+        )  # fmt: skip
 
     def collect(self) -> Iterable[Metric]:
         """Yield `trainer_info` and `trainer_machine_info`."""
         yield gauge(
             "trainer_info",
             "The names of this process, and when it started, in its own time zone; rank and world size "
-            "are empty outside a distributed run.",
-            ("trainer", "framework", "run", "rank", "world_size", "started"),
+            "are empty outside a distributed run. title is what pages call it.",
+            ("trainer", "framework", "run", "rank", "world_size", "started", "title"),
             {self._names: 1},
         )
         yield gauge(
@@ -89,6 +93,12 @@ class InfoCollector:
             "machine",
             {machine(): 1},
         )
+
+
+def _title(trainer: str, run: str, rank: Rank | None, started: str) -> str:
+    """Name, run, rank and start, as far as they are known: `walker 7 rank 3, 11-24 14:02`."""
+    name = " ".join(part for part in (trainer, run, f"rank {rank.rank}" if rank else "") if part)
+    return ", ".join(part for part in (name, started) if part)
 
 
 def _started() -> str:

@@ -213,9 +213,15 @@ def test_names_start_and_machine_are_labels_of_constant_ones():
     started = datetime.fromtimestamp(psutil.Process().create_time())
     assert samples[0].labels == {
         "trainer": "ppo", "framework": "sb3", "run": "7", "rank": "", "world_size": "",
-        "started": f"{started:%m-%d %H:%M}",
+        "started": f"{started:%m-%d %H:%M}", "title": f"ppo 7, {started:%m-%d %H:%M}",
     }  # fmt: skip
     assert samples[1].labels == {"machine": machine()}
+
+
+def test_a_title_has_what_is_known_of_name_run_rank_and_start():
+    info, _ = InfoCollector("ppo", "", "", Rank(3, 8)).collect()
+    (sample,) = info.samples
+    assert sample.labels["title"] == f"ppo rank 3, {sample.labels['started']}"
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_an_actor_is_watched_under_the_name_of_its_class(local_ray):
 
     collector = Collector.remote()
     job = ray.get_runtime_context().get_job_id()
-    labels = rf'framework="ray",rank="",run="{job}",started="[^"]+",trainer="Collector",world_size=""'
-    name = rf"trainer_info{{{labels}}} 1.0"
+    labels = rf'framework="ray",rank="",run="{job}",started="[^"]+",title="[^"]+",trainer="Collector"'
+    name = rf'trainer_info{{{labels},world_size=""}} 1.0'
     wait_for(lambda: [text for text in series_of_actors(local_ray) if re.search(name, text)])
 
     ray.kill(collector)
