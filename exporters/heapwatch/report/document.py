@@ -60,17 +60,19 @@ def headline(report: Report) -> str:
         return plain(narrative(quoted).splitlines()[0])
     if report.finding is not None:
         return plain(leak_line(report))
+    if report.said.leaking:
+        return plain(labelled("leak", ", ".join(map(str, sorted(report.said.leaking)))))
     about = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
         about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
-    if report.waits:
-        about += f" (watched for {report.waits})"
+    if report.said.waits:
+        about += f" (watched for {report.said.waits})"
     return plain(labelled(report.verdict, f"{about}."))
 
 
 def _quoted(report: Report) -> Explanation | None:
     """The trainer's explanation, if it is recorded and the report found nothing more severe."""
-    said = report.explanation
+    said = report.said.explanation
     return said if said is not None and said.verdict == report.verdict else None
 
 

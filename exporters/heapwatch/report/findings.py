@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heapwatch.explain.findings import Explanation
 from heapwatch.judge.component import MEMORY, Component, material
 from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point, Run, component_of
 from heapwatch.report.cycles import Cycles, reader
 from heapwatch.report.judgement import Judgement, Terms, judged
 from heapwatch.report.leak import FoundLeak, found_leak
-from heapwatch.report.said import Said, recorded_explanation, said_by, said_in_time
+from heapwatch.report.said import Said, said_of
 from heapwatch.report.since import Points
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
@@ -48,9 +47,8 @@ class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
     `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
-    of the largest single objects that the trainer found last. `waits` is a text such as "12 of 24 minutes"
-    while a slow leak cannot be distinguished from a warm-up. `explanation` is the trainer's last explanation,
-    if it is recorded. `log` are the last lines of a log that was given.
+    of the largest single objects that the trainer found last. `said` is what the trainer's judge says. `log`
+    are the last lines of a log that was given.
     """
 
     trainer: str
@@ -64,9 +62,8 @@ class Report:
     large: list[Held]
     largest: Sequence[tuple[str, float]]
     finding: FoundLeak | None
-    waits: str
+    said: Said
     notes: tuple[str, ...]
-    explanation: Explanation | None = None
     log: Sequence[str] = ()
 
     @property
@@ -74,9 +71,11 @@ class Report:
         """The verdict on the run: the trainer's own, unless its cycles exceed what it declares."""
         if self.finding is not None:
             return "leak"
-        if self.explanation is not None:
-            return self.explanation.verdict
-        undecided = self.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
+        if self.said.explanation is not None:
+            return self.said.explanation.verdict
+        if self.said.leaking:
+            return "leak"
+        undecided = self.said.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
         return "too early" if undecided else self.memory.verdict
 
 
@@ -88,9 +87,8 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         large_bytes: least size of a large object.
 
     """
-    cycles, explanation = Cycles(run), recorded_explanation(run)
-    last, resident = run.points[-1], cycles.series(lambda point: point.resident_bytes)
-    said = said_in_time(run) if explanation is None else said_by(explanation)
+    cycles, said, last = Cycles(run), said_of(run), run.points[-1]
+    resident = cycles.series(lambda point: point.resident_bytes)
     memory = judged(
         resident,
         Terms(
@@ -118,9 +116,8 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=found_leak(cycles, said, memory, objects, sizes, histories),
-        waits=said.waits,
+        said=said,
         notes=run.notes,
-        explanation=explanation,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -19,48 +18,49 @@ _MOST_SECONDS = 2 * STEP_SECONDS  # between points that are judged in time: one 
 
 
 class Said(NamedTuple):
-    """What the trainer's judge says: what leaks, and of what it says that it does not."""
+    """What the trainer's judge says of a run.
 
-    leaking: frozenset[Component] = frozenset()
-    denies: Callable[[Component], bool] = lambda _: False
+    Attributes:
+        explanation: the last one in the record.
+        leaking: what leaks; None if there is no explanation and the points lie too far apart to judge by.
+        waits: such as "12 of 24 minutes" while a slow leak cannot be distinguished from a warm-up.
+
+    """
+
+    explanation: Explanation | None
+    leaking: frozenset[Component] | None
     waits: str = ""
 
     def of(self, component: Component) -> bool | None:
-        """Whether this leaks; None if it says nothing about it, and the cycles decide."""
-        if component in self.leaking:
+        """Whether this leaks; None if nothing is said about it, and the cycles decide."""
+        if component in (self.leaking or ()):
             return True
         return False if self.denies(component) else None
 
+    def denies(self, component: Component) -> bool:
+        """Whether this does not leak: memory, if other things do; everything, if nothing does."""
+        if self.explanation is not None and self.explanation.verdict != "leak":
+            return True
+        return self.leaking is not None and component == MEMORY
 
-def recorded_explanation(run: Run) -> Explanation | None:
-    """The last explanation in a record; None if there is none that can be shown."""
+
+def said_of(run: Run) -> Said:
+    """What the recorded explanation says; without one, what the judge says of the points."""
     try:
-        found = None if run.explanation is None else explanation_of(run.explanation)
+        explanation = None if run.explanation is None else explanation_of(run.explanation)
     except ValueError:
-        return None
-    return None if found is None or found.verdict not in WORDS else found
-
-
-def said_by(explanation: Explanation) -> Said:
-    """If it says that something leaks, the cycles tell which counts do; otherwise nothing does."""
-    if explanation.verdict != "leak":
-        return Said(denies=lambda _: True)
-    leaking = frozenset(leak.component for leak in explanation.leaks)
-    return Said(leaking or frozenset([MEMORY]), _is_memory)  # records of earlier versions list none
-
-
-def said_in_time(run: Run) -> Said:
-    """What the judge would have said, if the points lie close enough for it."""
+        explanation = None
+    if explanation is not None and explanation.verdict in WORDS:
+        leaking = frozenset(leak.component for leak in explanation.leaks)
+        if explanation.verdict == "leak" and not leaking:  # a record of an earlier version, which lists none
+            leaking = frozenset([MEMORY])
+        return Said(explanation, leaking)
     judge = judged_in_time(run)
     if judge is None:
-        return Said()
+        return Said(None, None)
     watched = judge.watched_minutes
     waits = f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
-    return Said(frozenset(leak.component for leak in judge.leaks), _is_memory, waits)
-
-
-def _is_memory(component: Component) -> bool:
-    return component == MEMORY
+    return Said(None, frozenset(leak.component for leak in judge.leaks), waits)
 
 
 def judged_in_time(run: Run) -> TrainerJudge | None:
