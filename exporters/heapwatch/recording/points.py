@@ -135,11 +135,6 @@ class Run:
     notes: tuple[str, ...] = ()
     explanation: Mapping[str, Any] | None = None
 
-    @property
-    def unit(self) -> str:
-        """The largest unit that was counted; an empty text if none was."""
-        return next((unit for unit in CYCLES if any(unit in point.progress for point in self.points)), "")
-
 
 def point_of(
     readings: Readings,
@@ -185,7 +180,7 @@ def point_of(
 
 
 def component_of(name: str) -> Component:
-    """What an entry of `items` is a level of."""
+    """The component whose count an entry of `items` is."""
     for end, resource in _NAMED.items():
         if name.endswith(end):
             return Component(resource, name.removesuffix(end))

@@ -1,7 +1,8 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.collectors.readings import Readings
-from heapwatch.recording.points import Pace, Point, point_of
+from heapwatch.judge.component import Component
+from heapwatch.recording.points import Pace, Point, component_of, point_of
 from tests.exporters.report.runs import generations
 
 
@@ -13,6 +14,24 @@ trainer_process_unique_memory_bytes{role="worker"} 2e7
 """
     point = point_of(Readings(text_string_to_metric_families(text)), time=0.0, event="sample")
     assert (point.resident_bytes, point.worker_bytes) == (5e8, 2e7)
+
+
+def test_an_item_is_told_by_its_name_what_it_counts():
+    text = """
+trainer_process_resident_memory_bytes{role="trainer"} 5e8
+trainer_bodies{type="static"} 3
+trainer_event_list_items{list="deaths"} 4
+trainer_buffer_bytes{buffer="replay"} 5
+trainer_buffer_items{buffer="replay"} 5
+trainer_entities{type="food"} 6
+"""
+    point = point_of(Readings(text_string_to_metric_families(text)), time=0.0, event="sample")
+    assert {component_of(name): count for name, count in point.items.items()} == {
+        Component("bodies", "static"): 3,
+        Component("events", "deaths"): 4,
+        Component("buffer", "replay"): 5,
+        Component("entities", "food"): 6,
+    }
 
 
 def test_a_long_run_keeps_fewer_and_fewer_whole_cycles_and_the_start():
