@@ -47,7 +47,8 @@ def groups(
 ) -> list[dict[str, Any]]:
     """The rule groups of every file in the folder `rules`, with `labels` added to every alert.
 
-    `jobs`: names of the jobs there, and here. `interval`: of evaluation, which the windows of the rules need.
+    `jobs`: names of the jobs there, and here. `interval`: of evaluation of a group without its own, which
+    the windows of its rules need.
 
     Raises:
         ValueError: a rule selects jobs in a way that cannot be rewritten.
@@ -65,7 +66,11 @@ def groups(
         return changed
 
     return [
-        {"name": group["name"], "interval": interval, "rules": [rendered(rule) for rule in kept]}
+        {
+            "name": group["name"],
+            "interval": group.get("interval", interval),
+            "rules": [rendered(rule) for rule in kept],
+        }
         for group in _read(rules)
         if (kept := [rule for rule in group["rules"] if not _OTHERS.search(rule["expr"])])
     ]

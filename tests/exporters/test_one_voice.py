@@ -104,7 +104,8 @@ def test_every_surface_says_the_same(
         assert not others & {*SERIOUS, "healthy", "too early", "warm-up"}, (surface, text)
         for part in about:
             assert part in text, (surface, part)
-    lines = [line for now in range(0, 120, 5) if (line := LogLimit().line(found, now))]
+    log = LogLimit()
+    lines = [line for now in range(0, 120, 5) if (line := log.line(found, now))]
     assert bool(lines) == (found.verdict in SERIOUS)
 
     families = list(text_string_to_metric_families(get_text(f"http://{address}/metrics", 2**22)))
