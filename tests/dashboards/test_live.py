@@ -30,7 +30,7 @@ MAY_BE_EMPTY = {
     r"job, trainer, run, world_size": "not a rank of a distributed run",
     r"heapwatch_receiver_|job:machine_memory|job:stack:|alertmanager_": "no receiver, no Alertmanager",
     r"prometheus_notifications_(sent|errors)": "there is no Alertmanager to notify",
-    r"^min by \(job, instance\) \(trainer_memory_time_to_limit": "nothing grows towards its limit",
+    r"^\(min by \(job, instance\) \(trainer_memory_time_to_limit": "nothing grows towards its limit",
     r"^(?!.*or vector\(0\)).*ALERTS": "nothing fires",
     r"(role|component)=\"worker\"": "no worker processes",
     r"growth_per_cycle": "needs half an hour of cycles",
