@@ -60,8 +60,8 @@ class Score:
 
 
 HEAD = (
-    "detector | precision | recall | median delay | delay of nine in ten | memory lost before detection, median"
-    " | false alarms per healthy trainer-day"
+    "detector | precision | recall | median delay | delay of nine in ten | memory lost before detection,"
+    " median | false alarms per healthy trainer-day"
 )
 
 

@@ -250,7 +250,12 @@ class Exporter:
         return self.explainer.latest
 
     def _recent_readings(self) -> Readings:
-        """Every exposed level, as a scrape of the last seconds found it, else as it is now."""
+        """Every exposed level, as a scrape of the last seconds found it, else as it is now.
+
+        Where nothing is served, only what was declared: the rest costs too much in a process that is visited.
+        """
+        if self.server is None:
+            return self._levels_for_points(costly=False)
         try:
             return Readings(self.snapshots.recent(STEP_SECONDS / 2, timeout=STEP_SECONDS).families)
         except CollectionStuck:

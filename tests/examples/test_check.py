@@ -34,6 +34,7 @@ def test_the_text_of_an_alert_is_read_from_the_rules():
     events = {
         'trainer_event_list_items{list="death"}': [float(min(40 * scrape, 900)) for scrape in range(60)],
         'trainer_event_list_capacity_items{list="death"}': [500.0] * 60,
+        'trainer_leak{component="death",reason="bound",resource="events"}': [None] * 20 + [0.0] * 40,
         "process_start_time_seconds{}": [-3600.0] * 60,
     }
     scenario = Scenario("walker", events)

@@ -131,7 +131,7 @@ class Explainer:
         self._spent = spent
         self._began = clock()
         self.enabled = environment.is_on(environment.EXPLAIN)
-        self._budget = Budget(clock, SHARE if self.enabled else 0.0)
+        self._budget = Budget(clock, SHARE)
         self._log_limit = LogLimit()
         self._due = dict.fromkeys(_AMONG_ALL, self._began)
         self._schedule = HURRIED
@@ -225,6 +225,10 @@ class Explainer:
             self._pause("memory", now, 2 * (self._spent() - began), longest)
         if self.judge.is_due(now):
             self.judge.observe(now, self._sample())
+        if not self.enabled:
+            if self._is_due("judge", now, self._schedule.judge):
+                self._judge()
+            return _WAITING_SECONDS
         # A verdict that is not renewed for minutes is none.
         overdue = now >= self._due.get("judge", now) + _OVERDUE_SECONDS
         allowed = self._budget.allows() or overdue
@@ -256,8 +260,6 @@ class Explainer:
         if self._is_due("judge", now, self._schedule.judge):
             self._judge()
             return "judge"
-        if not self.enabled:
-            return "read"
         if self.inventory.worlds and self._is_due("worlds", now, _WORLDS_SECONDS):
             self.worlds.count()
             return "read"

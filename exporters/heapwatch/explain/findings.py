@@ -28,7 +28,7 @@ class Finding:
     """Something that grows.
 
     Attributes:
-        kind: the sort of thing that grows; `level` is a declared or standard level that leaks by the rules.
+        kind: the sort of thing that grows; `level` is a declared or standard level that leaks.
         path: the way to it from a root; None if no Python object refers to it.
         type: the types of the container and its items, in words.
         items: number of items; None if they are not counted.

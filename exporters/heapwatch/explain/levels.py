@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -124,19 +125,16 @@ def _waits(rise: Rise) -> str:
 
 
 def _leaks(explanation: Explanation, leaks: Sequence[Leak], levels: MemoryGrowth) -> tuple[Leak, ...]:
-    """What leaks, by component: by the judge of all levels, and by the findings that have a name."""
+    """What leaks, by component: by the judge of all levels, and by names whose growth has been even."""
     known = {leak.component: leak for leak in leaks}
     memory = Component("gpu_memory", str(levels.fastest_device)) if levels.is_on_gpu else MEMORY
+    named: defaultdict[Component, float] = defaultdict(float)
     for finding in explanation.findings:
-        component = WORKERS if finding.kind == "worker" else memory
-        if finding.is_leak and finding.kind != "level" and component not in known:
-            rate = sum(
-                one.bytes_per_minute
-                for one in explanation.findings
-                if one.is_leak and one.kind != "level" and (one.kind == "worker") == (component == WORKERS)
-            )
-            amount = levels.memory.of(Leak(component, "growth", rate, 0.0)).last or 0.0
-            known[component] = Leak(component, "growth", rate, amount)
+        if finding.is_leak and finding.steady:
+            named[WORKERS if finding.kind == "worker" else memory] += finding.bytes_per_minute
+    for component, rate in named.items():
+        leak = Leak(component, "growth", rate, 0.0)
+        known.setdefault(component, leak._replace(amount=levels.memory.of(leak).last or 0.0))
     return tuple(known.values())
 
 

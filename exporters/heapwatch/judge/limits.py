@@ -63,7 +63,7 @@ _ERL_TRADING = Profile(
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        # Any trainer: shares of memory and the leak rules, and no absolute limits.
+        # Any trainer: shares of memory and the verdict, and no absolute limits.
         "default": Profile(),
         "walker": _WALKER,
         "walker-aggressive": Profile(

@@ -237,7 +237,7 @@ class MemoryGrowth:
 
     @property
     def material(self) -> float:
-        """The least rise in bytes that counts, by the leak rules."""
+        """The least rise in bytes that counts."""
         return max(MATERIAL_BYTES, MATERIAL_SHARE * self.resident)
 
     @cached_property
@@ -312,6 +312,6 @@ class MemoryGrowth:
     def matters(self, bytes_per_minute: float) -> bool:
         """Whether growth at this rate is material.
 
-        It is if one hour of it is a material rise by the leak rules, or if one day of it fills the memory.
+        It is if one hour of it is a material rise, or if one day of it fills the memory.
         """
         return bytes_per_minute * 60 >= self.material or bytes_per_minute * _ENDS_MINUTES >= self.left > 0
