@@ -116,7 +116,7 @@ def constant(_example: Example) -> None:
 def stopped(example: Example) -> None:
     """At SIGTERM the trainer cleans up, and its last line does not contradict the leak that it reported."""
     before = example.log().count("LEAK FOUND:")
-    with example.leaking(attached=600.0):
+    with example.leaking(attached=3000.0):
         example.until(lambda: example.log().count("LEAK FOUND:") > before)
         example.stop()
     *before_end, cleanup, last = example.log().splitlines()

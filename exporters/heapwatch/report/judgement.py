@@ -82,7 +82,9 @@ def judged(series: Points, terms: Terms) -> Judgement:
         reason += f", {each(rate, terms.unit)}" if rate > 0 else ""
     elif terms.leaks:
         word, reason = "leak", each(rate, terms.unit)
-    elif risen > terms.least and _fills(series, terms, bend, lasting=growth.rising):
+    elif risen > terms.least and _fills(
+        series, terms, bend, lasting=growth.rising or len(series) < FEWEST_LEVELS
+    ):
         word, reason = "filling", "buffers that fill explain it"
     elif risen > terms.least:
         word, reason = _rising(series, terms, level, rate)

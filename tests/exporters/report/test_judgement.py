@@ -79,6 +79,14 @@ def test_what_the_buffers_took_is_no_leak_until_they_are_full():
     assert word(lambda cycle: 200 * cycle, filled=filled) == "leak"
 
 
+def test_what_was_counted_after_the_buffers_were_full_is_not_explained_by_them():
+    """Counted three times alone, as on a busy machine."""
+    filled = [(1.0, 200.0), (4.0, 1000.0), (25.0, 1000.0)]
+    for last, wanted in ((769.0, "filling"), (2679.0, "too early")):
+        series = [(1.0, 272.0), (4.0, 769.0), (25.0, last)]
+        assert judged(series, Terms(10.0, "epoch", 60.0, filled=filled)).verdict == wanted
+
+
 @pytest.mark.parametrize(("begins", "since"), [(0, 1), (5, 6)])
 def test_it_says_since_when_and_by_how_much(begins, since):
     found = judged(cycles(lambda cycle: 7 + 16 * max(0, cycle - begins)), Terms(10.0, "epoch", 60.0))
