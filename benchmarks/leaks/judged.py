@@ -19,6 +19,7 @@ from heapwatch.collectors.readings import Readings
 from heapwatch.judge.measured import STEP_SECONDS
 from heapwatch.judge.trainer import Leak, TrainerJudge
 
+_OF_JUDGES = ("trainer_leak", "trainer_judged_timestamp_seconds", "trainer_memory_verdict")
 Series = dict[str, list[float | None]]
 
 
@@ -77,8 +78,13 @@ def judged(scenario: Scenario) -> Series:
 
 
 def with_judge(scenario: Scenario) -> Scenario:
-    """The scenario with the series of the trainers' judges."""
-    return replace(scenario, series=scenario.series | judged(scenario))
+    """The scenario with the series of the trainers' judges, in place of those that it may have."""
+    others = {
+        selector: values
+        for selector, values in scenario.series.items()
+        if selector.partition("{")[0] not in _OF_JUDGES
+    }
+    return replace(scenario, series=others | judged(scenario))
 
 
 def firing(scenario: Scenario) -> Firing:

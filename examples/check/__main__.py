@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.leaks.judged import with_judge
 from benchmarks.leaks.scenario import save
 from examples.check.alerts import first_alerts
 from examples.check.plan import RUNS, Named, Run
@@ -61,7 +62,7 @@ def judge(run: Run, healthy_seconds: int, seconds: int, keep: Path | None) -> Ve
     """Record one run and ask the rules."""
     try:
         with tempfile.TemporaryDirectory() as folder:
-            scenario = record(run, Path(folder), healthy_seconds, seconds)
+            scenario = with_judge(record(run, Path(folder), healthy_seconds, seconds))
     except RuntimeError as problem:
         return Verdict(run, {}, str(problem))
     if keep is not None:

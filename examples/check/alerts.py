@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks.leaks.judged import with_judge
 from benchmarks.leaks.replay import ask, replay
 from benchmarks.leaks.scenario import LABEL, Scenario, load
 from examples.check.plan import Named
@@ -49,7 +50,7 @@ def texts(scenario: Scenario, alerts: Iterable[tuple[int, str]]) -> dict[tuple[N
 
 def said(recording: Path) -> str:
     """All of them, the earliest first, a paragraph each."""
-    scenario = load(recording)
+    scenario = with_judge(load(recording))  # time is compressed: the trainer's own judge saw seconds
     first = first_alerts(scenario)
     text_of = texts(scenario, first.values())
     return "".join(
