@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.leaks.__main__ import RULES
 from benchmarks.leaks.judge import OURS, Score, judge
+from benchmarks.leaks.judged import firing, with_judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate
 
@@ -43,7 +44,7 @@ def test_a_seed_means_the_same_to_every_process(made):
 
 
 @pytest.mark.parametrize(
-    ("firing", "found", "false"),
+    ("fired", "found", "false"),
     [
         ({20: [alert()]}, 1, 0),
         ({5: [alert()]}, 0, 1),  # before it began
@@ -53,9 +54,9 @@ def test_a_seed_means_the_same_to_every_process(made):
         ({}, 0, 0),
     ],
 )
-def test_an_alert_is_right_when_it_names_a_leak_that_has_begun(firing, found, false):
+def test_an_alert_is_right_when_it_names_a_leak_that_has_begun(fired, found, false):
     truth = [{"resource": "memory", "component": "trainer", "onset_min": 10}]
-    score = judged(scenario(truth), firing)
+    score = judged(scenario(truth), fired)
     assert (score.found, score.false, score.leaks) == (found, false, 1)
     assert score.delays == [10] * found
 
@@ -85,9 +86,11 @@ def test_the_rule_engine_finds_a_leak_and_leaves_its_neighbour_alone():
         'trainer_buffer_bytes{buffer="replay",instance="fills"}': rising + [1.5e9] * 160,
         'trainer_buffer_capacity_bytes{buffer="replay",instance="fills"}': [1.5e9] * 260,
     }
-    firing = replay(Scenario("two", series), [RULES / "leak.yml", RULES / "leak_alerts.yml"])
-    assert {a["instance"] for alerts in firing.values() for a in alerts} == {"leaks"}
-    assert 40 < min(firing) <= 55
+    scenario = Scenario("two", series)
+    by_rules = replay(with_judge(scenario), [RULES / "levels.yml", RULES / "leak_alerts.yml"])
+    for fired in (by_rules, firing(scenario)):
+        assert {a["instance"] for alerts in fired.values() for a in alerts} == {"leaks"}
+        assert 40 < min(fired) <= 55
 
 
 def test_a_rule_file_that_does_not_load_is_an_error(tmp_path):
