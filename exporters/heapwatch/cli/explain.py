@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from heapwatch.cli import above_zero, results
-from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Ended, Followed
+from heapwatch.cli.followed import DIED_MEANS, SOON_SECONDS, Ended, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
@@ -26,6 +26,7 @@ from heapwatch.explain.findings import Explanation, foremost, headline, narrativ
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
 from heapwatch.http.client import get_json
+from heapwatch.measure.process.ended import DIED
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.text.terminal import say, say_json
@@ -134,12 +135,6 @@ def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
     return with_workers(found, children, _children_of(pid), visit_worker), visits.has_died
 
 
-def begin_explaining(entered: EnteredProcess, name: str) -> None:
-    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
-    if not entered.ask("explain", name=name).get("enabled", True):
-        raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
-
-
 class _Visits:
     """Visits of processes, one after the other.
 
@@ -193,9 +188,11 @@ class _Visits:
     ) -> Explanation | None:
         until = time.monotonic() + seconds
         try:
-            begin_explaining(entered, name)
+            is_enabled = entered.ask("explain", name=name).get("enabled", True)
         except KeyboardInterrupt:
             raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
+        if not is_enabled:
+            raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
         try:
             say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
             return _watch(entered, followed, until)
