@@ -10,11 +10,8 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import psutil
+from typing import Any
 
 from heapwatch.cli import above_zero, results
 from heapwatch.cli.followed import DIED_MEANS, SOON_SECONDS, Ended, Followed
@@ -24,7 +21,7 @@ from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, proc
 from heapwatch.errors import Unreachable
 from heapwatch.explain.findings import Explanation, foremost, headline, narrative
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, with_names
+from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, sizes, with_names
 from heapwatch.http.client import get_json
 from heapwatch.measure.process.ended import DIED
 from heapwatch.measure.process.other_process import name_of
@@ -124,7 +121,7 @@ def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
         CannotEnter, Ended: there is no explanation.
 
     """
-    children, until, visits = _children_of(pid), time.monotonic() + seconds, _Visits()
+    children, until, visits = sizes(pid), time.monotonic() + seconds, _Visits()
     found = visits.explain(pid, seconds)
     if visits.is_interrupted:
         return found, visits.has_died
@@ -132,7 +129,7 @@ def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
     def visit_worker(worker: int) -> Explanation:
         return visits.explain(worker, max(_LEAST_SECONDS, until - time.monotonic()))
 
-    return with_workers(found, children, _children_of(pid), visit_worker), visits.has_died
+    return with_workers(found, children, sizes(pid), visit_worker), visits.has_died
 
 
 class _Visits:
@@ -236,37 +233,20 @@ def _latest(entered: EnteredProcess) -> Explanation | None:
         raise CannotEnter(f"process {entered.pid} sends no explanation: {error}") from None
 
 
-class Child(NamedTuple):
-    """A child process: its id, and when it began in seconds since the epoch."""
-
-    pid: int
-    began: float
-
-
-def _children_of(pid: int) -> dict[Child, int]:
-    """Resident bytes of the descendant processes that this user may access."""
-    found = {}
-    with suppress(psutil.Error):
-        for child in psutil.Process(pid).children(recursive=True):
-            with suppress(psutil.Error):
-                found[Child(child.pid, child.create_time())] = child.memory_info().rss
-    return found
-
-
 def with_workers(
-    found: Explanation, before: dict[Child, int], after: dict[Child, int], visit: Callable[[int], Explanation]
+    found: Explanation, before: dict[int, int], after: dict[int, int], visit: Callable[[int], Explanation]
 ) -> Explanation:
     """The explanation of the parent with the name of what grows in its workers, if their memory grows.
 
-    `before` and `after` are the bytes of its child processes; `visit` explains one of them.
+    `before` and `after` are the bytes of its workers by process id; `visit` explains one of them.
     """
     first = grown_most(before, after)
     if first is None or grows_in_workers(found) is None:
         return found
-    child, alike = first
+    pid, alike = first
     try:
-        inside = visit(child.pid)
+        inside = visit(pid)
     except (CannotEnter, Ended) as error:
         say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
         return found
-    return with_names(found, inside, Worker(child.pid, alike, len(after)))
+    return with_names(found, inside, Worker(pid, alike, len(after)))

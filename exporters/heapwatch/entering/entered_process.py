@@ -46,7 +46,6 @@ _WAITING_SECONDS, _SAMPLES = 0.5, 10
 _LONGEST_VERSION = 120
 _INJECTED_CODE = Path(__file__).with_name("injected_code.py")
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
-_TRACING = 19  # the bit of CAP_SYS_PTRACE
 _CONTAINER = "in a container it needs the capability SYS_PTRACE: `docker run --cap-add=SYS_PTRACE`"
 
 
@@ -347,11 +346,8 @@ def _denied(pid: int) -> CannotEnter:
     status = _status(pid)
     if tracer := ptrace.tracer_of(pid):
         return CannotEnter(f"process {pid} is held by another program, debugger or visit: process {tracer}")
-    owner = int((status.get("Uid") or "0").split()[0])
-    may_all = bool(int(_status(os.getpid()).get("CapEff", "0"), 16) >> _TRACING & 1)
-    if owner != os.geteuid() and not may_all:
-        if os.geteuid() == 0:
-            return CannotEnter(f"process {pid}: {_CONTAINER}")
+    owner, is_root = int((status.get("Uid") or "0").split()[0]), os.geteuid() == 0
+    if owner != os.geteuid() and not is_root:
         return CannotEnter(
             f"process {pid} belongs to {_name(owner)}: run this as {_name(owner)}, or with sudo"
         )
@@ -364,9 +360,7 @@ def _denied(pid: int) -> CannotEnter:
             "this system forbids it (kernel.yama.ptrace_scope=3) until it is restarted with another setting:"
             " start the program with `heapwatch run` instead"
         )
-    if scope and not may_all:
-        if os.geteuid() == 0:
-            return CannotEnter(f"process {pid}: {_CONTAINER}")
+    if scope and not is_root:
         return CannotEnter(
             f"this system lets a user trace only own child processes (kernel.yama.ptrace_scope={scope}):"
             f" run this with sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`, or start the program with"

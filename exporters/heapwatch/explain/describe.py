@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.candidate import Candidate
@@ -33,11 +32,16 @@ from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import newest_of, traits_of
 from heapwatch.judge.level import FloorGrowth
 from heapwatch.judge.memory import MemoryGrowth
-from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.containers import items_in
-from heapwatch.measure.introspection.layout import CACHE_TYPE, layout_of
+from heapwatch.measure.introspection.layout import CACHE_TYPE, Layout, layout_of
 from heapwatch.measure.introspection.names import qualified_type_name
-from heapwatch.measure.introspection.roots import calling_line, is_user_file, is_user_module, running_code
+from heapwatch.measure.introspection.roots import (
+    Root,
+    calling_line,
+    is_user_file,
+    is_user_module,
+    running_code,
+)
 from heapwatch.measure.process.own_time import own_time
 
 _MOST_HOLDERS = 6
@@ -46,6 +50,7 @@ _MOST_KEPT = 200
 _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
+_NAMING = ("name", "slot", "class", "closure", "default", "keyword_default")  # steps
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 
@@ -99,15 +104,15 @@ class Describer:
         place = known.places[0] if known.places else None
         if place is None:
             return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
-        searched = None
+        way, searched = _way_to(place), None
         if always or traits.opaque or _may_matter(known, growth):
-            searched = self._code_of(known, place)
+            searched = self._code_of(known, place, way)
         if searched is None:
-            remedy = remedy_for(known, traits, known.capacity, _library_of(place))
+            remedy = remedy_for(known, traits, known.capacity, way.library)
             return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
         uses, limits, site = searched
         # What is cut only now and then is above its limit until then.
-        owner, items = _named(place)[1], growth.floor or known.items.last or 0.0
+        owner, items = way.owner, growth.floor or known.items.last or 0.0
         emptied = emptying_of(uses, limits, owner, items) if known.kind != "graph" else "never"
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
@@ -127,9 +132,9 @@ class Describer:
             capacity,
             self._searched_of(known.path).traced or site or self._called_at(known, place, owner),
             emptied,
-            tuple(islice(_holders(place), _MOST_HOLDERS)),
+            way.holders,
         )
-        remedy = remedy_for(known, traits, capacity, _library_of(place), is_kept=found.bounded)
+        remedy = remedy_for(known, traits, capacity, way.library, is_kept=found.bounded)
         return replace(found, remedy=remedy)
 
     def _bound_by_keys(self, known: KnownContainer) -> int | None:
@@ -264,7 +269,7 @@ class Describer:
         return self._only_lines[key]
 
     def _code_of(
-        self, known: KnownContainer, place: Place
+        self, known: KnownContainer, place: Place, way: _Way
     ) -> tuple[list[Use], list[Limit], Site | None] | None:
         """What the code does to a container, the limits it sets, and the line that fills it.
 
@@ -275,16 +280,16 @@ class Describer:
             return found.code
         if known.kind == "cache":
             return [], [], _cached_function(place)
-        name, owner, scope = _named(place)
+        name = way.name
         if name is None:
             return [], [], None
-        own, others = _codes(place, owner)
+        own, others = _codes(place, way.owner)
         codes = [*own, *others]
         uses: list[Use] = []
         searched = codes
         # A name such as `data` may mean something else in other code. Search the owner's class first, and the
         # same scope before any other.
-        for searched, wanted in ((own, scope), (codes, scope), (codes, "any")):
+        for searched, wanted in ((own, way.scope), (codes, way.scope), (codes, "any")):
             if not are_read(name, searched, self._until):
                 return None
             if known.kind == "graph":  # a name bound to what is made of its old value makes it longer
@@ -306,10 +311,7 @@ def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
 
 def _cached_function(place: Place) -> Site | None:
     """The first line of a cached function."""
-    try:
-        cached = place.find({})
-    except (Gone, RuntimeError):
-        return None
+    cached = place.seek({})
     # Another object may have its place by now, whose attributes may run code of the program.
     function = cached.__wrapped__ if type(cached) is CACHE_TYPE else None
     return site_of(function.__code__) if type(function) is FunctionType else None
@@ -322,37 +324,64 @@ def _length(known: KnownContainer, inventory: Inventory) -> float | None:
     return total
 
 
-def _named(place: Place) -> tuple[str | None, Any, Scope]:
-    """The last name in the path of a container, the object that has this name, and the scope of the name."""
-    at = place
+class _Way(NamedTuple):
+    """How a container is reached.
+
+    Attributes:
+        name: the last name in its path; None if there is none.
+        owner: the object that has this name.
+        scope: of the name.
+        library: the class of a library whose object owns the container, or a library's root; None if it is
+            the user's.
+        holders: what refers to the container, the nearest first, up to its root.
+
+    """
+
+    name: str | None
+    owner: Any
+    scope: Scope
+    library: str | None
+    holders: tuple[str, ...]
+
+
+def _way_to(place: Place) -> _Way:
+    memory: dict[Place | str, Any] = {}
+    named: tuple[str | None, Any, Scope] | None = None
+    layouts: list[Layout] = []  # of the objects below the root, the nearest first, up to one that is gone
+    is_whole, at = True, place
     while at.parent is not None:
-        step = at.step
+        step, at = at.step, at.parent
         assert step is not None
-        if step.how in ("name", "slot", "class", "closure", "default", "keyword_default"):
-            try:
-                owner = at.parent.find({})
-            except (Gone, RuntimeError):
-                owner = None
-            return step.label.rpartition(".")[2], owner, _scope(at.parent, step.how)
-        at = at.parent
-    return None, None, "any"
+        owner = at.seek(memory)
+        if named is None and step.how in _NAMING:
+            named = step.label.rpartition(".")[2], owner, _scope(at, step.how)
+        if at.parent is not None:
+            is_whole = is_whole and owner is not None
+            layouts += [layout_of(type(owner))] if is_whole else []
+    holders = [qualified_type_name(layout) for layout in layouts if layout.kind != "cell"]
+    if is_whole and at is not place:
+        holders.append(_root_in_words(place.start))
+    name, owner, scope = named or (None, None, "any")
+    library = _library(layouts, place.start if is_whole else None)
+    return _Way(name, owner, scope, library, tuple(holders[:_MOST_HOLDERS]))
 
 
-def _library_of(place: Place) -> str | None:
-    """The class of a library whose object owns a container, or a library's root; None if it is the user's."""
-    at = place
-    while at.parent is not None and at.parent.root is None:
-        at = at.parent
-        layout = at.layout
-        if layout is None:
-            return None
-        if layout.kind == "object":
-            library = layout.module != "builtins" and not is_user_module(layout.module)
-            return qualified_type_name(layout) if library else None
-    root = place.start
+def _library(layouts: Sequence[Layout], root: Root | None) -> str | None:
+    owner = next((layout for layout in layouts if layout.kind == "object"), None)
+    if owner is not None:
+        is_library = owner.module != "builtins" and not is_user_module(owner.module)
+        return qualified_type_name(owner) if is_library else None
+    if root is None:
+        return None
     if not root.frame_code:
         return root.label if root.name.startswith("registry ") else None
     return None if any(id(code) == root.frame_code for code in running_code()) else root.label
+
+
+def _root_in_words(root: Root) -> str:
+    if root.frame_code:
+        return f"local variable of {root.label}"
+    return f"global of {root.label or '__main__'}" if root.name.startswith("module ") else root.name
 
 
 def _scope(parent: Place, how: str) -> Scope:
@@ -399,24 +428,3 @@ def _site(uses: list[Use], codes: list[CodeType]) -> Site | None:
 
 def _only(lines: Collection[Site]) -> Site | None:
     return next(iter(lines)) if len(lines) == 1 else None
-
-
-def _holders(place: Place) -> Iterator[str]:
-    """What refers to a container, the nearest first, up to its root."""
-    at: Place | None = place.parent
-    while at is not None:
-        if at.parent is None:
-            root = at.start
-            if root.frame_code:
-                yield f"local variable of {root.label}"
-            elif root.name.startswith("module "):
-                yield f"global of {root.label or '__main__'}"
-            else:
-                yield root.name
-        else:
-            layout = at.layout
-            if layout is None:
-                return
-            if layout.kind != "cell":
-                yield qualified_type_name(layout)
-        at = at.parent

@@ -163,20 +163,15 @@ class Inventory:
     def places_of(self, known: KnownContainer) -> Iterator[tuple[Any, Layout]]:
         """The objects at a path with their layouts. The caller must not keep them."""
         for place in known.places:
-            try:
-                obj = place.find({})
-            except (Gone, RuntimeError):
-                continue
-            yield obj, layout_of(type(obj))
+            if (obj := place.seek({})) is not None:
+                yield obj, layout_of(type(obj))
 
     def ids(self) -> set[int]:
         """Ids of all known containers and of the objects on the paths to them."""
         found: set[int] = set(self.anchors)
         memory: dict[Place | str, Any] = {}
         for known in list(self.known.values()):
-            for place in known.places:
-                with suppress(Gone, RuntimeError):
-                    found.add(id(place.find(memory)))
+            found.update(id(place.seek(memory)) for place in known.places)
         return found
 
     def _begin(self) -> None:

@@ -21,7 +21,7 @@ from heapwatch.measure.introspection.containers import (
     length_of,
 )
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer
-from heapwatch.measure.introspection.layout import Kind, Layout, layout_of
+from heapwatch.measure.introspection.layout import Kind, layout_of
 from heapwatch.measure.introspection.reading import Step, follow
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.replay_buffers import ring_of
@@ -69,14 +69,6 @@ class Place:
         return at.root
 
     @property
-    def layout(self) -> Layout | None:
-        """The layout of its object; None if nothing is at this path any more."""
-        try:
-            return layout_of(type(self.find({})))
-        except (Gone, RuntimeError):
-            return None
-
-    @property
     def is_local(self) -> bool:
         """Whether it is a local variable of a running function."""
         root = None if self.parent is None else self.parent.root
@@ -105,6 +97,12 @@ class Place:
         if gc.is_tracked(found) and layout_of(type(found)).kind not in SIZED:
             memory[self] = found
         return found
+
+    def seek(self, memory: dict[Place | str, Any]) -> Any:
+        """The same as `find`, but None if nothing is at this path any more."""
+        with suppress(Gone, RuntimeError):
+            return self.find(memory)
+        return None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -323,11 +321,8 @@ class Lengths:
 
     def _weak(self, known: KnownContainer) -> tuple[int, ref[Any]] | None:
         """The id of a tensor with a graph, and a weak reference: the program may free it meanwhile."""
-        with suppress(Gone, RuntimeError):
-            tensor = known.places[0].find({})
-            if has_graph(tensor):
-                return id(tensor), ref(tensor)
-        return None
+        tensor = known.places[0].seek({})
+        return (id(tensor), ref(tensor)) if has_graph(tensor) else None
 
     def _read_graph(self, known: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
         """Note the newest operation of a graph and, if `search`, look for operations of the last reading.
@@ -405,11 +400,8 @@ class Worlds:
         """Count the bodies at each path; a world that is inside its step keeps its last number."""
         counted: set[int] = set()  # a world that another path leads to counts once
         for path, places in list(self._places.items()):
-            worlds = []
-            for place in places:
-                with suppress(Gone, RuntimeError):
-                    worlds.append(place.find({}))
-            worlds = [world for world in worlds if id(world) not in counted]
+            found = (place.seek({}) for place in places)
+            worlds = [world for world in found if world is not None and id(world) not in counted]
             counted.update(map(id, worlds))
             bodies = self._ask(partial(_bodies, worlds)) if worlds else None
             worlds.clear()

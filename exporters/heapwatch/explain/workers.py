@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, NamedTuple
+
+import psutil
 
 from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
@@ -43,10 +45,12 @@ _PACKAGES = ("heapwatch", "psutil", "prometheus_client")
 _prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 
-def sizes() -> dict[int, int]:
-    """Bytes of the workers' own memory by process id."""
-    found = {pid: private_bytes(pid) for pid in descendants(os.getpid(), _MOST_WORKERS)}
-    return {pid: size for pid, size in found.items() if size is not None}
+def sizes(parent: int | None = None) -> dict[int, int]:
+    """Bytes of own memory by process id of the workers of this process, or of another one."""
+    with suppress(psutil.NoSuchProcess):
+        found = {pid: private_bytes(pid) for pid in descendants(parent or os.getpid(), _MOST_WORKERS)}
+        return {pid: size for pid, size in found.items() if size is not None}
+    return {}
 
 
 def command_for(pid: int) -> list[str]:
@@ -177,7 +181,6 @@ def _text(file: IO[bytes] | None) -> str:
 
 
 _ALIKE = 0.5  # of the growth of the one that grew most
-_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Worker(NamedTuple):
@@ -188,7 +191,7 @@ class Worker(NamedTuple):
     among: int
 
 
-def grown_most(before: Mapping[_Key, int], after: Mapping[_Key, int]) -> tuple[_Key, int] | None:
+def grown_most(before: Mapping[int, int], after: Mapping[int, int]) -> tuple[int, int] | None:
     """The process that grew most between two readings, and how many grew like it; None if none did."""
     grown = {key: size - before[key] for key, size in after.items() if key in before}
     first = max(grown, key=grown.__getitem__, default=None)

@@ -150,7 +150,7 @@ def test_what_has_the_place_of_a_cache_by_now_is_asked_nothing():
         def __getattr__(self, name):
             pytest.fail(f"its code is run for {name}")
 
-    places = SimpleNamespace(find=lambda _: Asked())
+    places = SimpleNamespace(seek=lambda _: Asked())
     assert describe._cached_function(places) is None
 
 
