@@ -340,6 +340,8 @@ class Exporter:
         self.memory.reopen()
         if self._journal is not None:
             self._journal.abandon()
+        if self.server is not None:
+            self.server.abandon()
         self.server = self.registration = None
         self.is_running = False
 

@@ -10,7 +10,6 @@ import socketserver
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from heapwatch.runtime.failures import raised
@@ -25,7 +24,7 @@ logger = logging.getLogger("heapwatch")
 class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """One accepting thread and at most MAX_CONNECTIONS short-lived ones, all of them daemons.
 
-    When all are in use, a new connection waits for a moment and then gets `busy_response`.
+    When all are in use, a new connection waits for a moment and is then closed.
     """
 
     daemon_threads = True
@@ -33,10 +32,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = os.name == "posix"  # elsewhere it would share a port that is in use
     request_queue_size = 1024
 
-    def __init__(
-        self, address: tuple[str, int], handler: type[socketserver.BaseRequestHandler], busy_response: bytes
-    ) -> None:
-        self._busy_response = busy_response
+    def __init__(self, address: tuple[str, int], handler: type[socketserver.BaseRequestHandler]) -> None:
         self._free = threading.Semaphore(MAX_CONNECTIONS)
         self.on_tick: Callable[[], None] = lambda: None
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -73,7 +69,7 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection once there is room, in a thread of its own if one can be started."""
         if not self._free.acquire(timeout=ROOM_SECONDS):
-            self._reject(request)
+            self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
@@ -92,9 +88,3 @@ class ConnectionServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, OSError):
             logger.warning("a request failed: %s", raised(error))
-
-    def _reject(self, connection: socket.socket) -> None:
-        with suppress(OSError):
-            connection.settimeout(0.1)
-            connection.sendall(self._busy_response)
-        self.shutdown_request(connection)

@@ -62,7 +62,7 @@ class EndpointServer(ConnectionServer):
         self.trainer = trainer
         self.names = known_names(address[0])
         self.forwarded = allowed_hosts()
-        super().__init__(address, Endpoints, busy_response=_BUSY)
+        super().__init__(address, Endpoints)
 
 
 class _CutShort(Exception):
@@ -266,10 +266,3 @@ def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str
     if seconds_since_safe_point is not None:
         pending["seconds_since_safe_point"] = round(seconds_since_safe_point, 3)
     return pending
-
-
-_BUSY_BODY = b'{"error": "all connections are busy; retry in a second"}\n'
-_BUSY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-    b"Content-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s"
-) % (len(_BUSY_BODY), _BUSY_BODY)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -74,12 +72,10 @@ class Server:
             self._listener.server_close()
             self._listener = None
             raise
-        _running.add(self)
         return self
 
     def stop(self) -> None:
         """Stop serving and free the port; requests under way may finish. Harmless when not started."""
-        _running.discard(self)
         listener, self._listener = self._listener, None
         if listener is None:
             return
@@ -125,15 +121,3 @@ class Server:
             if status.observations == self._observations:  # nobody scraped since
                 status.observe(self.trainer.snapshots.take(OBSERVATION_SECONDS).families)
             self._observations = status.observations
-
-
-_running: weakref.WeakSet[Server] = weakref.WeakSet()
-
-
-def _abandon_all() -> None:
-    for server in list(_running):
-        server.abandon()
-    _running.clear()
-
-
-os.register_at_fork(after_in_child=_abandon_all)
