@@ -47,6 +47,7 @@ CONSTANTS = (
     Constant("MEASURED.last_part", "of the rate", "a cache that fills slows down at its end", 0.5),
     Constant("MEASURED.largest_step", "of the rise", "what is loaded once or twice is no leak", 0.8),
     Constant("MEASURED.earlier", "of half a span before", "growth that was faster before slows down", 0.0),
+    Constant("MEASURED.straight", "R squared", "noise and new shapes of a batch make no line", 0.0),
     Constant("_FAST_SHARE", "of the level, a minute", "six minutes tell only fast growth from noise", 0.002),
     Constant("_STRAIGHT", "R squared", "six minutes tell only a line from a swing", 0.9),
     Constant("_YOUNG_STRAIGHT", "R squared", "of a young process warm-ups are steeper", 0.9),

@@ -8,7 +8,7 @@ from heapwatch.judge.measured import Ring, steps
 
 _MINUTES, _FAST_MINUTES = 16, 6
 BUFFER_SHARE = 0.25  # error of the measured size of buffers
-_TOLERANCE = 1.25  # error of the other two
+_TOLERANCE = 1.5  # error of the other two
 _KEPT_STEPS = steps(3)  # the lowest reading in that time is what malloc keeps
 
 

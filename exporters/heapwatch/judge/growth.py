@@ -20,6 +20,7 @@ class Standard:
         last_part: least rate of the last part, as a share of the overall rate.
         largest_step: largest share of the whole rise that one step may have; 1 if it is not tested.
         earlier: least rise, as a multiple of that of half a span before it; 0 if it is not tested.
+        straight: least R squared of a straight line through the readings; 0 if it is not tested.
 
     """
 
@@ -28,13 +29,14 @@ class Standard:
     last_part: float = 0.0
     largest_step: float = 1.0
     earlier: float = 0.0
+    straight: float = 0.0
 
 
 # What is counted and known to be kept, such as the items of a container, from its first readings on. It may
 # be bursty: a container that is filled once an episode.
 COUNTED = Standard(each_part=0.05, last_part=0.5)
 # What is only measured, such as resident memory: others share it, and warm-ups, caches and phases move it.
-MEASURED = Standard(second_half=0.96, last_part=0.85, largest_step=0.4, earlier=1.9)
+MEASURED = Standard(second_half=1.0, last_part=0.95, largest_step=0.4, earlier=2.0, straight=0.8)
 # Levels at the ends of three cycles that together last an hour or more.
 CYCLES = Standard(last_part=0.81, largest_step=0.5)
 
@@ -51,6 +53,7 @@ def lasts(
     seconds: Sequence[float] = (),
     largest_step: float = 0.0,
     earlier: float = 0.0,
+    straight: float = 1.0,
 ) -> bool:
     """Whether growth is lasting.
 
@@ -60,6 +63,7 @@ def lasts(
         seconds: length of each part, in the unit of its axis; empty if they are equal.
         largest_step: the largest rise in one step.
         earlier: rise of half a span before the span.
+        straight: R squared of a straight line through the readings.
 
     """
     whole = sum(rises)
@@ -74,4 +78,5 @@ def lasts(
         and last >= standard.last_part * rate
         and largest_step <= standard.largest_step * whole
         and whole >= standard.earlier * earlier
+        and straight >= standard.straight
     )

@@ -24,8 +24,8 @@ _BURST = 5  # steps of one burst: a step of the level is spread over as many mar
 FAST_MINUTES, FAST_STEPS, _FAST_LEAST = 6, 12, 11  # readings in that time, and the least that are known
 _FAST_SHARE = 0.01  # least growth per minute, as a share of the level
 # Least R squared of a straight line, and limits of the slope of the second half over that of the first.
-_STRAIGHT, _STEEP = 0.985, (0.85, 1.5)
-_YOUNG_STRAIGHT, _YOUNG_STEEP = 0.995, (0.93, 1.2)
+_STRAIGHT, _STEEP = 0.99, (0.85, 1.5)
+_YOUNG_STRAIGHT, _YOUNG_STEEP = 0.998, (0.96, 1.2)
 _FAST_CHANGES, _FAST_HALVES = 9, (0.8, 1.35)  # of a count
 
 
@@ -77,7 +77,7 @@ class MeasuredLevel:
     __slots__ = ("_bursts", "_mark", "_seen", "gains", "levels", "marks")
 
     def __init__(self) -> None:
-        self.levels = Ring(steps(EARLIER_MINUTES))
+        self.levels = Ring(steps(max(WINDOWS)))
         self.marks = Ring(steps(EARLIER_MINUTES) + 1)
         self.gains = Ring()
         self._bursts = Ring(steps(max(WINDOWS)))
@@ -122,7 +122,9 @@ class MeasuredLevel:
         quarters = [self.gains.total(quarter, quarter * before) for before in (3, 2, 1, 0)]
         burst = max(self._bursts.raw(many - _BURST + 1))
         before = self.gains.total(many // 2, many)
-        return gained / minutes if lasts(quarters, MEASURED, largest_step=burst, earlier=before) else None
+        _, straight = _line([*enumerate(self.levels.last(many))])
+        lasting = lasts(quarters, MEASURED, largest_step=burst, earlier=before, straight=straight)
+        return gained / minutes if lasting else None
 
     def fast(
         self, component: Component, progress: Ring, speed: float | None, *, mature: bool

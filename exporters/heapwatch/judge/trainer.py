@@ -178,7 +178,7 @@ class TrainerJudge:
         reset = len(set(self._cleanups.last(_RESET_STEPS + 1))) > 1
         if len(set(self._cleanups.last(2))) > 1:  # how a count rose before says nothing about now
             for level in self._levels.values():
-                level.levels = Ring(steps(MATURE_MINUTES))
+                level.levels = Ring(steps(max(WINDOWS)))
         for component in sample.levels:
             if component not in self._levels and len(self._levels) < _MOST_LEVELS:
                 self._levels[component] = MeasuredLevel()
