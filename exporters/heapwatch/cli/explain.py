@@ -132,6 +132,12 @@ def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
     return with_workers(found, children, sizes(pid), visit_worker), visits.has_died
 
 
+def begin_explaining(entered: EnteredProcess, name: str) -> None:
+    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
+    if not entered.ask("explain", name=name).get("enabled", True):
+        raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
+
+
 class _Visits:
     """Visits of processes, one after the other.
 
@@ -185,11 +191,9 @@ class _Visits:
     ) -> Explanation | None:
         until = time.monotonic() + seconds
         try:
-            is_enabled = entered.ask("explain", name=name).get("enabled", True)
+            begin_explaining(entered, name)
         except KeyboardInterrupt:
             raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
-        if not is_enabled:
-            raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
         try:
             say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
             return _watch(entered, followed, until)
