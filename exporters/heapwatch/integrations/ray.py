@@ -17,7 +17,7 @@ from heapwatch.runtime.failures import raised
 
 log = logging.getLogger("heapwatch")
 
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 2.0
+_PAUSE_SECONDS = 0.5
 
 
 def watch_actors() -> None:
@@ -43,8 +43,6 @@ def _actor_class() -> str:
     """Wait until this process is an actor, for ever if it runs only tasks; return the name of its class."""
     from ray._private.worker import global_worker
 
-    pause = _FIRST_PAUSE_SECONDS
     while not global_worker.actors:
-        time.sleep(pause)
-        pause = min(_LONGEST_PAUSE_SECONDS, 1.2 * pause)
+        time.sleep(_PAUSE_SECONDS)
     return type(next(iter(global_worker.actors.values()))).__name__[:100]
