@@ -76,13 +76,8 @@ def deep_size(
     Raises:
         ContainerChanged: another thread kept changing a container while it was read.
         OutOfTime: the objects that must be visited one by one did not fit in the budget.
-        ValueError: `samples` is below 8, or the budget is not positive.
 
     """
-    if samples < FEWEST_SAMPLES:
-        raise ValueError(f"samples is {samples}, allowed is {FEWEST_SAMPLES} or more")
-    if not budget_seconds > 0:
-        raise ValueError(f"budget_seconds is {budget_seconds}, allowed is more than 0")
     walk = Walk(samples, budget_seconds, elsewhere, storages)
     tally = walk.one_of_many(obj, samples) if one_of_many else walk.everything([obj], samples)[0]
     return _size(tally, walk)

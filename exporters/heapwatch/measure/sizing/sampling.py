@@ -16,8 +16,6 @@ Container = list[Any] | tuple[Any, ...] | deque[Any] | dict[Any, Any] | set[Any]
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)
 
 _ATTEMPTS = 3
-_LOOKED_UP = (int, str, bytes)
-_GONE = object()
 
 # A separate generator: sampling must not change the trainer's random state.
 _random = random.Random(0x5EED)
@@ -84,15 +82,9 @@ def _pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
     if isinstance(container, deque):
         return [[deque.__getitem__(container, at)] for at in wanted]
     if isinstance(container, dict):
-        # Making the pairs that are skipped would take most of the time, and so would visiting all values: the
-        # keys lead to them, where a look-up runs no code of theirs.
-        keys = list(_skip(iter(dict.keys(container)), wanted))
-        if all(any(type(key) is plain for plain in _LOOKED_UP) for key in keys):
-            values = [dict.get(container, key, _GONE) for key in keys]
-            if any(value is _GONE for value in values):
-                raise IndexError("a key is gone")
-        else:
-            values = list(_skip(iter(dict.values(container)), wanted))
+        # Making the pairs that are skipped would take most of the time.
+        keys = _skip(iter(dict.keys(container)), wanted)
+        values = _skip(iter(dict.values(container)), wanted)
         return [list(item) for item in zip(keys, values, strict=True)]
     if isinstance(container, set):
         return [[item] for item in _skip(set.__iter__(container), wanted)]
