@@ -261,16 +261,9 @@ def buffers_of(owner: Any) -> list[str]:
     return found[:_MOST_BUFFERS]
 
 
-class _Started:
-    """A watch that a session started, and the sessions that use it. A session is held weakly."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self.members: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
 _lock = threading.RLock()
-_started: dict[tuple[str, str | None], _Started] = {}  # by framework, and the name that was asked for
+# Watches that sessions started, and the sessions that use each; by framework, and the name asked for.
+_started: dict[tuple[str, str | None], tuple[Watch, weakref.WeakSet[Any]]] = {}
 
 
 def _join(member: object, framework: str, name: str | None, start: Callable[[], Watch]) -> Watch:
@@ -279,23 +272,23 @@ def _join(member: object, framework: str, name: str | None, start: Callable[[], 
     It is stopped when its last session leaves.
     """
     with _lock:
-        one = _started.get((framework, name))
+        watch, members = _started.get((framework, name), (None, None))
         # A watch of the same name that was started elsewhere has stopped ours.
-        if one is None or not one.watch._exporter.is_running:
-            one = _started[framework, name] = _Started(start())
-        one.members.add(member)
-        return one.watch
+        if watch is None or members is None or not watch._exporter.is_running:
+            watch, members = _started[framework, name] = start(), weakref.WeakSet()
+        members.add(member)
+        return watch
 
 
 def _leave(member: object) -> None:
     """The session has ended: its watch is stopped if no other session uses it."""
     with _lock:
-        for key, one in list(_started.items()):
-            if member in one.members:
-                one.members.discard(member)
-                if not one.members:
+        for key, (watch, members) in list(_started.items()):
+            if member in members:
+                members.discard(member)
+                if not members:
                     del _started[key]
-                    one.watch.stop()
+                    watch.stop()
 
 
 class _Declarations:

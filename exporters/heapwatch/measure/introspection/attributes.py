@@ -47,7 +47,7 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
         namespace = layout.namespace(obj)
         return namespace if type(namespace) is dict else None
     held = gc.get_referents(obj)
-    made = namespace_among(obj, held)
+    made = _namespace_among(obj, layout, held)
     if made is not None:
         return made
     if len(held) > _MOST_HELD:
@@ -62,19 +62,12 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     return layout.namespace(obj) if wanted else found
 
 
-def namespace_among(obj: Any, held: Sequence[Any]) -> dict[str, Any] | None:
-    """The dict of an instance among all that it refers to; None where it is not made, or not among that."""
-    layout = layout_of(type(obj))
-    if layout.namespace is None:
-        return None
+def _namespace_among(obj: Any, layout: Layout, held: Sequence[Any]) -> dict[str, Any] | None:
+    """The dict of an instance among all that it refers to; None where it is not made."""
     dicts = [part for part in held if type(part) is dict]
-    if _lie_apart(obj, layout):
-        if not dicts or not _holds_one_value(obj, layout, held):
-            return None
-        return next((part for part in dicts if _is_namespace_of(obj, part)), None)
-    # Where nothing is a dict, asking for the instance's would make one.
-    namespace = layout.namespace(obj) if dicts else None
-    return next((part for part in dicts if part is namespace), None)
+    if not dicts or not _holds_one_value(obj, layout, held):
+        return None
+    return next((part for part in dicts if _is_namespace_of(obj, layout, part)), None)
 
 
 def attribute_of(obj: Any, name: str) -> Any:
@@ -170,9 +163,8 @@ def _slot_values(obj: Any, layout: Layout) -> list[Any]:
     return found
 
 
-def _is_namespace_of(obj: Any, part: dict[Any, Any]) -> bool:
+def _is_namespace_of(obj: Any, layout: Layout, part: dict[Any, Any]) -> bool:
     """Whether a dict that an instance refers to holds its attributes, by the first of them."""
-    layout = layout_of(type(obj))
     return any(
         type(name) is str and _value(obj, layout, name) is value
         for name, value in first_items(part, 3, dict.items)
