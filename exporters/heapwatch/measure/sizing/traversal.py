@@ -96,6 +96,10 @@ class Tally:
         self.slack = 0.0
         self.unread = 0.0
 
+    def total(self) -> float:
+        """Bytes in all places."""
+        return sum(self.held.values())
+
     def add(self, other: Tally, weight: float = 1.0) -> None:
         """Add what another holds, `weight` times."""
         for place, held in other.held.items():
@@ -262,7 +266,7 @@ class Walk:
         may_share = False
         until = own_time() + (self._deadline - own_time()) / 2
         for index in shuffled(len(items)):
-            seen[index], shares = self._reach(items[index], shared)
+            seen[index], shares = self._reach(items[index], shared, set())
             may_share |= shares
             if own_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
@@ -279,13 +283,12 @@ class Walk:
         self._add_shared(total, shared, length / len(tallies))
         return total, error
 
-    def _reach(self, stack: list[Any], shared: dict[int, list[Any]]) -> tuple[Tally, bool]:
-        """Size of what `stack` reaches, and whether other items may share it.
+    def _reach(self, stack: list[Any], shared: dict[int, list[Any]], reached: set[int]) -> tuple[Tally, bool]:
+        """Size of what `stack` reaches beyond what is `reached`, and whether other items may share it.
 
         Objects with many references go into `shared`, with the number of references to them that were met.
         """
         tally, kinds = Tally(), self._kinds
-        reached: set[int] = set()
         seen: dict[int, int] = {}
         several: list[Any] = []
         while stack:
@@ -330,22 +333,11 @@ class Walk:
         for start in sorted({round(part * (length - size) / (_RUNS + 1)) for part in range(1, _RUNS + 1)}):
             reached: set[int] = set()
             for number, item in enumerate(pick(container, range(start, start + size))):
-                added = self._held(item.copy(), reached)
+                added = self._reach(item.copy(), {}, reached)[0].total()
                 if number >= _BEFORE:
                     apart += added
-                    alone += self._held(item, set())
+                    alone += self._reach(item, {}, set())[0].total()
         return apart / alone if alone else 1.0
-
-    def _held(self, stack: list[Any], reached: set[int]) -> float:
-        """Bytes that `stack` reaches, without what is `reached` already or has many references."""
-        tally = Tally()
-        while stack:
-            obj = stack.pop()
-            key = _key(obj)
-            if key not in reached and key not in self._counted and _references(obj) <= _FEW_REFERENCES:
-                reached.add(key)
-                self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-        return sum(tally.held.values())
 
     def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
         """Add objects with many references, by the share of these references that the sample represents."""
