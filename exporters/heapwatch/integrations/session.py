@@ -1,6 +1,6 @@
 """What all adapters share: a watch for as long as a framework trains, its phases, the buffers it finds.
 
-All sessions of a framework in a process share one watch; their declarations have different names.
+All sessions of a framework in a process share one watch; of declarations with one name the latest is read.
 `LightningHooks` is the callback of both Lightning packages.
 """
 
@@ -30,8 +30,6 @@ Read = Callable[[], Any]
 
 _BUFFER_WORDS = ("buffer", "memory", "replay", "experience", "rollout", "trajector")
 _MOST_BUFFERS = 8
-# Objects of one name that are distinguished on one watch: the buffers of the first eight environments.
-_MOST_OF_A_NAME = 8
 # What torch keeps in every module under names like these: its registered tensors.
 _TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 
@@ -132,7 +130,7 @@ class Session:
 
     def size(self, name: str, source: Callable[[], Any]) -> None:
         """Measure what `source` returns as `name`."""
-        self._declare(lambda known, watch: known.declare(self, "size", name, source, watch.size))
+        self._declare(lambda known, watch: known.declare("size", name, source, watch.size))
 
     def state_of(self, name: str, owner: Any) -> None:
         """Measure the state dictionary of `owner` as `name.state_dict`, if it has one."""
@@ -142,7 +140,7 @@ class Session:
 
     def buffer(self, name: str, source: Callable[[], Any]) -> None:
         """Measure the buffer that `source` returns as `name`."""
-        self._declare(lambda known, watch: known.declare(self, "buffer", name, source, watch.buffer))
+        self._declare(lambda known, watch: known.declare("buffer", name, source, watch.buffer))
 
     def bodies(self, worlds: Callable[[], Any]) -> None:
         """Count the bodies of the Box2D world, or the list of worlds, that `worlds` returns."""
@@ -295,33 +293,21 @@ class _Declarations:
     """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive."""
 
     def __init__(self) -> None:
-        self._members: dict[tuple[str, str], weakref.ref[Any]] = {}  # who declared a name last
         self._sources: dict[tuple[str, str], Source] = {}
         self._worlds: weakref.WeakKeyDictionary[Any, Read] = weakref.WeakKeyDictionary()
         self._bodies_declared = False
 
-    def declare(
-        self, member: Any, kind: str, name: str, read: Read, declare: Callable[[str, Read], None]
-    ) -> None:
-        """Declare `name`, or `name_2` and so on where another session of this watch uses the name.
-
-        A name that this session declared, or one that has ended, is declared again.
+    def declare(self, kind: str, name: str, read: Read, declare: Callable[[str, Read], None]) -> None:
+        """Declare `name`; if another session has, what this one reads takes its place.
 
         Raises:
-            ValueError: the name cannot be declared, or is used by too many sessions.
+            ValueError: the name cannot be declared.
 
         """
-        for number in range(1, _MOST_OF_A_NAME + 1):
-            label = name if number == 1 else f"{name}_{number}"
-            key = kind, label
-            holder: Any = self._members[key]() if key in self._members else None
-            if holder is not None and holder is not member and holder.watch is not None:
-                continue
-            if key not in self._members:
-                declare(label, partial(self._read, key))
-            self._members[key], self._sources[key] = weakref.ref(member), Source.of(read)
-            return
-        raise ValueError(f"only the first {_MOST_OF_A_NAME} of {kind} {name!r} are measured")
+        key = kind, name
+        if key not in self._sources:
+            declare(name, partial(self._read, key))
+        self._sources[key] = Source.of(read)
 
     def _read(self, key: tuple[str, str]) -> Any:
         return self._sources[key].read()
