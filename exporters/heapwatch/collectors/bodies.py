@@ -66,8 +66,9 @@ class BodyCollector:
             }
         else:
             counts = self._walk(_worlds(found))
-        self._latest, left_out = keep_largest(counts, _MAX_TYPES)
-        self._failures.record_left_out(self.name, left_out)
+        self._latest = keep_largest(counts, _MAX_TYPES)
+        if len(counts) > _MAX_TYPES:
+            self._failures.record_left_out(self.name)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

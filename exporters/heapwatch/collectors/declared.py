@@ -30,7 +30,6 @@ class NamedSources:
 
     def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
         self._limit = limit
-        self._refused = 0
         self._collector = collector
         self._failures = failures
         self._sources: dict[str, Source] = {}
@@ -41,8 +40,7 @@ class NamedSources:
         if len(self._sources) < self._limit:
             self._sources[name] = source
         else:
-            self._refused += 1
-            self._failures.record_left_out(self._collector, self._refused)
+            self._failures.record_left_out(self._collector)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
         """The result of `convert` for each readable source. A source whose object died is counted once."""
@@ -81,8 +79,10 @@ class EntityCollector:
 
     def sample(self) -> None:
         """Count each source."""
-        self._latest, left_out = keep_largest(self._sources.read(self._count))
-        self._failures.record_left_out(self.name, left_out)
+        counts = self._sources.read(self._count)
+        self._latest = keep_largest(counts)
+        if len(counts) > MAX_NAMES:
+            self._failures.record_left_out(self.name)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

@@ -121,12 +121,6 @@ class ExporterCollector:
             "collector",
             counts | self._failures.counts.copy(),
         )
-        yield gauge(
-            "trainer_exporter_folded_names",
-            "Names without their own series, because there are too many.",
-            "collector",
-            {name: count for name, count in self._failures.left_out.copy().items() if count},
-        )
 
     def _samples(self) -> Iterable[Metric]:
         now = self._clock()

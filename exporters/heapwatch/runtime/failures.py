@@ -25,7 +25,6 @@ class Failures:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.left_out: dict[str, int] = {}
         self._said: set[tuple[str, str, str]] = set()
 
     def record(self, collector: str, what: str, error: BaseException) -> None:
@@ -37,11 +36,10 @@ class Failures:
                 key, f"{collector}: {what}: {raised(error)}; its series are absent until it can be read"
             )
 
-    def record_left_out(self, collector: str, names: int) -> None:
-        """Store how many names of a collector have no series of their own because there are too many."""
-        self.left_out[collector] = names
+    def record_left_out(self, collector: str) -> None:
+        """Log once that names of a collector have no series of their own, because there are too many."""
         key = (collector, "", "left out")
-        if names and self._is_new(key):
+        if self._is_new(key):
             self._say(key, f"{collector}: too many names; some are added up as 'other' or left out")
 
     def _is_new(self, key: tuple[str, str, str]) -> bool:

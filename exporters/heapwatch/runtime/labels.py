@@ -41,14 +41,14 @@ def is_whole(value: object, least: int = 1, below: float = math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < below
 
 
-def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> tuple[dict[str, Number], int]:
-    """Keep the `limit` largest values and sum the rest as `other`; also returns how many were summed."""
+def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> dict[str, Number]:
+    """The `limit` largest values, and the sum of the rest as `other`."""
     if len(values) <= limit:
-        return dict(values), 0
+        return dict(values)
     ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)
     kept = dict(ranked[:limit])
     kept[OTHER] = kept.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
-    return kept, len(ranked) - limit
+    return kept
 
 
 @cache
