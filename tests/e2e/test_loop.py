@@ -86,7 +86,7 @@ def test_the_stack_of_the_wheel_is_healthy_with_dashboards(installed: Installed)
     page = httpx.get(f"{dashboards}/d/heapwatch-fleet", follow_redirects=True, timeout=30)
     assert page.status_code == 200
     rules = httpx.get(settings.url("prometheus") + "/api/v1/rules").json()
-    assert {"verdict", "thresholds"} <= {group["name"] for group in rules["data"]["groups"]}
+    assert {"leak_alerts", "thresholds"} <= {group["name"] for group in rules["data"]["groups"]}
 
 
 @pytest.mark.timeout(15 * MINUTES)
