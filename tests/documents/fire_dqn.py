@@ -14,7 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from examples.fire_dqn.agent import Transition
 from examples.fire_dqn.trainer import FireTrainer
 from heapwatch.cli.reporter import Reporter, Sample
+from heapwatch.collectors.readings import Readings
+from heapwatch.explain.findings import Explanation
 from heapwatch.http.status import Status
+from heapwatch.judge.trainer import TrainerJudge
 from heapwatch.recording.points import Run
 from heapwatch.report.document import finding_lines
 from heapwatch.report.findings import analyse
@@ -205,10 +208,16 @@ def graphs_console(example: Example) -> None:
     reported = []
     for text in exposed:
         now = [time.time()]
-        reporter, status = Reporter(), Status(clock=lambda now=now: now[0])  # type: ignore[misc]
+        judge, reporter = TrainerJudge(), Reporter()
+
+        def explanation(judge: TrainerJudge = judge) -> Explanation:
+            return Explanation("leak" if judge.leaks else "too early", 0.0, 0.0, 0.0, leaks=judge.leaks)
+
+        status = Status(explanation, clock=lambda now=now: now[0])  # type: ignore[misc]
         families, said = list(text_string_to_metric_families(text)), []
-        for _ in range(0, 900, 20):
-            now[0] += 20
+        for _ in range(0, 900, 30):
+            now[0] += 30
+            judge.observe(now[0], Readings(families).sample(now[0]))
             said += reporter.report(Sample(ADDRESS, now[0], status.document(families)))
         reported.append([message.text for message in said])
     line = (

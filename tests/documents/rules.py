@@ -7,6 +7,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.leaks.judged import with_judge
 from benchmarks.leaks.replay import ask
 from benchmarks.leaks.scenario import Scenario
 from heapwatch.collectors.readings import LEVEL_SERIES
@@ -49,7 +50,7 @@ def evaluate(
         for expression, samples in expected.items()
     ]
     scenario = Scenario("example", series | dict(changed or {}))
-    printed = ask(scenario, sorted(RULES.glob("*.yml")), promql_expr_test=tests)
+    printed = ask(with_judge(scenario), sorted(RULES.glob("*.yml")), promql_expr_test=tests)
     assert "SUCCESS" in printed, printed
 
 
