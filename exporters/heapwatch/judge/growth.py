@@ -36,7 +36,7 @@ class Standard:
 # be bursty: a container that is filled once an episode.
 COUNTED = Standard(each_part=0.05, last_part=0.5)
 # What is only measured, such as resident memory: others share it, and warm-ups, caches and phases move it.
-MEASURED = Standard(second_half=0.99, last_part=0.95, largest_step=0.4, earlier=1.99, straight=0.8)
+MEASURED = Standard(second_half=0.99, last_part=0.95, largest_step=0.4, earlier=1.99, straight=0.7)
 # Levels at the ends of three cycles that together last an hour or more.
 CYCLES = Standard(last_part=0.81, largest_step=0.5)
 
