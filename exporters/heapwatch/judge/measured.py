@@ -26,6 +26,8 @@ _FAST_SHARE = 0.01  # least growth per minute, as a share of the level
 # Least R squared of a straight line, and limits of the slope of the second half over that of the first.
 _STRAIGHT, _STEEP = 0.99, (0.85, 1.5)
 _YOUNG_STRAIGHT, _YOUNG_STEEP = 0.998, (0.96, 1.2)
+# Of a young process that counts no steps: it may leak by a step whose pace is not known.
+_UNCOUNTED_STRAIGHT, _UNCOUNTED_STEEP = 0.995, (0.93, 1.2)
 _FAST_CHANGES, _FAST_HALVES = 9, (0.8, 1.35)  # of a count
 
 
@@ -144,8 +146,12 @@ class MeasuredLevel:
         if component.resource in BYTES:
             if gained <= material(component, now):
                 return None
-            limits = _STEEP if mature else _YOUNG_STEEP
-            steepness = self._straight(progress, now, _STRAIGHT if mature else _YOUNG_STRAIGHT)
+            least, limits = _STRAIGHT, _STEEP
+            if not mature:
+                counts = progress.ago(0) is not None
+                least = _YOUNG_STRAIGHT if counts else _UNCOUNTED_STRAIGHT
+                limits = _YOUNG_STEEP if counts else _UNCOUNTED_STEEP
+            steepness = self._straight(progress, now, least)
         else:
             mark = self.marks.ago(FAST_STEPS)
             if mark is None or gained <= material(component, mark):
