@@ -18,7 +18,7 @@ from heapwatch.measure.process.process_tree import read
 _UNKNOWN = "unknown"
 # With these a process is asked to end, as by `Pool.terminate()`, a terminal or a scheduler.
 _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-DIED = 4  # exit code of a command that entered a process which may have died of it
+DIED = 4  # the exit code of a command while which a process that it entered may have died
 _BY_CODE = "exit code "
 # From linux/pidfd.h: PIDFD_GET_INFO, PIDFD_INFO_EXIT, and of `struct pidfd_info` the mask and the exit code.
 _GET_INFO, _EXIT, _INFO = 0xC040FF0B, 1 << 3, struct.Struct("=Q52xi")
