@@ -6,10 +6,9 @@ import argparse
 import os
 from typing import Any
 
-from heapwatch.cli.followed import DIED_MEANS, Ended, Followed, answer_of
+from heapwatch.cli.followed import DIED, DIED_MEANS, Ended, Followed, answer_of
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.http.server import DEFAULT_PORT
-from heapwatch.measure.process.ended import DIED
 from heapwatch.text.terminal import say
 
 _EPILOG = f"""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from heapwatch.cli import above_zero, results
-from heapwatch.cli.followed import DIED_MEANS, SOON_SECONDS, Ended, Followed
+from heapwatch.cli.followed import DIED, DIED_MEANS, SOON_SECONDS, Ended, Followed
 from heapwatch.cli.sources import url_of
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
@@ -23,7 +23,6 @@ from heapwatch.explain.findings import Explanation, foremost, headline, narrativ
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.explain.workers import Worker, grown_most, grows_in_workers, sizes, with_names
 from heapwatch.http.client import get_json
-from heapwatch.measure.process.ended import DIED
 from heapwatch.measure.process.other_process import name_of
 from heapwatch.recording.file import NoRecording, read_explanation
 from heapwatch.text.terminal import say, say_json
@@ -130,6 +129,12 @@ def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
         return visits.explain(worker, max(_LEAST_SECONDS, until - time.monotonic()))
 
     return with_workers(found, children, sizes(pid), visit_worker), visits.has_died
+
+
+def begin_explaining(entered: EnteredProcess, name: str) -> None:
+    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
+    if not entered.ask("explain", name=name).get("enabled", True):
+        raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
 def begin_explaining(entered: EnteredProcess, name: str) -> None:

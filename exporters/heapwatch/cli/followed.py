@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
-from heapwatch.measure.process.ended import DIED, Ending, ending, ends_within, opened
+from heapwatch.measure.process.ended import Ending, close, ending, opened, ready
 from heapwatch.measure.process.other_process import is_alive, name_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+DIED = 4
 DIED_MEANS = "a process that was entered died meanwhile or right after that, or ended in an unknown way"
 SOON_SECONDS = 1.0  # after a visit
 _POLL_SECONDS = 0.05
@@ -56,7 +56,7 @@ class Followed:
     def __exit__(self, *_: object) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            os.close(descriptor)
+            close(descriptor, self._process.pid)
 
     def ended_within(self, seconds: float) -> Ending | None:
         """How it has ended, as soon as it has; None if it still runs after so many seconds."""
@@ -73,7 +73,7 @@ class Followed:
 
     def _ends_within(self, seconds: float) -> bool:
         if self._descriptor is not None:
-            return ends_within(self._descriptor, seconds)
+            return bool(ready([self._descriptor], seconds))
         until = time.monotonic() + seconds
         while is_alive(self._process):
             if time.monotonic() >= until:

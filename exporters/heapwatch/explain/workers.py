@@ -23,7 +23,7 @@ from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.judge.verdict import SERIOUS
-from heapwatch.measure.process.ended import DIED
+from heapwatch.measure.process.ended import ASKED_TO_END, close, ending, opened, ready
 from heapwatch.measure.process.process_tree import VISITOR, descendants, private_bytes
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
@@ -34,6 +34,7 @@ COMPARED_SECONDS = 20.0
 STAY_SECONDS = 120.0
 _AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name, and with one
 _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
+_LAST_SECONDS = 30.0  # in which it leaves, and says what it knows, once it is told to end
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS = 12
 _MOST_WORKERS = 512
@@ -83,10 +84,11 @@ class WorkerVisits:
         self._next = float("-inf")
         self._before: tuple[float, dict[int, int]] | None = None
         self._visitor: subprocess.Popen[bytes] | None = None
-        self._until = 0.0
+        self._until = self._last = 0.0
         self._said: IO[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._worker = Worker(0, 0, 0)
+        self._descriptor: int | None = None  # of the worker, which tells its end
         self._may_begin = True
         self._inside: tuple[Explanation, Worker] | None = None
 
@@ -112,6 +114,7 @@ class WorkerVisits:
             _prctl(_PR_SET_PTRACER, os.getppid(), 0, 0, 0)
         self.enabled = False
         self._visitor = self._said = self._errors = None
+        self._close_descriptor()
 
     def stop(self) -> None:
         """End a visit: the command leaves the worker; where it is killed, the worker leaves by itself."""
@@ -126,6 +129,7 @@ class WorkerVisits:
             if file is not None:
                 file.close()
         self._said = self._errors = None
+        self._close_descriptor()
 
     def _step(self, grows: bool) -> None:
         now = self._clock()
@@ -150,22 +154,40 @@ class WorkerVisits:
             self._command_for(worker.pid), stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._errors
         )
         self.visits += 1
+        self._descriptor = opened(worker.pid)
         self._worker, self._until = worker, now + STAY_SECONDS + _ENDING_SECONDS
+        self._last = float("inf")
+
+    def _check_worker(self) -> None:
+        """Begin no further visit if the worker may have died of this one."""
+        pid = self._worker.pid
+        if self._descriptor is None or not ready([self._descriptor]):
+            return
+        ended = ending(pid, self._descriptor)
+        if ended.is_failure and ended.how not in ASKED_TO_END:
+            self._may_begin = False
+            said = ended.said("during a visit of Heapwatch")
+            log.warning("heapwatch: worker process %d %s; no other worker is entered", pid, said)
+
+    def _close_descriptor(self) -> None:
+        if self._descriptor is not None:
+            close(self._descriptor, self._worker.pid)
+        self._descriptor = None
 
     def _take(self, visitor: subprocess.Popen[bytes], now: float) -> None:
-        code = visitor.poll()
-        if code is None and now < self._until:
+        if visitor.poll() is None and now < self._last:
+            if now >= self._until and self._last == float("inf"):
+                visitor.terminate()
+                self._last = now + _LAST_SECONDS
             return
-        ended = "took too long" if code is None else f"ended with {code}"
+        ended = "took too long" if visitor.poll() is None else f"ended with {visitor.returncode}"
         said, errors = _text(self._said), _text(self._errors)
+        self._check_worker()
         self.stop()
         self._next = now + _AGAIN_SECONDS
-        why = errors.strip().rpartition("\n")[2].removeprefix("heapwatch: ") or f"the command {ended}"
-        if code == DIED:
-            self._may_begin = False
-            log.warning("heapwatch: worker %s; no other worker is entered", why)
         if not said:
-            log.info("heapwatch: cannot find what grows in the workers: %s", why)
+            why = errors.strip().rpartition("\n")[2] or f"the command {ended}"
+            log.info("heapwatch: cannot find what grows in the workers: %s", why.removeprefix("heapwatch: "))
             return
         inside = explanation_of(json.loads(said))
         if any(one.path for one in inside.findings):

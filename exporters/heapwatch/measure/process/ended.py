@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import struct
+from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -17,8 +18,7 @@ from heapwatch.measure.process.process_tree import read
 
 _UNKNOWN = "unknown"
 # With these a process is asked to end, as by `Pool.terminate()`, a terminal or a scheduler.
-_ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-DIED = 4  # the exit code of a command while which a process that it entered may have died
+ASKED_TO_END = ("SIGTERM", "SIGINT", "SIGHUP")
 _BY_CODE = "exit code "
 # From linux/pidfd.h: PIDFD_GET_INFO, PIDFD_INFO_EXIT, and of `struct pidfd_info` the mask and the exit code.
 _GET_INFO, _EXIT, _INFO = 0xC040FF0B, 1 << 3, struct.Struct("=Q52xi")
@@ -48,8 +48,8 @@ class Ending(NamedTuple):
 
     @property
     def is_failure(self) -> bool:
-        """Whether it may have died: all but exit code 0, and signals that ask a process to end."""
-        return self.code != 0 and self.signal not in _ASKED_TO_END
+        """Whether it may have died: all but exit code 0."""
+        return self.code != 0
 
     def said(self, when: str = "") -> str:
         """What follows the name of the process: "was killed by SIGSEGV during the visit (signal 11)"."""
@@ -62,23 +62,43 @@ class Ending(NamedTuple):
 
 
 def opened(pid: int) -> int | None:
-    """A file descriptor of a process, which tells its end.
+    """A file descriptor of a process, which tells its end, and that no program inherits.
 
     None without Linux 5.3, where the process is gone, or where no further file can be opened.
     """
     if not hasattr(os, "pidfd_open"):
         return None
     try:
-        return os.pidfd_open(pid)
+        descriptor = os.pidfd_open(pid)
     except OSError:
         return None
+    if is_of(descriptor, pid):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
-def ends_within(descriptor: int, seconds: float) -> bool:
-    """Whether the process of such a descriptor ends in this time, or has ended."""
+def is_of(descriptor: int, pid: int) -> bool:
+    """Whether a number is still the descriptor that was opened of a process.
+
+    A program may close all that it does not know, and open a file that gets the number.
+    """
+    lines = read(f"/proc/self/fdinfo/{descriptor}").splitlines()
+    return b"Pid:\t%d" % pid in lines or b"Pid:\t-1" in lines
+
+
+def close(descriptor: int, pid: int) -> None:
+    """Close what was opened of a process, and nothing else."""
+    if is_of(descriptor, pid):
+        os.close(descriptor)
+
+
+def ready(descriptors: Collection[int], seconds: float = 0.0) -> list[int]:
+    """Those whose process has ended, or that are closed; waits so many seconds for the first."""
     poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(1000 * seconds))
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(1000 * seconds)]
 
 
 def ending(pid: int, descriptor: int | None = None) -> Ending:
