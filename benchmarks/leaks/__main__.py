@@ -1,4 +1,4 @@
-"""`python -m benchmarks.leaks`: how well leaks are told from health, beside other detectors.
+"""`python -m benchmarks.leaks`: how well leaks are distinguished from healthy growth, beside other detectors.
 
 A run of all families writes its table into `docs/leak-detection.md`.
 """

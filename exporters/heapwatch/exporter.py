@@ -249,8 +249,8 @@ class Exporter:
         """What grows, and what leaks."""
         return self.explainer.latest
 
-    def _recent_readings(self) -> Readings:
-        """Every exposed level, as a scrape of the last seconds found it, else as it is now.
+    def _recent_readings(self) -> Readings | None:
+        """Every exposed level, as a recent scrape found it, else as it is now; None if a collector hangs.
 
         Where nothing is served, only what was declared: the rest costs too much in a process that is visited.
         """
@@ -259,7 +259,7 @@ class Exporter:
         try:
             return Readings(self.snapshots.recent(STEP_SECONDS / 2, timeout=STEP_SECONDS).families)
         except CollectionStuck:
-            return Readings(())
+            return None
 
     def _takes_cleanups(self) -> bool:
         return self.server is not None and self.server.trainer.token is not None

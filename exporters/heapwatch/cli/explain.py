@@ -137,12 +137,6 @@ def begin_explaining(entered: EnteredProcess, name: str) -> None:
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
-def begin_explaining(entered: EnteredProcess, name: str) -> None:
-    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
-    if not entered.ask("explain", name=name).get("enabled", True):
-        raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
-
-
 class _Visits:
     """Visits of processes, one after the other.
 

@@ -10,13 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 from heapwatch.cli import above_zero
-from heapwatch.cli.followed import DIED_MEANS, Ended
+from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import none_registered, registered_trainers, url_of
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.judge.verdict import exit_code
-from heapwatch.measure.process.ended import DIED
 from heapwatch.text.terminal import say, say_json
 
 _EPILOG = f"""

@@ -204,7 +204,7 @@ class Readings:
             ("worker_processes", self.value("trainer_processes", role="worker")),
             ("jax_programs", self.value("trainer_jax_compiled_programs")),
         ):
-            if count is not None:
+            if count:
                 yield Component("objects", name), count
 
     def _declares_bound(self, buffer: str) -> bool:

@@ -51,6 +51,7 @@ def explain(
     counted_seconds: float = 0.0,
     *,
     walked: bool = True,
+    searched: bool = True,
 ) -> Explanation:
     """Say what grows, and the verdict on it.
 
@@ -60,6 +61,7 @@ def explain(
         types: growing types, for the growth that no container explains.
         counted_seconds: for how long objects have been counted by type.
         walked: whether the first search for growing containers is complete.
+        searched: whether containers are searched for at all; otherwise the levels are judged alone.
 
     """
     seconds = levels.now - levels.began
@@ -73,13 +75,13 @@ def explain(
     findings += _workers(levels)
     findings = _inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
-    findings += _unnamed(findings, levels, counted_seconds)
+    findings += _unnamed(findings, levels, counted_seconds, searched=searched)
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
     reported = [found for found in findings if _is_reported(found, levels)]
     named = _rate_of([found for found in reported if found.kind != "native"])
     share = min(1.0, named / rate) if rate > 0 else 1.0
-    known_in = _known_in(levels, candidates, counted_seconds) if walked else None
+    known_in = _known_in(levels, candidates, counted_seconds) if walked or not searched else None
     verdict, detail = _verdict(levels, reported, since_startup, known_in)
     left, ends_on_gpu = levels.time_left if verdict in _GROW_ON else (None, False)
     return Explanation(
@@ -358,7 +360,9 @@ def with_types(findings: list[Finding], types: Sequence[Finding], levels: Memory
     return findings
 
 
-def _unnamed(findings: Sequence[Finding], levels: MemoryGrowth, counted_seconds: float) -> list[Finding]:
+def _unnamed(
+    findings: Sequence[Finding], levels: MemoryGrowth, counted_seconds: float, *, searched: bool
+) -> list[Finding]:
     """A finding for growth that no Python object explains, named by the sort of memory that grows.
 
     Until objects have been counted by type for two minutes, only containers are known not to be the cause.
@@ -367,18 +371,20 @@ def _unnamed(findings: Sequence[Finding], levels: MemoryGrowth, counted_seconds:
     if not (residual and _continues(levels)):
         return []
     kind: FindingKind = "native"
-    searched = "Python object" if counted_seconds >= _COUNTED_SPAN else "container"
-    what, remedy = f"memory that no {searched} accounts for", None
+    what, remedy = "memory", None
     kept = _rate(memory.retained.growth(levels.startup_end))
     # `retained` is an upper bound: freed memory that was returned may be among it.
     if EXPLAINED * residual < kept <= residual / EXPLAINED:
         kind, what = "allocator", "freed memory that the C allocator keeps"
         remedy = "`malloc_trim(0)` now and then (a cleanup does it), MALLOC_ARENA_MAX=2, or jemalloc"
     elif _rate(memory.gpu.growth(levels.startup_end)) > EXPLAINED * residual:
-        kind, what = "gpu", "GPU memory that no Python container accounts for"
+        kind, what = "gpu", "GPU memory"
     elif _rate(memory.shared.growth(levels.startup_end)) > EXPLAINED * residual:
-        what = "shared memory that no Python object accounts for"
-        remedy = "close and unlink shared memory blocks and queues that are done"
+        what, remedy = "shared memory", "close and unlink shared memory blocks and queues that are done"
+    if searched and kind != "allocator":
+        what += (
+            f" that no {'Python object' if counted_seconds >= _COUNTED_SPAN else 'container'} accounts for"
+        )
     return [
         Finding(
             kind=kind,

@@ -84,7 +84,8 @@ class Explainer:
         extra_roots: returns further roots for the walk.
         progress: returns the progress that the program reported.
         reads: asks the thread that may read what it changes.
-        readings: returns the levels that are not read here, such as what the trainer declared.
+        readings: returns the levels that are not read here, such as what the trainer declared; None if a
+            collector hangs.
         paths: where each declared buffer is, by name.
         found_world: told of each physics world, as by `Worlds`.
 
@@ -106,7 +107,7 @@ class Explainer:
         extra_roots: Callable[[], list[Root]] = list,
         progress: Callable[[], Progress] = lambda: NO_PROGRESS,
         reads: OwnedReads | None = None,
-        readings: Callable[[], Readings] = lambda: Readings(()),
+        readings: Callable[[], Readings | None] = lambda: Readings(()),
         paths: Callable[[], dict[str, str]] = dict,
         found_world: Found = lambda name, count: None,
     ) -> None:
@@ -398,8 +399,8 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
-        walked = self.inventory.rounds > 0 or not self.enabled
-        found = explain(levels, candidates, walked=walked)
+        walked = self.inventory.rounds > 0
+        found = explain(levels, candidates, walked=walked, searched=self.enabled)
         self._searching = self.enabled and is_unexplained(found, levels)
         if self._searching:
             self._budget.advance()
@@ -472,8 +473,13 @@ class Explainer:
         return MemoryGrowth(self.memory, self._began, now, leaks)
 
     def _sample(self) -> Sample:
-        """All levels of now: those of memory as they are read here, the others as they are exposed."""
+        """All levels of now: those of memory as they are read here, the others as they are exposed.
+
+        Where they cannot be read now it is empty: without the bytes of buffers, memory would seem to jump.
+        """
         readings, memory = self._readings(), self.memory
+        if readings is None:
+            return Sample()
         sample = readings.sample(time.time())
         self._declared = Declared(self._paths(), sample.to_fill)
         levels = dict(sample.levels)
@@ -488,7 +494,9 @@ class Explainer:
             sample,
             levels=levels,
             cycles=memory.cycles.last if sample.cycles is None else sample.cycles,
-            steps=memory.steps.last if sample.steps is None else sample.steps,
+            steps=sample.steps
+            or memory.steps.last
+            or None,  # a program that has counted none may never count
             retained=memory.retained.last,
             virtual=memory.virtual.last,
         )

@@ -119,5 +119,6 @@ class Server:
                 function()
             status = self.trainer.status
             if status.observations == self._observations:  # nobody scraped since
-                status.observe(self.trainer.snapshots.take(OBSERVATION_SECONDS).families)
+                latest = self.trainer.snapshots.recent(OBSERVATION_SECONDS / 2, timeout=OBSERVATION_SECONDS)
+                status.observe(latest.families)
             self._observations = status.observations

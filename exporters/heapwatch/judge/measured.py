@@ -26,7 +26,7 @@ _FAST_SHARE = 0.01  # least growth per minute, as a share of the level
 # Least R squared of a straight line, and limits of the slope of the second half over that of the first.
 _STRAIGHT, _STEEP = 0.99, (0.85, 1.5)
 _YOUNG_STRAIGHT, _YOUNG_STEEP = 0.998, (0.96, 1.2)
-# Of a young process that counts no steps: it may leak by a step whose pace is not known.
+# The same of a young process that counts no steps. Its steps may vary, and a leak follows them.
 _UNCOUNTED_STRAIGHT, _UNCOUNTED_STEEP = 0.995, (0.93, 1.2)
 _FAST_CHANGES, _FAST_HALVES = 9, (0.8, 1.35)  # of a count
 

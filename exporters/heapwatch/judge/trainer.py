@@ -186,6 +186,8 @@ class TrainerJudge:
             level.add(sample.levels.get(component), reset=reset)
             if level.is_lost:
                 del self._levels[component]
+                self._found.pop(component, None)
+                self._ends.pop(component, None)
         if reset:
             self._ends.clear()
         for resource, age in sample.reading_ages.items():

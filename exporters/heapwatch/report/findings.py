@@ -202,7 +202,7 @@ def _trend(cycles: Cycles) -> list[TrendRow]:
 def _label(cycles: Cycles, point: Point) -> str:
     name, number = cycles.unit.capitalize(), cycles.number(point)
     short = "Gen" if name == "Generation" else name
-    # Several samples, and phases that count no cycles, may lie in one cycle: they are told by their time.
+    # Several samples, and phases that count no cycles, may lie in one cycle. They have their time as a label.
     timed = cycles.unit == "minute" or point.event == "sample"
     at = _after(cycles.seconds_at(point)) if timed else f"{short} {number}"
     if point.phase:

@@ -1,4 +1,4 @@
-"""What the trainer's judge says of a run: in the recorded explanation, or now that it is told the points."""
+"""The verdict on a run: the recorded explanation, else the judge's verdict on the points."""
 
 from __future__ import annotations
 

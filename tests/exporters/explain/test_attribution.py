@@ -559,3 +559,12 @@ def test_a_buffer_on_a_gpu_is_compared_with_the_memory_of_the_gpu(left, verdict)
     found = judged(200, fills, candidate(2400, 1 * MB, 200, capacity=50_000))
     assert found.verdict == verdict
     assert "of GPU memory is left" in message(found) or verdict == "filling"
+
+
+def test_without_a_search_nothing_is_said_of_containers():
+    found = judged(600, memory(48 * MB, 600), walked=False, searched=False)
+    assert found.verdict == "leak"
+    assert found.findings[0].type == "memory"
+    waits = judged(100, memory(48 * MB, 100), walked=False, searched=False)
+    assert "search" not in message(waits)
+    assert "known in" in message(waits)

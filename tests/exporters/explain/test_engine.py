@@ -8,11 +8,14 @@ import threading
 from dataclasses import replace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from heapwatch.collectors.readings import Readings
 from heapwatch.explain import engine
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.places import KnownContainer, Place
+from heapwatch.judge.trainer import Sample
 from heapwatch.measure.introspection.roots import Root
 
 
@@ -203,3 +206,21 @@ def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_week
     assert rounds_in(600) in range(36, 41)
     inventory.rounds = 50_000
     assert rounds_in(600) in range(36, 41)
+
+
+def exposing(text: str) -> Explainer:
+    """An explainer of a process that exposes this."""
+    return Explainer(readings=lambda: Readings(text_string_to_metric_families(text)))
+
+
+def test_a_program_that_has_counted_no_step_is_one_that_counts_none():
+    """It may leak in C code for as long as it runs, and would be judged after 24 minutes only."""
+    assert exposing('trainer_progress_total{unit="step"} 0\n')._sample().steps is None
+    assert exposing('trainer_progress_total{unit="step"} 7\n')._sample().steps == 7
+
+
+def test_memory_is_not_judged_while_the_bytes_in_buffers_cannot_be_read():
+    """Without them a buffer of gigabytes would be a step of the level."""
+    explainer = Explainer(readings=lambda: None)
+    explainer.memory.read_parts()
+    assert explainer._sample() == Sample()
