@@ -7,6 +7,7 @@ scrape, null where there is no sample.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,64 +17,101 @@ from pathlib import Path
 from benchmarks.leaks.judge import Firing
 from benchmarks.leaks.scenario import Scenario, load
 from heapwatch.collectors.readings import Readings
+from heapwatch.explain.attribution import explain
+from heapwatch.explain.findings import Explanation
+from heapwatch.explain.levels import Declared, finished
+from heapwatch.judge.component import MEMORY, WORKERS
 from heapwatch.judge.measured import STEP_SECONDS
+from heapwatch.judge.memory import MemoryGrowth, MemoryLevels
 from heapwatch.judge.trainer import Leak, TrainerJudge
 
-_OF_JUDGES = ("trainer_leak", "trainer_judged_timestamp_seconds", "trainer_memory_verdict")
+_OF_JUDGES = (
+    "trainer_leak",
+    "trainer_judged_timestamp_seconds",
+    "trainer_memory_verdict",
+    "trainer_memory_time_to_limit_seconds",
+)
 Series = dict[str, list[float | None]]
+Parsed = list[tuple[str, dict[str, str], list[float | None]]]
 
 
-def leaks_of(scenario: Scenario) -> Iterator[tuple[str, list[tuple[Leak, ...] | None]]]:
-    """Each trainer by its instance ("" for the only one), and what leaked at each scrape; None if missed."""
-    trainers: dict[str, list[tuple[str, dict[str, str], list[float | None]]]] = defaultdict(list)
+def trainers_of(scenario: Scenario) -> Iterator[tuple[str, Iterator[tuple[float, Readings] | None]]]:
+    """Each trainer by its instance ("" for the only one), seconds and readings of its scrapes."""
+    trainers: dict[str, Parsed] = defaultdict(list)
     for name, labels, values in scenario.parsed():
         trainers[labels.pop("instance", "")].append((name, labels, values))
     for instance, series in trainers.items():
-        yield instance, [*_judged(series, scenario.scrapes, scenario.scrape_seconds)]
+        yield instance, _scraped(scenario, series)
 
 
-def _judged(
-    series: list[tuple[str, dict[str, str], list[float | None]]], scrapes: int, scrape_seconds: int
-) -> Iterator[tuple[Leak, ...] | None]:
-    judge, started = TrainerJudge(), None
-    leaks: tuple[Leak, ...] = ()
-    for scrape in range(scrapes):
-        now = float(scrape * scrape_seconds)
+def _scraped(scenario: Scenario, series: Parsed) -> Iterator[tuple[float, Readings] | None]:
+    for scrape in range(scenario.scrapes):
         samples = [
             (name, labels, value)
             for name, labels, values in series
             if scrape < len(values) and (value := values[scrape]) is not None
         ]
-        if not samples:
-            yield None
-            continue
-        readings = Readings.of(samples)
+        yield (float(scrape * scenario.scrape_seconds), Readings.of(samples)) if samples else None
+
+
+class Judged:
+    """What a trainer without a search for objects says of itself, scrape after scrape."""
+
+    def __init__(self) -> None:
+        self._judge, self._memory, self._began = TrainerJudge(), MemoryLevels(math.inf, 0.0), 0.0
+        self._start: float | None = None
+
+    def leaks(self, now: float, readings: Readings) -> tuple[Leak, ...]:
+        """What leaks; another start time is that of another process, which begins anew."""
         start = readings.value("process_start_time_seconds")
-        if started is not None and start is not None and start > started:
-            judge, leaks = TrainerJudge(), ()  # another process
-        started = start if start is not None else started
-        if judge.is_due(now):
-            leaks = judge.observe(now, readings.sample(now))
-        yield leaks
+        if self._start is not None and start is not None and start > self._start:
+            self._judge, self._memory, self._began = TrainerJudge(), MemoryLevels(math.inf, now), now
+        self._start = self._start if start is None else start
+        if self._judge.is_due(now):
+            self._judge.observe(now, readings.sample(now))
+        return self._judge.leaks
+
+    def explanation(self, now: float, readings: Readings) -> Explanation:
+        """The explanation, of levels alone."""
+        leaks, levels = self.leaks(now, readings), readings.levels()
+        memory = self._memory
+        memory.limit = readings.value("trainer_memory_limit_bytes") or math.inf
+        for series, component in ((memory.resident, MEMORY), (memory.workers, WORKERS)):
+            if component in levels:
+                series.add(now, levels[component])
+        gpu = readings.by("trainer_gpu_memory_allocated_bytes", "device")
+        if gpu:
+            memory.gpu.add(now, sum(gpu.values()))
+        growth = MemoryGrowth(memory, self._began, now, leaks)
+        found = explain(growth, (), walked=False, searched=False)
+        return finished(found, self._judge, growth, Declared(to_fill=readings.sample(now).to_fill))
 
 
 def judged(scenario: Scenario) -> Series:
     """The series by selector."""
     found: Series = {}
-    for instance, scrapes in leaks_of(scenario):
+    missing: list[float | None] = [None] * scenario.scrapes
+    for instance, scrapes in trainers_of(scenario):
         own = f'instance="{instance}",' if instance else ""
-        missing: list[float | None] = [None] * scenario.scrapes
-        timestamp = found.setdefault(f"trainer_judged_timestamp_seconds{{{own[:-1]}}}", missing.copy())
-        for scrape, leaks in enumerate(scrapes):
-            if leaks is None:
+        trainer = Judged()
+        for number, scrape in enumerate(scrapes):
+            if scrape is None:
                 continue
-            now = scrape * scenario.scrape_seconds
-            timestamp[scrape] = now - now % STEP_SECONDS
-            for leak in leaks:
+            now, readings = scrape
+            explanation = trainer.explanation(now, readings)
+            exported = {("trainer_judged_timestamp_seconds", ""): now - now % STEP_SECONDS}
+            exported["trainer_memory_verdict", f'verdict="{explanation.verdict}"'] = 1.0
+            for leak in explanation.leaks:
                 resource, component = leak.component
-                labels = f'{own}resource="{resource}",component="{component}",reason="{leak.reason}"'
-                values = found.setdefault(f"trainer_leak{{{labels}}}", missing.copy())
-                values[scrape] = leak.per_minute / 60
+                labels = f'resource="{resource}",component="{component}",reason="{leak.reason}"'
+                exported["trainer_leak", labels] = leak.per_minute / 60
+            if explanation.time_left is not None:
+                resource = "gpu_memory" if explanation.ends_on_gpu else "memory"
+                labels = f'bound="least",resource="{resource}"'
+                exported["trainer_memory_time_to_limit_seconds", labels] = explanation.time_left.least
+            for (name, labels), value in exported.items():
+                selector = f"{name}{{{(own + labels).rstrip(',')}}}"
+                found.setdefault(selector, missing.copy())[number] = value
     return found
 
 
@@ -90,13 +128,16 @@ def with_judge(scenario: Scenario) -> Scenario:
 def firing(scenario: Scenario) -> Firing:
     """The alerts that the leaks would be, each minute, without Prometheus."""
     alerts: Firing = {}
-    for instance, scrapes in leaks_of(scenario):
-        for scrape in range(0, len(scrapes), 60 // scenario.scrape_seconds):
-            for leak in scrapes[scrape] or ():
+    for instance, scrapes in trainers_of(scenario):
+        trainer = Judged()
+        for scrape in scrapes:
+            if scrape is None:
+                continue
+            leaks, (minute, seconds) = trainer.leaks(*scrape), divmod(int(scrape[0]), 60)
+            for leak in leaks if not seconds else ():
                 resource, component = leak.component
                 kind = "growth" if leak.reason == "retained" else "leak"
                 alert = {"alertname": "TrainerLeak", "kind": kind, "instance": instance or scenario.id}
-                minute = scrape * scenario.scrape_seconds // 60
                 alerts.setdefault(minute, []).append(alert | {"resource": resource, "component": component})
     return alerts
 

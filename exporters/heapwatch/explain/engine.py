@@ -468,9 +468,7 @@ class Explainer:
         return False
 
     def _levels(self, now: float) -> MemoryGrowth:
-        memory = ("memory", "gpu_memory")
-        leaks = tuple(leak for leak in self.judge.leaks if leak.component.resource in memory)
-        return MemoryGrowth(self.memory, self._began, now, leaks)
+        return MemoryGrowth(self.memory, self._began, now, self.judge.leaks)
 
     def _sample(self) -> Sample:
         """All levels of now: those of memory as they are read here, the others as they are exposed.

@@ -101,7 +101,7 @@ class MemoryGrowth:
         memory: the readings.
         began: when they began, in seconds of their clock.
         now: the time of this evaluation.
-        leaks: what leaks by the judge, of this memory.
+        leaks: what leaks by the judge.
 
     """
 
@@ -117,9 +117,10 @@ class MemoryGrowth:
         It is a while after the first step, or when the level that leaks most began to rise. Without a leak a
         new rise does not count by itself: programs have phases.
         """
-        if not self.leaks:
+        of_memory = [leak for leak in self.leaks if leak.component.resource in ("memory", "gpu_memory")]
+        if not of_memory:
             return self._warmed_up
-        worst = max(self.leaks, key=lambda leak: leak.per_minute)
+        worst = max(of_memory, key=lambda leak: leak.per_minute)
         return self.memory.of(worst).rise_began(self._warmed_up)
 
     def leaks_in(self, resource: str, name: str | None = None) -> bool:
