@@ -41,7 +41,7 @@ def choose() -> Choice:
 
 
 def folders() -> list[Path]:
-    """The folders in which a trainer of this user may have written its target: with the stack or before it.
+    """The folders in which a trainer of this user may have its target: with a stack, before or after it.
 
     Raises:
         OSError: the user has no home folder.
@@ -50,7 +50,7 @@ def folders() -> list[Path]:
     chosen = choose().folder
     if os.environ.get("HEAPWATCH_TARGETS_DIR") or os.environ.get("HEAPWATCH_STATE"):
         return [chosen]
-    return list(dict.fromkeys([chosen, stacks.user_folder() / "targets"]))
+    return list(dict.fromkeys([chosen, stacks.default_state() / "targets", stacks.user_folder() / "targets"]))
 
 
 def token_of(stack: Stack) -> str:
@@ -112,23 +112,16 @@ class Registration:
         return (self.stack and self.stack.state) != (before and before.state)
 
     def describe(self) -> str:
-        """One line: whether a stack scrapes this trainer and can request cleanups, what to do next."""
+        """One sentence: whether a stack scrapes this trainer, or what to do next."""
         stack = self.stack
         if stack is None:
-            waits = f" (its target is in {self.folder})" if self.folder else ""
-            return (
-                f"no stack scrapes it{waits}: `heapwatch up` starts one, HEAPWATCH_STATE=FOLDER joins "
-                "another; `heapwatch monitor` needs none"
-            )
+            return "no stack scrapes it, `heapwatch up` starts one"
         if not stack.targets:
-            return (
-                "your stack runs in containers, which do not reach this address: "
-                "docs/running.md says how they do"
-            )
+            return "your stack runs in containers and does not reach this address, see docs/running.md"
         if self.folder is None:
             return f"the stack in {stack.state} cannot see it, as its target cannot be written"
-        cleanups = "may ask it to clean up" if self.token else "cannot ask it to clean up, as it has no token"
-        return f"the stack in {stack.state} scrapes it and {cleanups}; dashboards: {stack.dashboards}"
+        unable = "" if self.token else ", but cannot ask it to clean up: it has no token"
+        return f"the stack in {stack.state} scrapes it{unable}"
 
     def remove(self, failure: str = "") -> None:
         """Remove the target; with a `failure`, the trainer is kept as lost, and alerted. Idempotent."""

@@ -256,7 +256,7 @@ def test_a_start_says_in_one_line_on_stderr_where_it_is_and_what_to_do(tmp_path)
     assert done.stdout == ""
     began, ended = done.stderr.splitlines()
     assert began.startswith("heapwatch: mine at http://127.0.0.1:")
-    assert "no stack scrapes it" in began
+    assert began.endswith(": no stack scrapes it, `heapwatch up` starts one")
     assert ended.startswith("heapwatch: mine has ended: too early to tell")
 
 

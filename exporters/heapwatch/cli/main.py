@@ -51,8 +51,8 @@ def _parser(verb: str = "") -> _Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line given, or the process's own, and return its exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    parsed, unknown = _parser(*given[:1]).parse_known_args(arguments)
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    parsed, unknown = _parser(*given[:1]).parse_known_args(given)
     if unknown:
         parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -122,4 +123,7 @@ def _results(explanation: Explanation) -> list[Finding]:
 def _file(text: str) -> Path:
     if not text.endswith(_ENDINGS):
         raise argparse.ArgumentTypeError(f"{text!r} ends with none of {', '.join(_ENDINGS)}")
-    return Path(text).absolute()
+    file = Path(text).absolute()
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise argparse.ArgumentTypeError(f"{text!r}: {file.parent} is no folder that can be written")
+    return file

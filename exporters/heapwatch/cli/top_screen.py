@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult
@@ -157,8 +156,8 @@ class TopScreen(App[None]):
         table.clear()
         for one in rows:
             style = "red" if one.is_leak else ""
-            named = replace(one, path=f"{one.trainer} {one.path}") if several else one
-            table.add_row(*(literal(f"{cell} ", style) for cell in cells(named, longest)))
+            shown = cells(one, longest, of_several=several)
+            table.add_row(*(literal(f"{cell} ", style) for cell in shown))
         table.move_cursor(row=min(at, len(rows) - 1))
 
     def _matches(self, path: Path) -> bool:

@@ -265,16 +265,27 @@ def printed(found: Iterable[Snapshot]) -> list[str]:
     return lines
 
 
-def cells(one: Path, longest: tuple[int, int, int] = (60, 20, 24)) -> tuple[str, ...]:
-    """The columns of a path; at most so many characters of its name, its type and its line."""
+def cells(
+    one: Path, longest: tuple[int, int, int] = (60, 20, 24), *, of_several: bool = False
+) -> tuple[str, ...]:
+    """The columns of a path; at most so many characters of its name, its type and its line.
+
+    Of one of several trainers the name comes first.
+    """
+    trainer = f"{plain(one.trainer)} " if of_several else ""
     return (
-        plain(one.path, longest[0]),
+        trainer + _end_of(one.path, max(10, longest[0] - len(trainer))),
         plain(one.type, longest[1]),
         "" if one.items is None else f"{one.items:,.0f}",
         "" if one.bytes is None else size(one.bytes),
         "" if not one.bytes_per_minute else size_change(one.bytes_per_minute),
-        plain(one.line or "", longest[2]),
+        _end_of(one.line or "", longest[2]),
     )
+
+
+def _end_of(text: str, most: int) -> str:
+    """At most so many characters of a path or a line, whose end tells more than its beginning."""
+    return plain(text if len(text) <= most else f"...{text[3 - most :]}")
 
 
 def memory_text(one: Snapshot) -> str:

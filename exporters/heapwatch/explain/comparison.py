@@ -41,6 +41,7 @@ class Growing:
         site: the line where it grows.
         holders: what holds it, the nearest first.
         remedy: what to do.
+        graph: whether its items keep autograd graphs, whose bytes are not among these.
 
     """
 
@@ -51,6 +52,7 @@ class Growing:
     site: Site | None = None
     holders: tuple[str, ...] = ()
     remedy: str | None = None
+    graph: bool = False
 
     def text(self, unit: str = "", line: str | None = None) -> str:
         """One line for it: its growth in a `unit` such as "a round", and the line in words, if known."""
@@ -113,6 +115,7 @@ def described(candidate: Candidate, nbytes: float, items: float) -> Growing:
         candidate.site,
         candidate.holders,
         candidate.remedy,
+        candidate.traits.graph,
     )
 
 

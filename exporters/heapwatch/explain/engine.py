@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
-from heapwatch.explain.attribution import explain, is_unexplained, plausible
+from heapwatch.explain.attribution import TOO_EARLY_SECONDS, explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, Finding
@@ -38,6 +38,7 @@ from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 from heapwatch.runtime.owned_reads import OwnedReads
+from heapwatch.text.numbers import wait
 
 log = logging.getLogger("heapwatch")
 
@@ -194,7 +195,7 @@ class Explainer:
             self.explain_now(seconds)
         self._stopped.set()
         self._asked.set()
-        self.latest = self._concluded()
+        self.latest = _at_its_end(self._concluded())
         return self.latest
 
     def _concluded(self) -> Explanation:
@@ -498,3 +499,14 @@ class Explainer:
             retained=memory.retained.last,
             virtual=memory.virtual.last,
         )
+
+
+def _at_its_end(found: Explanation) -> Explanation:
+    """What is said when the program has ended: what was not known yet is not announced for later."""
+    if found.verdict != "too early":
+        return found
+    findings, missing = found.findings, "only a longer run can tell"
+    if found.seconds < TOO_EARLY_SECONDS:
+        findings, missing = (), f"a verdict needs about {wait(TOO_EARLY_SECONDS)}"
+    named = tuple(finding for finding in findings if finding.kind != "native")
+    return replace(found, detail=f"It ended; {missing}.", findings=named, time_left=None)

@@ -76,11 +76,13 @@ class Extension:
         self._shell.events.unregister("pre_run_cell", self.before_cell)
         self._shell.events.unregister("post_run_cell", self.after_cell)
 
-    def magic(self, _line: str = "") -> None:
+    def magic(self, line: str = "") -> None:
         """Show what has grown since the last `%heapwatch`, what holds most, and what IPython keeps.
 
         As the first line of a cell, `%%heapwatch` shows what the cell leaves behind.
         """
+        if line:
+            self._show(f"%heapwatch takes no arguments: {line!r} is ignored")
         self._tried(self._show_all)
 
     def _show_all(self) -> None:
@@ -92,6 +94,7 @@ class Extension:
         watched = [
             f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
         ]
+        rest = _rest(grown, now.resident - since.resident)
         kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
         self._show(
             text_of(
@@ -99,14 +102,17 @@ class Extension:
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
                 kept,
-                [*_unmeasured(now), *watched],
+                [*_unmeasured(now), *rest, *watched],
             )
         )
 
     def before_cell(self, info: Any) -> None:
         """Snapshot before a cell that begins with the magic."""
         self._before = None
-        if info.raw_cell.split(maxsplit=1)[:1] == [_MAGIC]:
+        first, _, options = info.raw_cell.lstrip().partition("\n")[0].strip().partition(" ")
+        if first == _MAGIC:
+            if options:
+                self._show(f"{_MAGIC} takes no arguments: {options.strip()!r} is ignored")
             self._before = self._tried(self._notebook.snapshot)
 
     def after_cell(self, result: Any) -> None:
@@ -122,13 +128,7 @@ class Extension:
         cell = f"In[{result.execution_count}]" if result.execution_count else "cell"
         rows = [(one, self._function_line(one) or self._cell_line(one, source, cell)) for one in grown]
         change = now.resident - before.resident
-        rest = change - sum(one.bytes or 0.0 for one in grown)
-        notes = list(_unmeasured(now))
-        if rest >= _LEAST_REST:
-            notes.append(
-                f"{size(rest)} more is resident than that: loaded libraries, memory of C code, or freed "
-                "memory that the allocator keeps."
-            )
+        notes = [*_unmeasured(now), *_rest(grown, change)]
         what = "leaves behind:" if grown else f"leaves no path that holds {size(LEAST_BYTES)} more."
         about = f"{cell} {what} Memory use {size_change(change)}."
         return text_of(about, rows[:_MOST_SHOWN], notes=notes)
@@ -147,16 +147,16 @@ class Extension:
         line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, one.name)
         return None if line is None else f"{cell}:{line}"
 
-    def _show(self, found: str) -> None:
+    def _show(self, text: str) -> None:
         # published, not returned: a result would be kept in `Out`
-        self._shell.display_pub.publish({"text/plain": found})
+        self._shell.display_pub.publish({"text/plain": text})
 
     def _tried(self, work: Any) -> Any:
         """The result of `work`; if it fails, the cell continues."""
         try:
             return work()
         except Exception as error:
-            self._shell.display_pub.publish({"text/plain": f"heapwatch could not look: {raised(error)}"})
+            self._show(f"heapwatch could not look: {raised(error)}")
             return None
 
 
@@ -169,6 +169,19 @@ def without_magic(lines: list[str]) -> list[str]:
 
 def _unmeasured(snapshot: Snapshot) -> Sequence[str]:
     return [f"Not measured: {', '.join(snapshot.unmeasured)}."] if snapshot.unmeasured else []
+
+
+def _rest(grown: Sequence[Growing], change: int) -> Sequence[str]:
+    """What is said of resident bytes that what has grown does not measure."""
+    rest = change - sum(one.bytes or 0.0 for one in grown)
+    if rest < _LEAST_REST:
+        return []
+    graphs = [f"`{one.name}`" for one in grown if one.graph]
+    if graphs:
+        cause = f"probably the autograd graphs that the tensors in {' and '.join(graphs)} keep."
+    else:
+        cause = "loaded libraries, memory of C code, or freed memory that the allocator keeps."
+    return [f"{size(rest)} more is resident than that: {cause}"]
 
 
 def text_of(

@@ -11,6 +11,7 @@ _MARKER = (
     "no_leak(rounds=24, allow=()): run the test in rounds, and fail when something grows with every "
     "round; `allow` names paths that may (`*` matches anything), or bytes a round"
 )
+Allowed = str | float | Sequence[str | float]
 _running = pytest.StashKey[bool]()
 _annotations = pytest.StashKey[list[str]]()
 
@@ -32,8 +33,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
             lambda: pyfuncitem.ihook.pytest_pyfunc_call(pyfuncitem=pyfuncitem),
             pyfuncitem,
             pyfuncitem.funcargs,
-            *marker.args,
-            **marker.kwargs,
+            *_arguments(marker),
         )
     finally:
         del pyfuncitem.stash[_running]
@@ -51,11 +51,23 @@ def no_leak(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Return a function: `no_leak(unit, rounds=24, allow=())` runs a unit of work until it can be judged."""
     names: dict[str, Any] = request.node.funcargs
 
-    def check(unit: Callable[[], object], *, rounds: int | None = None, allow: Any = ()) -> None:
+    def check(unit: Callable[[], object], *, rounds: int | None = None, allow: Allowed = ()) -> None:
         __tracebackhide__ = True
         _check(unit, request.node, names, rounds, allow)
 
     return check
+
+
+def _arguments(marker: pytest.Mark) -> tuple[int | None, Allowed]:
+    """The rounds and the allowed paths that a marker asks for."""
+
+    def no_leak(rounds: int | None = None, allow: Allowed = ()) -> tuple[int | None, Allowed]:
+        return rounds, allow
+
+    try:
+        return no_leak(*marker.args, **marker.kwargs)
+    except TypeError as error:
+        pytest.fail(f"{str(error).rpartition('.')[2]}; allowed: {_MARKER.partition(':')[0]}", pytrace=False)
 
 
 def _check(
@@ -63,7 +75,7 @@ def _check(
     test: pytest.Item,
     names: dict[str, Any],
     rounds: int | None = None,
-    allow: str | float | Sequence[str | float] = (),
+    allow: Allowed = (),
 ) -> None:
     __tracebackhide__ = True
     from heapwatch.measure.introspection.roots import Root
@@ -73,11 +85,14 @@ def _check(
     def read() -> dict[str, Any]:
         return names
 
-    check = GrowthCheck(
-        rounds=ROUNDS if rounds is None else rounds,
-        allow=allow,
-        roots=lambda: [Root("", "fixtures", read, namespace=True)],
-    )
+    try:
+        check = GrowthCheck(
+            rounds=ROUNDS if rounds is None else rounds,
+            allow=allow,
+            roots=lambda: [Root("", "fixtures", read, namespace=True)],
+        )
+    except ValueError as error:
+        pytest.fail(f"no_leak: {error}", pytrace=False)
     found = check.run(unit)
     if found:
         _annotate(test, found)
@@ -86,8 +101,10 @@ def _check(
 
 
 def _text_of(growing: Any) -> str:
+    from heapwatch.text.actions import relative
+
     site = growing.site
-    line = site and f"{site.file}:{site.line} in {site.function or '<module>'}"
+    line = site and f"{relative(site.file)}:{site.line}{site.function and f' in {site.function}'}"
     return str(growing.text("a round", line))
 
 

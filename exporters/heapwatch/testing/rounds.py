@@ -6,8 +6,8 @@ warm-up. The check ends when nothing has grown for a few rounds.
 
 from __future__ import annotations
 
-import fnmatch
 import gc
+import re
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -41,11 +41,11 @@ class GrowthCheck:
 
     Args:
         rounds: most rounds for which the unit runs.
-        allow: patterns of paths that may grow, in which `*` matches anything, and bytes a round.
+        allow: paths that may grow, or their ends, in which `*` matches anything, and bytes a round.
         roots: where the unit may keep objects, in addition to modules and running functions.
 
     Raises:
-        ValueError: too few rounds to judge by.
+        ValueError: too few rounds to judge by, or something else that cannot be allowed.
 
     """
 
@@ -56,11 +56,14 @@ class GrowthCheck:
         allow: str | float | Sequence[str | float] = (),
         roots: Callable[[], list[Root]] = list,
     ) -> None:
-        if rounds < FEWEST_ROUNDS:
+        if not isinstance(rounds, int) or rounds < FEWEST_ROUNDS:
             raise ValueError(f"growth cannot be judged in {rounds} rounds; it takes {FEWEST_ROUNDS} at least")
-        allowed = [allow] if isinstance(allow, (str, int, float)) else list(allow)
+        allowed = list(allow) if isinstance(allow, (list, tuple, set, frozenset)) else [allow]
+        wrong = [entry for entry in allowed if not isinstance(entry, (str, int, float))]
+        if wrong:
+            raise ValueError(f"allow={wrong[0]!r}: a path or a number of bytes a round is allowed")
         self.rounds = rounds
-        self._patterns = [entry for entry in allowed if isinstance(entry, str)]
+        self._patterns = [_pattern(entry) for entry in allowed if isinstance(entry, str)]
         self._least = max([LEAST_BYTES, *(float(entry) for entry in allowed if not isinstance(entry, str))])
         self._comparison = Comparison(roots)
         self._inventory = self._comparison.inventory
@@ -135,11 +138,7 @@ class GrowthCheck:
         # What fills a buffer with a bound is no leak, and explains as much of malloc's growth.
         explained = sum(one.bytes or 0.0 for one in found) + sum(one.bytes_per_minute / 60 for one in bounded)
         found += self._unexplained(explained)
-        return [
-            one
-            for one in found
-            if not any(fnmatch.fnmatchcase(one.name, allowed) for allowed in self._patterns)
-        ]
+        return [one for one in found if not any(allowed.fullmatch(one.name) for allowed in self._patterns)]
 
     def _matters(self, candidate: Candidate) -> bool:
         # The memory that a graph keeps alive cannot be measured.
@@ -251,6 +250,11 @@ def unreached_container(known: LongContainer) -> Growing:
     size = None if known.bytes is None else rate * known.bytes / known.items
     name = " < ".join(known.holders) or OUTSIDE
     return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """What matches this path, and a longer one that ends with it: `test_it().trainer.history`."""
+    return re.compile(r"(.*\.)?" + ".*".join(map(re.escape, path.split("*"))))
 
 
 def _ends_higher(level: LevelSeries, since: float) -> bool:

@@ -15,6 +15,7 @@ from heapwatch.discovery import TargetFile
 def test_help_has_every_verb_and_there_is_a_version(run):
     assert run("--version") == (0, f"heapwatch {heapwatch.__version__}\n", "")
     code, printed, _ = run("--help")
+    assert run() == (code, printed, "")
     assert code == 0
     assert set(re.findall(r"^ +(\w+)", printed, re.MULTILINE)) >= set(_MODULES)
 

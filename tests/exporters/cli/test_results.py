@@ -70,7 +70,8 @@ def test_explain_writes_what_it_is_asked_for(tmp_path, monkeypatch, run):
     assert json.loads(files[1].read_text())["verdict"] == "growing"
     code, _, errors = run("explain", "1", "--output", tmp_path / "missing" / "found.md")
     assert code == 64
-    assert "cannot be written" in errors
+    assert "no folder that can be written" in errors  # before anything is entered or run
+    assert run("run", "--output", tmp_path / "missing" / "found.md", "train.py")[0] == 64
     assert run("explain", "1", "--output", "found.txt")[0] == 64
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -122,6 +123,12 @@ def test_keys_sort_and_filter():
 def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, run):
     monkeypatch.setattr(Served, "read", lambda _: seen)
     assert run("top", "--once", "127.0.0.1:7777")[0] == code
+
+
+def test_a_long_path_keeps_its_end_and_the_name_of_its_trainer():
+    long = replace(HISTORY, path="main().algorithm.workers[*].collector.agent.history")
+    shown = "\n".join(screens_of(Source(replace(PPO, paths=(long,)), WALKER))[-1])
+    assert re.search(r"ppo \.\.\.\S*agent\.history", shown), shown
 
 
 def test_what_is_printed():

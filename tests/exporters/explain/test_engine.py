@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain import engine
 from heapwatch.explain.engine import Explainer
-from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.judge.trainer import Sample
 from heapwatch.measure.introspection.roots import Root
@@ -164,6 +164,24 @@ def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch,
     assert explainer.conclude().seconds == stays
     explainer._judge()
     assert explainer.latest.seconds == stays
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (1.0, "Too early to tell after 1 s. It ended; a verdict needs about 40 s."),
+        (60.0, "Too early to tell after 60 s. It ended; only a longer run can tell."),
+    ],
+)
+def test_an_ended_program_is_promised_nothing_and_blamed_for_no_growth_without_a_name(
+    monkeypatch, time, seconds, said
+):
+    time.now, explainer = seconds, Explainer(clock=lambda: time.now)
+    unnamed = Finding("native", None, "memory that no container accounts for", bytes_per_minute=8e5, share=1.0)
+    judged = Explanation("too early", seconds, 8e5, 0.0, (unnamed,), "Whether it lasts is known in 24 min.")
+    monkeypatch.setattr(engine, "explain", lambda *_, **__: judged)
+    explainer._judge()
+    assert message(explainer.conclude()) == said
 
 
 def test_what_stays_at_the_end_is_chosen_while_another_explanation_is_added(explainer):

@@ -36,7 +36,7 @@ def test_unit_of_work(no_leak):
     trainer = Trainer()
     no_leak(trainer.update, rounds=12)
 
-@pytest.mark.parametrize("allow", [["other", "*.history"], 100_000])
+@pytest.mark.parametrize("allow", [["other", "*.history"], "trainer.history", 100_000])
 def test_allowed(no_leak, allow):
     trainer = Trainer()
     no_leak(trainer.update, rounds=9, allow=allow)
@@ -52,6 +52,13 @@ def test_too_short():
 @pytest.mark.no_leak(rounds=0)
 def test_of_no_rounds():
     pass
+
+@pytest.mark.no_leak(round=9)
+def test_of_an_unknown_argument():
+    pass
+
+def test_of_something_that_cannot_be_allowed(no_leak):
+    no_leak(int, allow={"trainer.history": 9})
 """
 MARKED = """
 import pytest
@@ -80,7 +87,7 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     done = ran(project, TRAINER + USES)
-    done.assert_outcomes(failed=5, passed=2)  # what is allowed passes: paths, bytes a round
+    done.assert_outcomes(failed=7, passed=3)  # what is allowed passes: paths, bytes a round
     done.stdout.fnmatch_lines(
         [
             "*leak: something grows with every one of 24 rounds:*",
@@ -90,11 +97,14 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
             "*assert 1 == 2*",
             "*cannot be judged in 3 rounds*",
             "*cannot be judged in 0 rounds*",
+            "no_leak() got an unexpected keyword argument 'round'; allowed: no_leak(rounds=24, allow=())",
+            "no_leak: allow={'trainer.history': 9}: a path or a number of bytes a round is allowed",
         ]
     )
     file = f"{project.path.name.rstrip('0123456789')}.py"
     text = done.stdout.str()
-    assert f"{file}:7 in " in text
+    assert f", filled at {file}:7 in " in text  # from the project's folder
+    assert "Traceback" not in text
     title = "Heapwatch%3A leak in test_update"
     assert f"\n::error file={file},line=7,title={title}::trainer.history (list of bytearray): +" in text
     summary = (project.path / "summary.md").read_text()
