@@ -319,8 +319,9 @@ class Explainer:
         is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
         return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
 
-    def _set_schedule(self, levels: MemoryGrowth) -> None:
-        schedule = schedule_for(levels, self.inventory.rounds)
+    def _set_schedule(self, levels: MemoryGrowth, found: Explanation) -> None:
+        filling = sum(one.bytes_per_minute for one in found.findings if one.kind == "buffer" and one.fits)
+        schedule = schedule_for(levels, self.inventory.rounds, filling)
         if schedule is not self._schedule:
             self._schedule = schedule
             self.inventory.lengths.shortest_interval = schedule.reading
@@ -413,7 +414,7 @@ class Explainer:
         if not self._stopped.is_set():
             self.latest = found
         self._recent.append((self.memory.held, found))
-        self._set_schedule(levels)
+        self._set_schedule(levels, found)
         line = self._log_limit.line(found, levels.now)
         if line is not None:
             log.log(line.level, "%s", line.text)

@@ -33,15 +33,16 @@ HURRIED = Schedule(tick=0.2, judge=5.0, weigh=5.0, reading=1.0, walk=15.0)
 CALM = Schedule(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
 
 
-def schedule_for(levels: MemoryGrowth, rounds: int) -> Schedule:
+def schedule_for(levels: MemoryGrowth, rounds: int, filling: float = 0.0) -> Schedule:
     """The schedule for the growth so far, after so many complete walks.
 
-    The growth of the last minutes counts as well as that since the start: a leak may begin after hours.
+    The growth of the last minutes counts as well as that since the start: a leak may begin after hours. What
+    fills up to a bound that fits, in bytes a minute, is no reason to hurry.
     """
     if not rounds or levels.now - levels.began < _HURRIED_SECONDS:
         return HURRIED
     fastest = max(levels.per_minute, levels.recent_per_minute(_RECENT_SECONDS))
-    return HURRIED if levels.matters(_HURRY * fastest) else CALM
+    return HURRIED if levels.matters(_HURRY * (fastest - filling)) else CALM
 
 
 SHARE = 0.002

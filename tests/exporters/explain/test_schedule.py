@@ -32,6 +32,8 @@ MB = 1e6
         (10, 0.0, {}, CALM),
         (10, 0.2 * MB, {"start": 200 * MB}, CALM),
         (10, 0.6 * MB, {"start": 200 * MB}, HURRIED),
+        (10, 6 * MB, {"start": 200 * MB, "filling": 5.9 * MB}, CALM),  # a replay buffer fills
+        (10, 6 * MB, {"start": 200 * MB, "filling": 5.4 * MB}, HURRIED),  # and something else grows
         (10, 10 * MB, {"start": 40e9, "limit": 42e9}, HURRIED),  # fills the memory in hours
         (1.5, 0.0, {}, HURRIED),
         (10, 0.0, {"rounds": 0}, HURRIED),
@@ -40,14 +42,15 @@ MB = 1e6
     ],
 )
 def test_the_beginning_and_growth_that_soon_matters_are_read_often(minutes, per_minute, about, schedule):
-    given = {"start": 500 * MB, "limit": 512e9, "begins_at": 0, "rounds": 3} | about
+    given = {"start": 500 * MB, "limit": 512e9, "begins_at": 0, "rounds": 3, "filling": 0} | about
     memory = ProcessMemory(clock=lambda: 0.0)
     memory.limit = int(given["limit"])
     for at in range(0, round(60 * minutes) + 1, 5):
         level = given["start"] + per_minute * max(0.0, at / 60 - given["begins_at"])
         memory.resident.add(at, level)
         memory.private.add(at, level)
-    assert schedule_for(MemoryGrowth(memory, 0.0, 60 * minutes), int(given["rounds"])) is schedule
+    levels = MemoryGrowth(memory, 0.0, 60 * minutes)
+    assert schedule_for(levels, int(given["rounds"]), given["filling"]) is schedule
 
 
 def test_the_explainer_works_seldom_while_memory_is_constant_and_often_at_once_when_it_grows(
