@@ -36,6 +36,13 @@ def test_an_empty_line_stands_before_a_list_or_a_table(page):
     assert joined == []
 
 
+@pages
+def test_it_is_installed_from_a_clone_while_it_is_not_on_pypi(page):
+    installs = re.findall(r"(?:pip|pipx|uvx) .*?heapwatch.*", page.read_text(encoding="utf-8"))
+    # With an extra, pip adds to what is installed.
+    assert [line for line in installs if re.search(r"(install|--from) [\"']?heapwatch(?!\[)", line)] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "command"), [one for one in samples.COMMANDS if "examples.check.alerts" not in one[1]]
