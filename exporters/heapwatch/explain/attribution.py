@@ -311,13 +311,16 @@ def _inferred(
             opaque.append((candidate.traits.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
-    # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, and
-    # any name to `_`.
+    # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, any
+    # name to `_`, and then always the same.
     fastest = max(opaque, key=lambda entry: entry[:2])
-    same = (one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_RATE * fastest[1])
-    *_, at, candidate = max(
-        same, key=lambda one: (one[3].site is not None, _is_name(one[3].known.path), one[1])
+    same = [one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_RATE * fastest[1]]
+    *_, at, candidate = min(
+        same, key=lambda one: (one[3].site is None, not _is_name(one[3].known.path), one[3].known.path)
     )
+    owner = _owner(candidate.known.path)
+    siblings = [one[2] for one in same if owner and _owner(one[3].known.path) == owner]
+    findings[at] = _together(owner, findings[at], [findings[one] for one in siblings])
     chosen = findings[at]
     grown = residual / 60 * levels.faster[1].span
     # An autograd graph is known to hold much memory. For other objects, container and process must both grow
@@ -332,7 +335,27 @@ def _inferred(
         inferred=True,
         is_leak=chosen.is_leak or certain or levels.faster_leaks,
     )
-    return findings
+    return [one for index, one in enumerate(findings) if index == at or index not in siblings]
+
+
+def _owner(path: str) -> str:
+    """The path of the dict, list or object that a path is in; empty for a variable."""
+    owner = path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]
+    return "" if owner.endswith(")") else owner
+
+
+def _together(owner: str, first: Finding, siblings: Sequence[Finding]) -> Finding:
+    """One finding for several containers of one owner that grow alike."""
+    if len(siblings) < 2:
+        return first
+    return replace(
+        first,
+        path=f"{owner}[*]" if str(first.path).endswith("]") else f"{owner}.*",
+        items=sum(one.items or 0 for one in siblings),
+        bytes=sum(one.bytes or 0 for one in siblings),
+        items_per_minute=sum(one.items_per_minute or 0.0 for one in siblings),
+        bytes_per_minute=sum(one.bytes_per_minute for one in siblings),
+    )
 
 
 def _is_name(path: str) -> bool:

@@ -187,13 +187,15 @@ def message(explanation: Explanation) -> str:
 def described(finding: Finding) -> str:
     """A finding in one or two sentences."""
     share = f"{finding.share:.0%} of it is " if finding.share >= _LEAST_SHARE else ""
+    if finding.inferred:
+        share = "It is not measured, but probably kept by "
     what = f"`{finding.path}`" if finding.path else finding.type
     facts = [finding.type] if finding.path else []
     if finding.items_per_minute:
         facts.append(f"{count_change(finding.items_per_minute)} items/min")
-    if finding.items and finding.bytes:
+    if finding.items and finding.bytes and not finding.inferred:
         facts.append(f"{size(finding.bytes / finding.items)} each")
-    elif finding.bytes:
+    elif finding.bytes and not finding.inferred:
         facts.append(f"{size(finding.bytes)} now")
     elif finding.items:
         facts.append(f"{finding.items:,} now")

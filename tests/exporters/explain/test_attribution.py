@@ -374,6 +374,27 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
     assert judged(200, warming, held[200]).verdict != "leak"
 
 
+@pytest.mark.parametrize(
+    ("paths", "path"),
+    [
+        (('tracker.history["policy"]', 'tracker.history["value"]'), "tracker.history[*]"),
+        (("agent.policy_losses", "agent.value_losses"), "agent.*"),
+        (("main().policy_losses", "main().value_losses"), "main().policy_losses"),
+    ],
+)
+def test_what_siblings_keep_and_nothing_measures_is_one_finding_without_a_number_for_it(paths, path):
+    for names in (paths, paths[::-1]):
+        alike = [candidate(2700, 4, 200, traits=item(graph=True)) for _ in names]
+        for one, name in zip(alike, names, strict=True):
+            one.known.path = name
+        found = judged(200, memory(60 * MB, 200), *alike)
+        assert [one.path for one in found.findings if one.is_leak] == [path]
+    said = message(found)
+    assert f"It is not measured, but probably kept by `{path}` (list of Tensor, +" in said
+    assert "%" not in said
+    assert " each" not in said
+
+
 def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks():
     faster, slower = (candidate(rate, 0, 200, traits=item(graph=True)) for rate in (2500, 2400))
     slower.known.path = "state"

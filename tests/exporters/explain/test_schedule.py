@@ -33,7 +33,7 @@ MB = 1e6
         (10, 0.2 * MB, {"start": 200 * MB}, CALM),
         (10, 0.6 * MB, {"start": 200 * MB}, HURRIED),
         (10, 6 * MB, {"start": 200 * MB, "filling": 5.9 * MB}, CALM),  # a replay buffer fills
-        (10, 6 * MB, {"start": 200 * MB, "filling": 5.4 * MB}, HURRIED),  # and something else grows
+        (10, 6 * MB, {"start": 200 * MB, "filling": 5 * MB}, HURRIED),  # and something else grows
         (10, 10 * MB, {"start": 40e9, "limit": 42e9}, HURRIED),  # fills the memory in hours
         (1.5, 0.0, {}, HURRIED),
         (10, 0.0, {"rounds": 0}, HURRIED),
