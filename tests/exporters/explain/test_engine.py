@@ -177,7 +177,7 @@ def test_an_ended_program_is_promised_nothing_and_blamed_for_no_growth_without_a
     monkeypatch, time, seconds, said
 ):
     time.now, explainer = seconds, Explainer(clock=lambda: time.now)
-    unnamed = Finding("native", None, "memory that no container accounts for", bytes_per_minute=8e5, share=1.0)
+    unnamed = Finding("native", None, "memory that no container accounts for", bytes_per_minute=8e5)
     judged = Explanation("too early", seconds, 8e5, 0.0, (unnamed,), "Whether it lasts is known in 24 min.")
     monkeypatch.setattr(engine, "explain", lambda *_, **__: judged)
     explainer._judge()
