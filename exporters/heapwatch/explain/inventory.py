@@ -40,6 +40,7 @@ from heapwatch.measure.introspection.roots import (
     is_user_module,
     module_root,
     registry_roots,
+    suspended_code,
     user_modules,
 )
 from heapwatch.measure.process.own_time import own_time
@@ -238,6 +239,8 @@ class Inventory:
                     if type(name) is str and name not in _CLASS_BOOKKEEPING:
                         self._push(value, place, Step("class", name, f".{name}"), path)
             return
+        if layout.kind == "generator" and (code := suspended_code(obj)) is not None:
+            path = f"{code.co_name}()"  # as of a running function, wherever the coroutine is kept
         self._note(obj, layout, place, path)
         if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
             self._note_world(place, path)

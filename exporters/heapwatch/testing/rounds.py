@@ -11,6 +11,7 @@ import re
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.census import Census, GrowingType, LongContainer
@@ -58,7 +59,7 @@ class GrowthCheck:
     ) -> None:
         if not isinstance(rounds, int) or rounds < FEWEST_ROUNDS:
             raise ValueError(f"growth cannot be judged in {rounds} rounds; it takes {FEWEST_ROUNDS} at least")
-        allowed = list(allow) if isinstance(allow, (list, tuple, set, frozenset)) else [allow]
+        allowed: list[Any] = list(allow) if isinstance(allow, (list, tuple, set, frozenset)) else [allow]
         wrong = [entry for entry in allowed if not isinstance(entry, (str, int, float))]
         if wrong:
             raise ValueError(f"allow={wrong[0]!r}: a path or a number of bytes a round is allowed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import weakref
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -167,6 +169,29 @@ def test_what_libraries_keep_of_many_modules_is_not_listed_until_it_grows():
     robots[0].network[0].register_forward_hook(print)
     walk(inventory)
     assert [path for path in inventory.known if path.endswith("._forward_hooks")]
+
+
+async def collect(learner: Holder) -> None:
+    pending = [1, 2, 3]
+    while pending:
+        await asyncio.sleep(0)
+
+
+def test_what_a_coroutine_holds_has_the_names_of_its_variables_and_is_let_go():
+    learner = Holder(history=[0] * 30)
+    waiting = collect(learner)
+    waiting.send(None)
+    kept = weakref.ref(learner)
+    inventory = inventory_of(Holder(task=waiting))
+    paths = {path for path in inventory.known if path.startswith("collect()")}
+    assert paths == {"collect().pending", "collect().learner.history"}
+    learner.history.append(0)
+    inventory.known["collect().learner.history"].due = 0.0
+    inventory.lengths.read(1000)
+    assert inventory.known["collect().learner.history"].items.last == 31
+    waiting.close()
+    del learner
+    assert kept() is None
 
 
 @pytest.mark.parametrize("of_global", [True, False])

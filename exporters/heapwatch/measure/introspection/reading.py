@@ -22,6 +22,7 @@ from heapwatch.measure.introspection.containers import (
 )
 from heapwatch.measure.introspection.layout import LEAVES, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.names import key_label
+from heapwatch.measure.introspection.roots import suspended_code, suspended_locals
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
@@ -165,6 +166,9 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
             yield Step("method", "function", ""), _method_part(obj, "function")
     elif kind == "cell":
         yield Step("cell", 0, ""), _cell(obj)
+    elif suspended_code(obj) is not None:
+        for name, value in suspended_locals(obj).items():
+            yield Step("local", name, f".{name}"), value
     else:
         yield from _referents(obj)
 
@@ -213,6 +217,7 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "name": lambda obj, name: obj[name] if type(obj) is dict else attribute_of(obj, name),
     "slot": lambda obj, name: layout_of(type(obj)).slots[name](obj),
     "class": lambda cls, name: namespace_of(cls)[name],
+    "local": lambda obj, name: suspended_locals(obj)[name],
     "type": lambda obj, _: type(obj),
     "item": lambda obj, at: _GET[layout_of(type(obj)).kind](obj, at),
     "key": dict.__getitem__,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import compress
-from types import CodeType, FrameType, ModuleType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
@@ -30,6 +30,12 @@ _LIBRARY = tuple(
     {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
 )
 _EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
+# What may be suspended, with the attributes for its frame and its code.
+_SUSPENDED = (
+    (GeneratorType, "gi_frame", "gi_code"),
+    (CoroutineType, "cr_frame", "cr_code"),
+    (AsyncGeneratorType, "ag_frame", "ag_code"),
+)
 _NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
 _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
 
@@ -203,12 +209,32 @@ def _frame(thread: int, code: int, function: str) -> Root:
             called = frame.f_code
         if found is None:
             raise Gone(function)
-        return _locals_of(found, calls)
+        return locals_of(found, calls)
 
     return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True, frame_code=code)
 
 
-def _locals_of(frame: FrameType, called: CodeType | None) -> dict[str, Any]:
+def suspended_code(obj: Any) -> CodeType | None:
+    """The code of a function of the user's that waits as a generator or coroutine; None for anything else."""
+    frame, code = _suspended(obj)
+    is_named = code is not None and code.co_name.isidentifier() and is_user_file(code.co_filename)
+    return code if frame is not None and is_named else None
+
+
+def suspended_locals(obj: Any) -> dict[str, Any]:
+    """The local variables of a generator or coroutine, in a separate dict; empty when it has ended."""
+    frame, _ = _suspended(obj)
+    return {} if frame is None or frame.f_trace is not None else locals_of(frame, None)
+
+
+def _suspended(obj: Any) -> tuple[FrameType | None, CodeType | None]:
+    for cls, frame, code in _SUSPENDED:  # compared by identity: hashing a class may run code
+        if type(obj) is cls:
+            return getattr(obj, frame), getattr(obj, code)
+    return None, None
+
+
+def locals_of(frame: FrameType, called: CodeType | None) -> dict[str, Any]:
     """The local variables of a running function, in a separate dict.
 
     Before Python 3.13 the interpreter returns a snapshot that stays with the frame and would keep alive
@@ -277,7 +303,7 @@ def _held() -> int:
 
 
 def _frame_held() -> int:
-    """References that `sys.getrefcount` counts in `_locals_of` of a frame that nothing else has."""
+    """References that `sys.getrefcount` counts in `locals_of` of a frame that nothing else has."""
 
     def read() -> int:
         found: FrameType | None = sys._getframe(1)
