@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 
 UNITS = ("step", "episode", "epoch", "generation")
 _MAX_UNITS = 16
+_PAUSES_SECONDS = 6 * 3600.0  # for which a pause counts at least, and at most twice as long
 
 
 class Progress(NamedTuple):
@@ -51,7 +52,8 @@ class ProgressCollector:
         self.on_progress: list[Callable[[str, int], None]] = []  # given a unit, not `step`, and its total
         self._seen = 0
         self._moved_at: float | None = None
-        self._longest_pause = 0.0
+        self._longest_pause = self._longest_before = 0.0
+        self._counted_since = clock()
 
     def advance(self, unit: str, count: int = 1) -> None:
         """Add `count` to `unit`. Never raises: an invalid argument is counted as a failure."""
@@ -85,6 +87,8 @@ class ProgressCollector:
         total = self._safe_point.steps + sum(list(self._counts.values()))
         if total != self._seen:
             now = self._clock()
+            if now - self._counted_since >= _PAUSES_SECONDS:
+                self._longest_before, self._longest_pause, self._counted_since = self._longest_pause, 0.0, now
             if self._moved_at is not None:
                 self._longest_pause = max(self._longest_pause, now - self._moved_at)
             self._seen, self._moved_at = total, now
@@ -106,8 +110,8 @@ class ProgressCollector:
         )
         yield GaugeMetricFamily(
             "trainer_longest_pause_seconds",
-            "The longest time without progress so far.",
-            None if self._moved_at is None else self._longest_pause,
+            "The longest time without progress in the last 6 to 12 hours.",
+            None if self._moved_at is None else max(self._longest_before, self._longest_pause),
         )
 
 

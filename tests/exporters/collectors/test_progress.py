@@ -61,6 +61,15 @@ def test_the_longest_pause_between_signs_of_progress_is_kept(progress, safe_poin
     assert value(progress.collect(), "trainer_longest_pause_seconds") == 900
 
 
+@pytest.mark.parametrize(("hours", "longest"), [(5, 900), (13, 60)])
+def test_a_long_pause_is_forgotten_after_hours(progress, clock, hours, longest):
+    for pause in (1, 900, *[60] * (60 * hours)):
+        clock.now += pause
+        progress.advance("generation")
+        progress.observe()
+    assert value(progress.collect(), "trainer_longest_pause_seconds") == longest
+
+
 @pytest.fixture
 def memory():
     """Resident bytes as a test sets them."""
