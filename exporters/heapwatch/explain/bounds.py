@@ -18,11 +18,12 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Use, mentions
 from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.roots import module_namespace
-from heapwatch.measure.sizing.replay_buffers import CAPACITY_NAMES, capacity_beside
+from heapwatch.measure.sizing.replay_buffers import CAPACITY_NAMES, capacity_beside, plain_name
 
 _MOST_SETTINGS = 50
 _FEWEST, _MOST = 8, 2000  # things that are compared
@@ -30,6 +31,11 @@ _MOST_SEARCHED = 40  # containers in which the keys are looked for
 _DISTINCT = 0.9  # least share of different values of an attribute that tells things apart
 _STILL_SECONDS = 60.0
 _COMPARED = ("list", "dict")
+
+
+# Attributes with the seconds for which an item is kept, and how much longer it may take until one is dropped.
+_AGE_NAMES = ("ttl", "ttl_seconds", "max_age", "max_age_seconds", "expire_seconds")
+_OLDEST = 1.25
 
 
 class Limit(NamedTuple):
@@ -138,12 +144,27 @@ def is_cut_shorter(uses: list[Use], limits: list[Limit], owner: Any, items: floa
     return (trims and not limits) or any(_items_at(limit, owner, items) is None for limit in limits)
 
 
-def bound_of(owner: Any, limits: list[Limit], items: float) -> int | None:
-    """The bound that the owner declares or the code enforces; None where there is none."""
+def bound_of(
+    owner: Any, limits: list[Limit], items: float, each: float | None = None, growth: FloorGrowth = NO_GROWTH
+) -> int | None:
+    """The bound that the owner declares or the code enforces; None where there is none.
+
+    Args:
+        owner: what the container is an attribute of.
+        limits: those in the code.
+        items: how many the container has.
+        each: bytes of an item; None if they are not known.
+        growth: of the items. What has a longest age fills until its first items are that old.
+
+    """
     namespace = _namespace(owner)
     if namespace is None:
         return None
-    beside = capacity_beside(namespace, items)
+    beside = capacity_beside(namespace, items, each)
+    ages = (value for name, value in list(namespace.items()) if plain_name(name) in _AGE_NAMES)
+    age = next((float(value) for value in ages if type(value) in (int, float) and value > 0), 0.0)
+    if beside is None and growth.span < _OLDEST * age:
+        beside = round(max(items, age * growth.per_second))
     if beside is not None:
         return beside
     values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]

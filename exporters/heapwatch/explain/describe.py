@@ -43,6 +43,7 @@ from heapwatch.measure.introspection.roots import (
     running_code,
 )
 from heapwatch.measure.process.own_time import own_time
+from heapwatch.measure.sizing.replay_buffers import UNLIMITED
 
 _MOST_HOLDERS = 6
 _NOT_EXAMINED = "objects made while the collector is off, in cycles or not"
@@ -116,7 +117,7 @@ class Describer:
         emptied = emptying_of(uses, limits, owner, items) if known.kind != "graph" else "never"
         capacity = known.capacity
         if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
-            capacity = bound_of(owner, limits, items)
+            capacity = bound_of(owner, limits, items, known.bytes_each, growth)
             if (
                 capacity is not None
                 and emptied == "trimmed"
@@ -125,6 +126,8 @@ class Describer:
                 emptied = "some"
         if capacity is None:
             capacity = self._bound_by_keys(known)
+        if capacity is not None and capacity >= UNLIMITED:
+            capacity = None
         found = Candidate(
             known,
             growth,

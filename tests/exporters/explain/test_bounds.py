@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import cachetools
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from heapwatch.explain import describe as describing
 from heapwatch.explain import statements
 from heapwatch.explain.bounds import bound_by_keys
 from heapwatch.explain.describe import Describer
-from heapwatch.judge.level import NO_GROWTH
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth
 from tests.exporters.explain.walking import inventory_of
 
 LIMIT = 5_000
@@ -211,12 +213,14 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What is said of the items of a buffer after some of them were added."""
     monkeypatch.setattr(describing, "user_code", list)
 
-    def describe(buffer: Buffer, items: int = 120, floor: float = 0.0) -> Any:
+    def describe(
+        buffer: Buffer, items: int = 120, path: str = "it.items", growth: FloorGrowth = NO_GROWTH
+    ) -> Any:
         for at in range(items):
             buffer.add(np.full(3, at))
         inventory = inventory_of(buffer)
         inventory.lengths.read(1.0)
-        return Describer(inventory).describe(inventory.known["it.items"], replace(NO_GROWTH, floor=floor))
+        return Describer(inventory).describe(inventory.known[path], growth)
 
     return describe
 
@@ -234,6 +238,39 @@ def test_a_buffer_that_is_bounded_by_hand_has_its_bound(described, kind, bound):
     found = described(kind())
     assert found.capacity == bound
     assert found.bounded
+
+
+class Cached(Buffer):
+    """Keeps arrays of 24 bytes in a cache of this class."""
+
+    def __init__(self, cache: Any) -> None:
+        super().__init__()
+        self.items = cache
+
+    def add(self, item: Any) -> None:
+        self.items[item.tobytes()] = item
+
+
+@pytest.mark.parametrize(
+    ("cache", "span", "bound"),
+    [
+        (cachetools.LRUCache(24_000, getsizeof=lambda one: one.nbytes), 60, 1_000),
+        (cachetools.LRUCache(1_000), 60, 1_000),
+        (cachetools.FIFOCache(2**31), 60, None),
+        (cachetools.TTLCache(2**31, 300), 240, 600),
+        (cachetools.TTLCache(2**31, 300), 400, None),  # it is older than what it keeps
+    ],
+)
+def test_a_cache_of_a_library_has_the_bound_that_it_counts_with(described, cache, span, bound):
+    growth = replace(NO_GROWTH, per_second=2.0, span=span)
+    found = described(Cached(cache), path="it.items._Cache__data", growth=growth)
+    assert found.capacity == bound
+
+
+def test_a_queue_that_is_as_long_as_a_number_can_be_has_no_bound(described):
+    buffer = Endless()
+    buffer.items = deque(maxlen=2**31 - 1)
+    assert described(buffer).capacity is None
 
 
 @pytest.mark.parametrize(
@@ -268,7 +305,7 @@ def test_a_container_past_what_its_code_compares_it_with_has_no_bound(described)
 def test_a_buffer_that_is_cut_after_each_batch_is_over_its_bound_until_then(described, floor, bounded):
     buffer = CutAfterBatch()
     buffer.items = [0] * 1_255
-    assert described(buffer, items=1, floor=floor).bounded == bounded
+    assert described(buffer, items=1, growth=replace(NO_GROWTH, floor=floor)).bounded == bounded
 
 
 def test_a_limit_is_unknown_where_the_source_is(described, monkeypatch):

@@ -19,6 +19,14 @@ _CAPACITY = ("maxlen", "max_size", "buffer_size", "capacity", "max_len", "max_le
 CAPACITY_NAMES = (
     *_CAPACITY, "mem_size", "limit", "buffer_capacity", "max_buffer_size", "replay_size", "window", "maxsize"
 )  # fmt: skip
+# What such a bound counts, where it is not the items; and bounds of bytes.
+_HELD_NAMES = (
+    "currsize", "current_size", "cur_size", "current_bytes", "cur_bytes", "total_bytes", "used_bytes",
+    "bytes_used", "current_weight",
+)  # fmt: skip
+_BYTES_NAMES = ("max_bytes", "maxbytes", "byte_limit", "bytes_limit", "capacity_bytes", "max_size_bytes")
+# The largest number of a C int: how libraries say that there is no bound, as `multiprocessing.Queue()` does.
+UNLIMITED = 2**31 - 1
 _POSITION_NAMES = ("pos", "ptr", "position", "idx", "index", "mem_cntr", "cursor")
 _FILLED_NAMES = (
     "size", "_len", "_size", "count", "num_in_buffer", "num_samples", "counter", "length", "n_stored"
@@ -259,14 +267,31 @@ def _fill_of(namespace: dict[str, Any]) -> _Fill | None:
     return _Fill(min(filled, rows) * environments, rows * environments, environments)
 
 
-def capacity_beside(namespace: dict[str, Any], items: float) -> int | None:
-    """The bound that an object declares for its items: the lowest one that is not exceeded."""
-    found = [
-        int(value)
+def capacity_beside(namespace: dict[str, Any], items: float, each: float | None = None) -> int | None:
+    """The bound that an object declares for its items: the lowest one that is not exceeded.
+
+    A bound may count something else than items: what an attribute such as `currsize` counts, or bytes.
+
+    Args:
+        namespace: the attributes of the object.
+        items: how many it has now.
+        each: bytes of an item; None if they are not known.
+
+    """
+    numbers = {
+        plain_name(name): value
         for name, value in list(namespace.items())
-        if type(name) is str and name.strip("_") in CAPACITY_NAMES
         # Settings are written as 1e6, too.
-        if type(value) is int or (type(value) is float and value.is_integer())
-        if value >= items
-    ]
-    return min(found, default=None)
+        if (type(value) is int or (type(value) is float and value.is_integer())) and value < UNLIMITED
+    }
+    held = next((numbers[name] for name in _HELD_NAMES if numbers.get(name, 0) > 0), items)
+    found = [items * numbers[name] / held for name in CAPACITY_NAMES if numbers.get(name, 0) >= max(held, 1)]
+    if each:
+        held_bytes = items * each
+        found += [numbers[name] / each for name in _BYTES_NAMES if numbers.get(name, 0) >= held_bytes > 0]
+    return int(min(found)) if found else None
+
+
+def plain_name(name: object) -> str:
+    """The name of an attribute without underscores and its class: `maxsize` of `_Cache__maxsize`."""
+    return name.strip("_").rpartition("__")[2] if type(name) is str else ""

@@ -227,7 +227,12 @@ def test_what_is_no_ring(attributes: dict[str, Any]) -> None:
         ({"maxlen": 100, "_capacity": 1e6}, 100),
         ({"maxlen": 10, "_capacity": 1e6}, 1_000_000),
         ({"maxlen": 10, "limit": 0.5}, None),
+        ({"_Cache__maxsize": 400e6, "_Cache__currsize": 20e6}, 1000),  # 400 kB an item
+        ({"_Cache__maxsize": 400e6, "_Cache__currsize": 401e6}, None),
+        ({"_maxsize": 2**31 - 1}, None),
+        ({"max_bytes": 40e6}, 100),
+        ({"max_bytes": 19e6}, None),
     ],
 )
 def test_the_lowest_bound_that_is_not_exceeded_holds(attributes: dict[str, Any], bound: int | None) -> None:
-    assert capacity_beside(attributes, 50) == bound
+    assert capacity_beside(attributes, 50, 400e3) == bound
