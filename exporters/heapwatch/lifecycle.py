@@ -14,6 +14,7 @@ from typing import Any
 from heapwatch.errors import reason
 from heapwatch.http.server import DEFAULT_PORT, PortTaken
 from heapwatch.judge.limits import PROFILE_NAMES
+from heapwatch.lost import TERMINATED
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.runtime import environment
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
@@ -23,7 +24,6 @@ from heapwatch.watch import Watch
 
 log = logging.getLogger("heapwatch")
 
-TERMINATED = "ended by SIGTERM"
 _LOOPBACK = "127.0.0.1"
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, socket.EAI_NONAME)
 

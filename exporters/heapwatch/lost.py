@@ -1,4 +1,4 @@
-"""Trainers that ended unexpectedly: one small file each, kept for a day beside the targets.
+"""Trainers that ended unexpectedly: one small file each, kept for a while beside the targets.
 
 Whoever notices the end writes the file; the receiver exposes it as a series, from which an alert fires.
 """
@@ -16,10 +16,12 @@ from heapwatch.runtime.own_files import read_json, replace
 
 FOLDER = "lost"  # in the folder of the targets, where Prometheus does not look
 KEPT_SECONDS = 86400.0
+TERMINATED_SECONDS = 900.0  # somebody ended it, and knows
 
 OUT_OF_MEMORY = "killed by the kernel, out of memory"
 REBOOTED = "its machine was restarted"
 SILENT = "silent, its target file was not renewed"
+TERMINATED = "ended by SIGTERM"
 UNKNOWN = "killed or crashed, nothing recorded why"
 
 _MOST_BYTES = 4096
@@ -44,7 +46,7 @@ class Lost:
 
 
 def write(folder: Path, lost: Lost) -> None:
-    """Keep a trainer for a day; replaces an earlier one of the same address.
+    """Keep a trainer as lost; replaces an earlier one of the same address.
 
     Raises:
         OSError: the folder cannot be written.
@@ -56,13 +58,13 @@ def write(folder: Path, lost: Lost) -> None:
 
 
 def read(folder: Path) -> list[Lost]:
-    """The trainers lost in the last day. What is older is removed; what is no such file is passed over."""
+    """The trainers lost lately. What is older is removed; what is no such file is passed over."""
     found = []
     for path in sorted(folder.glob("*.json")):
         lost = _read(path)
         if lost is None:
             continue
-        if time.time() - lost.at <= KEPT_SECONDS:
+        if time.time() - lost.at <= (TERMINATED_SECONDS if lost.cause == TERMINATED else KEPT_SECONDS):
             found.append(lost)
         else:
             with suppress(OSError):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch import lost
-from heapwatch.lost import KEPT_SECONDS, Lost
+from heapwatch.lost import Lost
 
 
 def one(address: str = "127.0.0.1:7777") -> Lost:
@@ -22,9 +22,13 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     assert sorted(lost.read(tmp_path / "lost"), key=lambda each: each.address) == kept
 
 
-def test_it_is_removed_after_a_day(tmp_path: Path) -> None:
-    lost.write(tmp_path, replace(one(), at=time.time() - KEPT_SECONDS - 1))
-    assert lost.read(tmp_path) == []
+@pytest.mark.parametrize(("cause", "hours"), [(lost.OUT_OF_MEMORY, 24), (lost.TERMINATED, 0.25)])
+def test_it_is_removed_after_a_day_or_soon_where_somebody_ended_it(
+    tmp_path: Path, cause: str, hours: float
+) -> None:
+    for late, left in ((-60, 1), (60, 0)):
+        lost.write(tmp_path, replace(one(), cause=cause, at=time.time() - 3600 * hours - late))
+        assert len(lost.read(tmp_path)) == left
     assert list(tmp_path.iterdir()) == []
 
 

@@ -20,7 +20,8 @@ from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
 from heapwatch.judge.verdict import SERIOUS
-from heapwatch.lifecycle import TERMINATED, failure_at_exit, start, termination
+from heapwatch.lifecycle import failure_at_exit, start, termination
+from heapwatch.lost import TERMINATED
 from heapwatch.measure.introspection.roots import OWN_THREADS
 from heapwatch.runtime import environment
 from heapwatch.text.terminal import json_text, say, show_notices
