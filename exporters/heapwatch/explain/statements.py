@@ -36,11 +36,13 @@ _PARTS_OF_CODE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 _GROWING = frozenset(
     ("append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault", "put",
-     "put_nowait", "push", "concat", "concatenate", "cat", "hstack", "vstack", "__setitem__")
+     "put_nowait", "push", "write", "writelines", "concat", "concatenate", "cat", "hstack", "vstack",
+     "__setitem__")
 )  # fmt: skip
 _SHRINKING = frozenset(
-    ("pop", "popleft", "popitem", "clear", "remove", "discard", "get", "get_nowait", "cache_clear", "flush")
-)
+    ("pop", "popleft", "popitem", "clear", "remove", "discard", "get", "get_nowait", "cache_clear", "flush",
+     "truncate")
+)  # fmt: skip
 _PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
 _CONVERSIONS = frozenset(("int", "float", "round"))
 _ORDER: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}

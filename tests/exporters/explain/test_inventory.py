@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import weakref
 from collections.abc import Callable
 from itertools import count
@@ -123,6 +124,22 @@ def test_an_array_of_objects_is_a_container_that_fills_up_to_its_length():
     assert candidate.traits.item_type == "ndarray"
     assert candidate.site is not None
     assert candidate.site.function == "Replay.add"
+
+
+@pytest.mark.parametrize(("stream", "part"), [(io.StringIO, "a line\n"), (io.BytesIO, b"a line\n")])
+def test_a_stream_in_memory_is_followed_by_its_bytes(stream, part):
+    held = Holder(tee=Holder(captured=stream()))
+    held.tee.captured.write(part * 300_000)
+    inventory = inventory_of(held)
+    known = inventory.known["it.tee.captured"]
+    for times in (300_000, 100_000):
+        held.tee.captured.write(part * times)
+        known.due = 0.0
+        inventory.lengths.read(1000)
+    assert known.items.last == pytest.approx(700_000 * 7, rel=0.3)
+    held.tee.captured.close()
+    known.due = 0.0
+    inventory.lengths.read(1000)  # it cannot be asked any more
 
 
 def test_an_array_is_followed_by_its_bytes_and_a_list_is_found_that_only_its_own_method_leads_to():

@@ -7,6 +7,7 @@ new array.
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from array import array
 from collections import deque
@@ -65,7 +66,7 @@ def array_bytes(obj: Any, layout: Layout) -> int | None:
         if layout.kind == "frame_table":
             return _table(obj)[1]
         if layout.kind == "text":
-            return int(_text_type(obj).__sizeof__(obj))
+            return _text_bytes(obj)
         if layout.kind == "raw":
             return int(array.buffer_info(obj)[1] * _item_size(obj))
     except Exception:
@@ -203,10 +204,24 @@ def _table(obj: Any) -> tuple[int, int]:
     return rows, nbytes
 
 
+_TEXTS = (str, bytes, bytearray, io.BytesIO, io.StringIO)
+
+
 def _text_type(obj: Any) -> Any:
     # By identity: a metaclass of the program may define equality.
     mro = layout_of(type(obj)).mro
-    return next(base for base in mro if base is str or base is bytes or base is bytearray)
+    return next(base for base in mro if any(base is known for known in _TEXTS))
+
+
+def _text_bytes(obj: Any) -> int:
+    kind = _text_type(obj)
+    # A stream of text does not tell its memory: a byte for each character written so far, at least.
+    return int(io.StringIO.tell(obj) if kind is io.StringIO else kind.__sizeof__(obj))
+
+
+def _text_length(obj: Any) -> int:
+    kind = _text_type(obj)
+    return _text_bytes(obj) if kind is io.StringIO or kind is io.BytesIO else int(kind.__len__(obj))
 
 
 _LENGTHS: dict[str, Callable[[Any], int | None]] = {
@@ -215,7 +230,7 @@ _LENGTHS: dict[str, Callable[[Any], int | None]] = {
     "deque": deque.__len__,
     "dict": dict.__len__,
     "set": lambda obj: set.__len__(obj) if issubclass(type(obj), set) else frozenset.__len__(obj),
-    "text": lambda obj: int(_text_type(obj).__len__(obj)),
+    "text": _text_length,
     "raw": array.__len__,
     "array": lambda obj: int(sys.modules["numpy"].ndarray.size.__get__(obj)),
     "tensor": lambda obj: int(obj.numel()) if _is_plain_tensor(obj) else None,

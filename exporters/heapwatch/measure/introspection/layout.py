@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import sys
 import threading
 import types
@@ -44,7 +45,7 @@ _CLASSES_OF: dict[Kind, tuple[type, ...]] = {
     "deque": (deque,),
     "dict": (dict,),
     "set": (set, frozenset),
-    "text": (str, bytes, bytearray),
+    "text": (str, bytes, bytearray, io.BytesIO, io.StringIO),
     "raw": (array,),
     "class": (type,),
     "module": (types.ModuleType,),
