@@ -101,7 +101,9 @@ class Notebook:
             paths = [one for one in paths if one not in inside]
             if more := _more(before.holders.get(holder.name), holder):
                 found += _named(inside, more) or [_whole(holder, inside, more)]
-        outside = [one for one in paths if (one.bytes or 0.0) >= LEAST_BYTES]
+            else:
+                found += [one for one in inside if one.graph]  # whose bytes cannot be measured
+        outside = [one for one in paths if one.graph or (one.bytes or 0.0) >= LEAST_BYTES]
         return sorted(found + outside, key=lambda one: -(one.bytes or 0.0))
 
     def _paths(self, before: Snapshot) -> Iterator[Growing]:
@@ -119,7 +121,7 @@ class Notebook:
         weighed = [(_bytes_of(one.known, more[one.known.path]), one) for one in candidates]
         for held, one in foremost(weighed):
             known = one.known
-            if held:
+            if held or one.traits.graph:
                 # What a cell has just bound to a name is meant to be there.
                 meant = known.path not in before.levels and _root(known).name == "module __main__"
                 found = described(one, held, more[known.path])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -62,6 +64,10 @@ del found""",
 from heapwatch import lifecycle
 print(len(lifecycle.running()), sum("comparison" in thread.name for thread in threading.enumerate()))""",
     "once": "%%heapwatch\nhistory.append(bytearray(1_000_000))",
+    "model": "import torch\nweight, graphs = torch.randn(256, 256, requires_grad=True), []",
+    "graphs": """%%heapwatch --often
+for _ in range(40):
+    graphs.append(torch.tanh(torch.randn(2048, 256) @ weight).sum())""",
     "unload": "watch.stop()\n%unload_ext heapwatch",
     "gone": "%heapwatch",
 }
@@ -142,6 +148,19 @@ def test_the_explainer_names_out_and_stays_out_of_ipython(outputs):
 def test_a_cell_that_runs_again_starts_nothing_twice(outputs):
     assert outputs["nothing twice"][0].text.split() == ["1", "0"]
     assert "history (list of bytearray): +1 MB and +1 items" in shown(outputs, "once")
+
+
+def test_what_graphs_hold_is_said_to_be_theirs_and_an_argument_to_be_ignored(outputs):
+    ignored, found = [
+        one.data["text/plain"] for one in outputs["graphs"] if one.output_type == "display_data"
+    ]
+    assert ignored == "%%heapwatch takes no arguments: '--often' is ignored"
+    assert re.search(
+        r"graphs \(list of Tensor\): .*\+40 items, filled at In\[\d+\]:3\. Suggested: `\.item", found
+    )
+    assert (
+        "more is resident than that: probably the autograd graphs that the tensors in `graphs` keep." in found
+    )
 
 
 def test_a_watch_as_the_value_of_a_cell_is_its_explanation(outputs):
