@@ -26,7 +26,7 @@ from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
-from heapwatch.measure.sizing.tensor_storage import Storages, has_graph
+from heapwatch.measure.sizing.tensor_storage import Storages, has_graph, memory_key
 from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime
 
 _BUDGET_SECONDS = 0.02
@@ -46,7 +46,7 @@ class ItemTraits(NamedTuple):
 
     Attributes:
         item_type: name of their class.
-        ids: ids of the items, to find containers with the same items.
+        ids: ids of the items and keys of their memory, to find containers that hold the same.
         opaque: whether an item holds memory that cannot be measured, such as an autograd graph or an object
             of an extension.
         graph: whether an item is, or contains, a tensor with its autograd graph.
@@ -182,7 +182,9 @@ def _newest(obj: Any, layout: Layout) -> list[Any]:
 
 def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> ItemTraits:
     item_type = _finalizes(newest[-1]) or type_of(newest[-1])
-    ids = frozenset(id(item) for item in newest if layout_of(type(item)).kind != "atom")
+    kept = [(item, layout_of(type(item))) for item in newest]
+    ids = {id(item) for item, layout in kept if layout.kind != "atom"}
+    ids |= {memory_key(item, layout) for item, layout in kept} - {0}
     opaque = graph = False
     view: tuple[int, int] | None = None
     found: set[str] = set()
@@ -208,7 +210,7 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
             opaque = True
         if layout.kind not in ("array", "tensor"):
             ahead += ((part, depth + 1) for part in gc.get_referents(obj)[:20])
-    return ItemTraits(item_type, ids, opaque or graph, graph, view, frozenset(found))
+    return ItemTraits(item_type, frozenset(ids), opaque or graph, graph, view, frozenset(found))
 
 
 def is_inside(path: str, of: str) -> bool:

@@ -122,6 +122,24 @@ def test_a_view_reports_how_much_of_the_array_it_uses():
     assert traits_of(losses, inventory).view == (128, 80_000)
 
 
+@pytest.mark.parametrize(
+    ("make", "view"),
+    [
+        (lambda: torch.zeros(1, 500), lambda one: one.squeeze(0)),
+        (lambda: np.zeros((1, 500)), lambda one: one[0]),
+        (lambda: np.zeros((9, 500))[:5], lambda one: one[1:]),
+    ],
+)
+def test_views_of_one_memory_are_the_same_items(make, view):
+    agent = Agent([make() for _ in range(20)])
+    agent.recent = collections.deque(map(view, agent.losses), maxlen=20)
+    agent.others = [make() for _ in range(20)]
+    inventory, losses = found(agent, "losses")
+    recent, others = (traits_of(inventory.known[f"agent.{name}"], inventory) for name in ("recent", "others"))
+    assert traits_of(losses, inventory).ids & recent.ids
+    assert not traits_of(losses, inventory).ids & others.ids
+
+
 def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
     class Loader:
         def clean(self):

@@ -62,7 +62,7 @@ def array_bytes(obj: Any, layout: Layout) -> int | None:
         if layout.kind == "array":
             return _array_bytes(obj)
         if layout.kind == "tensor":
-            return int(obj.numel() * obj.element_size()) if _is_plain_tensor(obj) else None
+            return int(obj.numel() * obj.element_size()) if is_plain_tensor(obj) else None
         if layout.kind == "frame_table":
             return _table(obj)[1]
         if layout.kind == "text":
@@ -78,7 +78,7 @@ def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
     """The shape of an array or a plain tensor; None for others and for a tensor of many dimensions."""
     if layout.kind == "array":
         return tuple(sys.modules["numpy"].ndarray.shape.__get__(obj))
-    plain = layout.kind == "tensor" and _is_plain_tensor(obj)
+    plain = layout.kind == "tensor" and is_plain_tensor(obj)
     return tuple(obj.shape) if plain and obj.dim() <= _DIMENSIONS_INSIDE else None
 
 
@@ -181,7 +181,7 @@ def _array_bytes(obj: Any) -> int:
     return int(ndarray.nbytes.__get__(base))
 
 
-def _is_plain_tensor(obj: Any) -> bool:
+def is_plain_tensor(obj: Any) -> bool:
     """Whether this is no subclass, which may answer with code of its own."""
     torch = sys.modules["torch"]
     return type(obj) is torch.Tensor or type(obj) is torch.nn.Parameter
@@ -233,7 +233,7 @@ _LENGTHS: dict[str, Callable[[Any], int | None]] = {
     "text": _text_length,
     "raw": array.__len__,
     "array": lambda obj: int(sys.modules["numpy"].ndarray.size.__get__(obj)),
-    "tensor": lambda obj: int(obj.numel()) if _is_plain_tensor(obj) else None,
+    "tensor": lambda obj: int(obj.numel()) if is_plain_tensor(obj) else None,
     "frame_table": lambda obj: _table(obj)[0],
     "cache": lambda obj: int(CACHE_TYPE.cache_info(obj).currsize),
     "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
-from heapwatch.measure.introspection.containers import object_items
+from heapwatch.measure.introspection.containers import is_plain_tensor, object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
-from heapwatch.measure.introspection.layout import classes
+from heapwatch.measure.introspection.layout import Layout, classes
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
@@ -49,6 +49,19 @@ def array_data(array: Any) -> tuple[int, int]:
     if numpy.base(array) is None and not numpy.dtype(array).hasobject:
         return array_address(array), int(numpy.nbytes(array))
     return 0, 0
+
+
+def memory_key(obj: Any, layout: Layout) -> int:
+    """What an array or a tensor has in common with all views of its memory; 0 for other objects."""
+    if layout.kind == "array":
+        base = _numpy().base(obj)
+        return array_address(obj) if base is None else id(base)
+    if layout.kind == "tensor" and is_plain_tensor(obj):
+        try:
+            return int(sys.modules["torch"]._C._storage_address(obj))
+        except RuntimeError:  # sparse, or a wrapper of torch.func
+            return 0
+    return 0
 
 
 def array_address(array: Any) -> int:
