@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -194,7 +195,7 @@ def described(finding: Finding) -> str:
     if finding.items_per_minute:
         facts.append(f"{count_change(finding.items_per_minute)} items/min")
     if finding.items and finding.bytes and not finding.inferred:
-        facts.append(f"{size(finding.bytes / finding.items)} each")
+        facts.append(f"{size(_bytes_each(finding))} each")
     elif finding.bytes and not finding.inferred:
         facts.append(f"{size(finding.bytes)} now")
     elif finding.items:
@@ -213,6 +214,13 @@ def described(finding: Finding) -> str:
     if finding.remedy:
         text += f" Suggested: {finding.remedy}."
     return text
+
+
+def _bytes_each(finding: Finding) -> float:
+    """Bytes of an item: of those that come now, so that the rates of items and of bytes agree."""
+    held = (finding.bytes or 0) / (finding.items or 1)
+    per_item = finding.bytes_per_minute / (finding.items_per_minute or math.inf)
+    return per_item or held
 
 
 def place_of(site: Site) -> str:

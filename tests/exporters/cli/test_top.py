@@ -127,7 +127,7 @@ def test_the_exit_code_is_that_of_the_worst(seen, code, monkeypatch, run):
 
 def test_a_long_path_keeps_its_end_and_the_name_of_its_trainer():
     long = replace(HISTORY, path="main().algorithm.workers[*].collector.agent.history")
-    shown = "\n".join(screens_of(Source(replace(PPO, paths=(long,)), WALKER))[-1])
+    shown = "\n".join(screens_of(Source(replace(PPO, paths=(long,)), WALKER), ())[-1])
     assert re.search(r"ppo \.\.\.\S*agent\.history", shown), shown
 
 
