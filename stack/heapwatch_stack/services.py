@@ -16,6 +16,8 @@ from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 # Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
+# Prometheus collects its garbage half as often as by default: less CPU time for a third more memory.
+GARBAGE = {"GOGC": "200"}
 # By default Prometheus allows pages of any site to read its answers; this expression matches no site.
 NO_OTHER_ORIGIN = "null-origin"
 HANDED_ON = ("HEAPWATCH_ALLOWED_HOSTS", "HEAPWATCH_RECORD")
@@ -71,7 +73,7 @@ def _prometheus(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> S
     ]
     if binaries.web_assets:
         command.append(f"--web.local-assets={binaries.web_assets}/")
-    return Service(endpoint, tuple(command), environment(settings), reloads=True)
+    return Service(endpoint, tuple(command), GARBAGE | environment(settings), reloads=True)
 
 
 def _alertmanager(settings: Settings, binaries: Binaries, endpoint: Endpoint) -> Service:
