@@ -7,7 +7,7 @@ from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
 from ..navigation import link_to_trainer
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
-from ..panels import limit, limit_of_each, lines, number
+from ..panels import limit, lines, number
 from ..promql import NAME, PROCESS, max_by, named, select
 from ..queries import alerts
 from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
@@ -85,11 +85,11 @@ def growth_limit(resource: str, per: str = "minute") -> Query:
 
 
 def memory_limit() -> Query:
-    """The memory that each trainer can use besides other programs; drawn if its use is near."""
-    return limit_of_each(
+    """The memory that the trainer can use besides other programs; drawn if its use is near."""
+    return limit(
         max_by(PROCESS, select("job:trainer_memory:available_bytes")),
         select("job:trainer_resource:total", resource="memory", component="all"),
-        "{{trainer_name}} memory limit",
+        "memory limit",
     )
 
 

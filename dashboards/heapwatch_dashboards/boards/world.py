@@ -6,10 +6,10 @@ from ..dashboard import Dashboard, Row
 from ..empty import NO_WORLD
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import limit, lines
-from ..promql import PROCESS, growth, level, limits, max_by, min_by, named, of_one, select, sum_by
+from ..promql import PROCESS, growth, level, limits, max_by, min_by, select, sum_by
 from ..queries.trainers import OF_THE_REST
 from ..tables import COLORED_TEXT, Column, table
-from .shared import TRAINER, firing_alerts, growth_limit, verdict
+from .shared import ADDRESS, firing_alerts, growth_limit, verdict
 
 _BODIES = select("trainer_bodies")
 _LIST = f"{PROCESS}, list"
@@ -29,7 +29,7 @@ _WORSE = f"{LEAK} + 0 * {_LEAKS} or {OVER} + 0 * {_OVER} or {GROWING} + 0 * {_FA
 _REST = f"0 * {_LEVEL} + on (job, instance) group_left () {OF_THE_REST}"
 WORLD_STATE = max_by(_THING, f"({_WORSE}) and on ({_THING}) {_LEVEL} or {_REST}")
 WORLD_GROWTH = max_by(_THING, growth("bodies", "entities", "events"))
-BODY_LIMITS_OF_ONE = of_one(min_by("severity", limits("bodies", "all")))
+BODY_LIMITS = min_by("severity", limits("bodies", "all"))
 BODIES_GROWTH = sum_by(f"{PROCESS}, component", growth("bodies"))
 ENTITIES_GROWTH = sum_by(f"{PROCESS}, component", growth("entities"))
 
@@ -49,7 +49,7 @@ OF_BOUND = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 NOW = table(
     "In the world now",
     [
-        verdict(named(WORLD_STATE), width=110),
+        verdict(WORLD_STATE),
         Column("Kind", label="resource", width=90),
         Column("What", label="component"),
         Column("Now", WORLD_NOW, COUNT, width=80),
@@ -68,7 +68,7 @@ NOW = table(
             cell=COLORED_TEXT,
             options={"thresholds": OF_BOUND},
         ),
-        *TRAINER,
+        *ADDRESS,
     ],
     "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown "
     "bodies, which no agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
@@ -82,17 +82,12 @@ BODIES_BY_TYPE = lines(
     "Bodies by type",
     [
         Query(sum_by("type", _BODIES), "{{type}}"),
-        limit(
-            BODY_LIMITS_OF_ONE,
-            ALL_BODIES,
-            "{{severity}} limit",
-            across="sum",
-        ),
+        limit(BODY_LIMITS, ALL_BODIES, "{{severity}} limit"),
     ],
     COUNT,
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
-    "unknown means that something destroyed only a part of an agent. Dashed, with one trainer: limits that "
-    "are near; the page Trainer lists all.",
+    "unknown means that something destroyed only a part of an agent. Dashed: limits that are near; the page "
+    "Trainer lists all.",
     stacked=True,
     overrides=BODY_COLORS,
     marked=True,
@@ -107,18 +102,6 @@ BODIES = [
         ],
         COUNT,
         "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
-    ),
-]
-
-BY_TRAINER = [
-    lines(
-        "Bodies by trainer",
-        [
-            Query(sum_by(PROCESS, _BODIES), "{{trainer_name}}"),
-            limit(min_by("severity", limits("bodies", "all")), ALL_BODIES, "{{severity}} limit"),
-        ],
-        COUNT,
-        "The sum of all types of each trainer, against the limits.",
     ),
     lines(
         "Static bodies",
@@ -182,7 +165,7 @@ DASHBOARD = Dashboard(
     description="Which bodies, entities or event lists of the simulated world pile up?",
     rows=[
         Row("", [[NOW, BODIES_BY_TYPE]]),
-        Row("Bodies", [BODIES, BY_TRAINER], collapsed=True),
+        Row("Bodies", [BODIES], collapsed=True),
         Row("Entities", [ENTITIES], collapsed=True),
         Row("Event lists", [EVENTS], collapsed=True),
         Row("Alerts", [[firing_alerts()]]),
