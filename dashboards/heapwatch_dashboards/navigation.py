@@ -36,10 +36,11 @@ def variables(uid: str) -> list[dict[str, Any]]:
             _variable("job", "Job", "label_values(up, job)"),
             _variable("instance", "Instance", 'label_values(up{job=~"$job"}, instance)'),
         ]
-    # By name, those that leak first, then the latest process of each address; links also keep the job.
+    # By name, the fastest leak first; of an address the latest process. Links also keep the job.
     seen = f'max_over_time(timestamp({NAME}{{job=~"$job"}})[$__range:{STEP}])'
     leaks = f'max by ({PROCESS}) (trainer_memory_verdict{{job=~"$job", verdict="leak"}})'
-    first = f"{seen} * on ({PROCESS}) group_left () (1 + {leaks}) or {seen}"
+    grows = f'max by ({PROCESS}) (trainer_memory_growth_bytes_per_minute{{job=~"$job"}})'
+    first = f"{seen} + on ({PROCESS}) group_left () (1e12 * {leaks} + {grows}) or {seen}"
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
     return [
         _datasource(),

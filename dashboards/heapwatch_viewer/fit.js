@@ -1,8 +1,10 @@
-// Where a table is wider than its panel, its rows are shown as cards.
+// A table that is wider than its panel breaks its cells into lines; if that does not suffice, its rows are cards.
 function fit() {
   for (const body of document.querySelectorAll(".panel.table .panel-body")) {
-    body.classList.remove("cards");
-    body.classList.toggle("cards", body.scrollWidth > body.clientWidth);
+    body.classList.remove("tight", "cards");
+    const isWide = () => body.scrollWidth > body.clientWidth;
+    if (isWide()) body.classList.add("tight");
+    if (isWide()) body.classList.replace("tight", "cards");
   }
 }
 

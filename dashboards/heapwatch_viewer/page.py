@@ -73,8 +73,8 @@ class DashboardPage:
         self._note = ui.label(self._problem).classes("note error")
         self._outage = ui.label().classes("outage")
         _show(self._outage, "")
-        self._main = ui.element("main")
-        with self._main:
+        self._rows = ui.element("div")
+        with self._rows:
             rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in rows for view in row.views]
         ui.label(ABOUT).classes("note")
@@ -209,7 +209,7 @@ class DashboardPage:
     def _show_outage(self, text: str) -> None:
         """Say that nothing is known, and hide what the page says of now; without a text take that back."""
         _show(self._outage, text)
-        self._main.classes(add="unknown" if text else "", remove="" if text else "unknown")
+        self._rows.classes(add="unknown" if text else "", remove="" if text else "unknown")
 
     def _update_links(self) -> None:
         for uid, link in self._links.items():

@@ -215,7 +215,7 @@ def again(clock: Clock) -> list[Series]:
 
 
 def pending(clock: Clock) -> list[Series]:
-    """An alert about growth is not yet certain, and its judge finds nothing that leaks; a small list grows."""
+    """An alert about growth is not yet certain; its judge finds no leak, and a small list that grows."""
     one = _trainer(clock, "pending")
     one.says((0, "healthy"))
     one.alert("TrainerGrowthPerMinute", "warning", "growth", "memory", "trainer", clock.minutes - 3)

@@ -47,12 +47,12 @@ def closing(text: str, opened: int) -> int:
 
 def is_guarded(text: str, end: int) -> bool:
     """Whether an expression around what ends there is only of processes that did not start again."""
-    depth = 0
+    depth = outermost = 0
     for place in range(end, len(text)):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
-        if depth <= 0 and text.startswith(SAME_PROCESS, place):
+        outermost = min(outermost, depth)
+        if depth == outermost and text.startswith(SAME_PROCESS, place):
             return True
-        depth = min(depth, 0) if text[place] == ")" else depth
     return False
 
 

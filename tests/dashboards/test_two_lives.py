@@ -43,4 +43,4 @@ def said(answer: list[dict[str, Any]]) -> dict[str, float]:
 def test_a_process_that_ran_before_changes_nothing(target: Target, age: int, url: str) -> None:
     alone = said(run(url, target, 1.5, f"alone-{age}:7777"))
     again = said(run(url, target, 1.5, f"again-{age}:7777"))
-    assert again == pytest.approx(alone, rel=1e-6)
+    assert again == pytest.approx(alone, rel=1e-3)

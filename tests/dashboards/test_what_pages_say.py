@@ -5,11 +5,14 @@ import pytest
 from tests.dashboards.asking import asked, column, panel, run, values
 from tests.dashboards.documents import Target
 from tests.dashboards.short_histories import HOURS, REMEDY, SITE
+from tests.dashboards.two_lives import AGES
 
 pytestmark = pytest.mark.slow
 
 GROWS = "What grows, where, and what to do"
 EXPLAINED = "Memory explained"
+# At whose address another process ran before.
+TWICE = ("lives", "young", "sure", "again", *(f"again-{age}" for age in AGES))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_in_fleet_lives_that_ended_are_folded_away(url: str) -> None:
     assert "lives, 11-24 12:00" in lines
     assert lines.isdisjoint({"lives, 11-24 10:00", "ended, 11-24 12:00"})
     gone = {one["metric"]["trainer_name"] for one in asked(url, "fleet", "Ended in this range")}
-    earlier = {f"{name}, 11-24 10:00" for name in ("lives", "young", "sure", "again")}
+    earlier = {f"{name}, 11-24 10:00" for name in TWICE}
     assert gone == earlier | {"ended, 11-24 12:00", "gone, 11-24 12:00"}
 
 

@@ -37,7 +37,8 @@ WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", comp
 # that the stack crosses it when the trainer does.
 _OF_TRAINER = f"({limits('memory', 'trainer')})"
 MEMORY_LIMITS = min_by(
-    "severity", f"{limits('memory', 'all')} or ({_OF_TRAINER} + scalar({WORKERS_SUM}) or {_OF_TRAINER})"
+    "severity",
+    f"{limits('memory', 'all')} or {_OF_TRAINER} + on () group_left () {WORKERS_SUM} or {_OF_TRAINER}",
 )
 RESIDENT_BY_ROLE = sum_by(f"{PROCESS}, role", select("trainer_process_resident_memory_bytes"))
 UNIQUE_BY_ROLE = sum_by(f"{PROCESS}, role", select("trainer_process_unique_memory_bytes"))
