@@ -73,8 +73,7 @@ class DashboardPage:
         self._note = ui.label(self._problem).classes("note error")
         self._outage = ui.label().classes("outage")
         _show(self._outage, "")
-        self._rows = ui.element("div")
-        with self._rows:
+        with ui.element("div") as self._rows:
             rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in rows for view in row.views]
         ui.label(ABOUT).classes("note")
@@ -91,14 +90,15 @@ class DashboardPage:
 
     async def check(self) -> None:
         """Say soon that Prometheus stopped, and go on when it answers again."""
-        if self.watched:
-            try:
-                await self._prometheus.check()
-            except UnreachableError as problem:
-                self._show_outage(f"{problem} {ADVICE}")
-            else:
-                if self._outage.visible:
-                    self.reload()
+        if not self.watched:
+            return
+        try:
+            await self._prometheus.instant("1", time.time())
+        except UnreachableError as problem:
+            self._show_outage(str(problem))
+        else:
+            if self._outage.visible:
+                self.reload()
 
     def watch(self, watched: bool) -> None:
         """Note that the tab was hidden, or is shown again."""
@@ -166,7 +166,7 @@ class DashboardPage:
                 self.board.annotations, self._prometheus, self.state.selections, window
             )
         except UnreachableError as problem:
-            self._show_outage(f"{problem} {ADVICE}")
+            self._show_outage(str(problem))
             return
         except Exception as problem:  # the panels are asked all the same
             _show(self._note, explained(problem))
@@ -202,14 +202,16 @@ class DashboardPage:
                 if value not in (ALL, *available)
             ]
             self._toolbar.offer(variable, available, chosen)
-        self.state.selections, self._unknown = selections, unknown
-        with self._note:
-            self._write_address()
+        self._unknown = unknown
+        if self.state.selections != selections:
+            self.state.selections = selections
+            with self._note:
+                self._write_address()
 
-    def _show_outage(self, text: str) -> None:
-        """Say that nothing is known, and hide what the page says of now; without a text take that back."""
-        _show(self._outage, text)
-        self._rows.classes(add="unknown" if text else "", remove="" if text else "unknown")
+    def _show_outage(self, problem: str) -> None:
+        """Say that nothing is known, and hide what the page says of now; without a problem take that back."""
+        _show(self._outage, problem and f"{problem} {ADVICE}")
+        self._rows.classes(add="unknown" if problem else "", remove="" if problem else "unknown")
 
     def _update_links(self) -> None:
         for uid, link in self._links.items():

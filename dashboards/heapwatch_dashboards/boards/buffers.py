@@ -6,7 +6,6 @@ from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
 from ..promql import (
     PROCESS,
-    growth,
     growth_per_cycle,
     in_life,
     or_zero,
@@ -16,7 +15,7 @@ from ..promql import (
 )
 from ..queries import trainers
 from ..tables import Column, table
-from .shared import ADDRESS, BELOW_WARNING, USED, growth_limit, share
+from .shared import ADDRESS, BELOW_WARNING, USED, growth_limit, growth_over_time, share
 
 # Buffers.
 _BUFFER = f"{PROCESS}, buffer"
@@ -146,12 +145,7 @@ OBJECTS = two_a_line(
         COUNT,
         "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with each.",
     ),
-    lines(
-        "Object growth per minute",
-        Query(sum_by(f"{PROCESS}, component", growth("objects")), "{{component}} {{trainer_name}}"),
-        COUNT,
-        "Slope over ten minutes. Good: around zero.",
-    ),
+    growth_over_time("Object growth per minute", "objects"),
     lines(
         "Sizes of named objects",
         Query(OBJECT_SIZES, "{{object}} {{trainer_name}}"),

@@ -37,7 +37,6 @@ RESERVED = max_by(_DEVICE, select("trainer_gpu_memory_reserved_bytes"))
 CACHED = f"{RESERVED} - {ALLOCATED}"
 _USED = max_by(_DEVICE, select("trainer_gpu_memory_used_bytes"))
 TOTAL = max_by(_DEVICE, select("trainer_gpu_memory_total_bytes"))
-DEVICES = f"count(count by (uuid) ({select('trainer_gpu_info')}))"
 ALLOCATED_SUM = total(ALLOCATED)
 
 
@@ -90,7 +89,7 @@ PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory")))
 UNUSABLE_SHARE = max_by(_DEVICE, select("trainer_gpu_memory_unusable_bytes")) + f" / {RESERVED}"
 
 GLANCE = [
-    number("Devices", DEVICES, NUMBER, "GPUs that the trainer sees."),
+    number("Devices", f"count({select('trainer_gpu_info')})", NUMBER, "GPUs that the trainer sees."),
     number(
         "Fullest device",
         f"max({USED_SHARE})",

@@ -84,12 +84,14 @@ def growth_limit(resource: str, per: str = "minute") -> Query:
     return limit(promql.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
-def memory_limit() -> Query:
-    """The memory that the trainer can use besides other programs; drawn if its use is near."""
-    return limit(
-        max_by(PROCESS, select("job:trainer_memory:available_bytes")),
-        select("job:trainer_resource:total", resource="memory", component="all"),
-        "memory limit",
+def growth_over_time(title: str, resource: str) -> Panel:
+    """The growth of all components of what is counted, with the limit."""
+    grows = promql.sum_by(f"{PROCESS}, component", promql.growth(resource))
+    return lines(
+        title,
+        [Query(grows, "{{component}} {{trainer_name}}"), growth_limit(resource)],
+        COUNT,
+        "Slope over ten minutes. Good: around zero. Bad: above zero, or a dashed limit, for long.",
     )
 
 

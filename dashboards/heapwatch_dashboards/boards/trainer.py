@@ -21,7 +21,6 @@ from .shared import (
     firing_alerts,
     freed_memory,
     growth_limit,
-    memory_limit,
     time_left,
     verdict,
 )
@@ -176,7 +175,9 @@ PROCESS_ROWS = two_a_line(
         [
             Query(RESIDENT_BY_ROLE, "{{role}} {{trainer_name}}"),
             Query(UNIQUE_BY_ROLE, "{{role}} unique {{trainer_name}}"),
-            memory_limit(),
+            limit(
+                max_by(PROCESS, select("job:trainer_memory:available_bytes")), MEMORY_OF_ALL, "memory limit"
+            ),
         ],
         BYTES,
         "The trainer itself and the sum of its worker processes. The limit is what it can use under the "
