@@ -11,7 +11,7 @@ from heapwatch_viewer.address import State, board_address, complete
 from heapwatch_viewer.model import Dashboard, Variable
 from heapwatch_viewer.panel import PanelView, RowView, explained
 from heapwatch_viewer.panels.base import Mark
-from heapwatch_viewer.prometheus import Prometheus, UnreachableError
+from heapwatch_viewer.prometheus import Prometheus, QueryError, UnreachableError
 from heapwatch_viewer.queries import ALL, choices, chosen_of, find_marks
 from heapwatch_viewer.timerange import PRESETS, TimeRange, Window, seconds_of
 
@@ -93,8 +93,8 @@ class DashboardPage:
         if not self.watched:
             return
         try:
-            await self._prometheus.instant("1", time.time())
-        except UnreachableError as problem:
+            await self._prometheus.instant("vector(1)", time.time())
+        except QueryError as problem:
             self._show_outage(str(problem))
         else:
             if self._outage.visible:
