@@ -9,9 +9,9 @@ Dashboard
     (`browser`), `schemaVersion`, `graphTooltip` 1 (shared crosshair), `templating`, `annotations`, `links`,
     `panels`.
 Variables
-    `datasource` (type `datasource`), `job` and `instance` (type `query`: `label_values(metric, label)`;
-    several values or All, whose value is `.+`). Several values are escaped for a regular expression and
-    joined as `(a|b)`. Built in: `$__rate_interval`, `$__interval`, `$__range`.
+    `datasource` (type `datasource`), `job` and `instance` (type `query`: `label_values(metric, label)` or
+    `query_result(query)`; several values or All, whose value is `.+`; or one). Several values are escaped
+    for a regular expression and joined as `(a|b)`. Built in: `$__rate_interval`, `$__interval`, `$__range`.
 Annotations
     Prometheus queries at the fixed step `step`: a value at a step is an event; with `useValueForTime` the
     value is the event's time in milliseconds. `titleFormat`, `textFormat` and `tagKeys` read the labels;

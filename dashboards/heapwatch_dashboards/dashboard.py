@@ -44,12 +44,11 @@ def two_a_line(*panels: Panel) -> list[Sequence[Panel]]:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """A page about trainers, or about the stack."""
+    """A page about one trainer, about several, or about the stack."""
 
     uid: str
     description: str
     rows: Sequence[Row]
-    about_trainers: bool = True
     start: str = "now-1h"
 
     @property
@@ -65,12 +64,8 @@ class Dashboard:
             uid=self.uid,
             description=self.description,
             tags=[navigation.TAG],
-            templating=core.Templating(
-                navigation.variables_of_trainers()
-                if self.about_trainers
-                else navigation.variables_of_targets()
-            ),
-            annotations=core.Annotations(_annotations(marked) if self.about_trainers else []),
+            templating=core.Templating(navigation.variables(self.uid)),
+            annotations=core.Annotations(_annotations(marked) if self.uid != navigation.STACK else []),
             links=navigation.links_between_dashboards(self.uid),
             panels=list(_place(self.rows)),
             time=core.Time(self.start, "now"),

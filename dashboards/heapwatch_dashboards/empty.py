@@ -20,6 +20,7 @@ NO_TORCH_GPU = "No torch on a GPU now"
 # The first pattern found in a panel's first query decides; what is about one series comes before its prefix.
 _TEXTS = {
     # Judgement.
+    r"growth_per_minute|60 \* deriv": "No growth known",
     r"trainer_memory_verdict": NO_TRAINER,
     r"ALERTS": "No alert in this range",
     r"time_to_limit": "Too early, or not within a week",
@@ -34,7 +35,6 @@ _TEXTS = {
     r"trainer_exporter_(sample|budget|safe_point)": "No trainer samples live objects",
     r"process_.*service!=": "No service",
     r"\bup\{": "No target",
-    r"growth_per_minute|60 \* deriv": "No growth known",
     # What a trainer may have, or have not.
     r'trainer_bodies|resource="bodies"': "No physics world watched",
     r'trainer_entities|resource="entities"': "No entities watched",

@@ -4,7 +4,7 @@ from typing import Any
 
 from grafanalib import core
 
-from .promql import NAME
+from .promql import NAME, PROCESS, STEP
 
 TAG = "heapwatch"
 TITLES = {
@@ -18,33 +18,36 @@ TITLES = {
     "heapwatch-stack": "Stack health",
 }
 # The stack's jobs and instances are not the trainers': going there or leaving it, the choice does not travel.
-# Fleet is about all trainers.
 STACK = "heapwatch-stack"
 FLEET = "heapwatch-fleet"
+# About all trainers, or some of them. The other pages are about one: a sum of two trainers has no limit.
+OF_SEVERAL = (FLEET, "heapwatch-alerts")
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 ON_TIME_RANGE_CHANGE = 2
-ALPHABETICAL = 1
 HIDDEN = 2
 
 
-def variables_of_targets() -> list[dict[str, Any]]:
-    """Data source, job and instance of everything that is scraped."""
-    return [
-        _datasource(),
-        _several("job", "Job", "label_values(up, job)"),
-        _several("instance", "Instance", 'label_values(up{job=~"$job"}, instance)'),
-    ]
-
-
-def variables_of_trainers() -> list[dict[str, Any]]:
-    """Data source and trainer by name, the latest process of each address; links also keep the job."""
-    seen = 'max_over_time(timestamp(job:trainer:name{job=~"$job"})[$__range:1m])'
+def variables(uid: str) -> list[dict[str, Any]]:
+    """Data source, and what this page is about."""
+    if uid == STACK:
+        return [
+            _datasource(),
+            _variable("job", "Job", "label_values(up, job)"),
+            _variable("instance", "Instance", 'label_values(up{job=~"$job"}, instance)'),
+        ]
+    # By name, the fastest leak first; of an address the latest process. Links also keep the job.
+    seen = f'max_over_time(timestamp({NAME}{{job=~"$job"}})[$__range:{STEP}])'
+    leaks = f'max by ({PROCESS}) (trainer_memory_verdict{{job=~"$job", verdict="leak"}})'
+    grows = f'max by ({PROCESS}) (trainer_memory_growth_bytes_per_minute{{job=~"$job"}})'
+    first = f"{seen} + on ({PROCESS}) group_left () (1e12 * {leaks} + {grows}) or {seen}"
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
     return [
         _datasource(),
-        _several("job", "Job", f"label_values({NAME}, job)", hide=HIDDEN),
-        _several("instance", "Trainer", f"query_result(sort_desc({seen}))", regex=names, sort=ALPHABETICAL),
+        _variable("job", "Job", f"label_values({NAME}, job)", hide=HIDDEN),
+        _variable(
+            "instance", "Trainer", f"query_result(sort_desc({first}))", names, several=uid in OF_SEVERAL
+        ),
     ]
 
 
@@ -57,7 +60,7 @@ def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
             uri=f"/d/{other}",
             icon="dashboard",
             keepTime=True,
-            includeVars=STACK not in (uid, other) and other != FLEET,
+            includeVars=not {STACK, FLEET} & {uid, other},
         ).to_json_data()
         for other, title in TITLES.items()
         if other != uid
@@ -83,10 +86,11 @@ def _datasource() -> dict[str, Any]:
     }
 
 
-def _several(
-    name: str, label: str, query: str, regex: str = "", sort: int = 0, hide: int = 0
+def _variable(
+    name: str, label: str, query: str, regex: str = "", hide: int = 0, *, several: bool = True
 ) -> dict[str, Any]:
-    """A variable of which several values can be chosen, or all."""
+    """A variable of which one value is chosen, the first if none is; or `several`, and all if none is."""
+    every = {"allValue": ".+", "current": {"selected": True, "text": ["All"], "value": ["$__all"]}}
     return {
         "name": name,
         "label": label,
@@ -95,11 +99,10 @@ def _several(
         "query": {"query": query, "refId": f"{name}-values"},
         "definition": query,
         "regex": regex,
-        "sort": sort,
+        "sort": 0,
         "hide": hide,
         "refresh": ON_TIME_RANGE_CHANGE,
-        "multi": True,
-        "includeAll": True,
-        "allValue": ".+",
-        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+        "multi": several,
+        "includeAll": several,
+        **(every if several else {"current": {}}),
     }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from . import colors
 from .empty import meaning
 from .panel import NUMBER, Json, Panel, Query, Unit, fixed, override_matching
+from .promql import STEP
 
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
 AXIS_WIDTH = 72  # pixels: the same in every chart, so that the times of charts below each other agree
@@ -34,10 +35,10 @@ def lines(
     height: int = 8,
     marked: bool = False,
 ) -> Panel:
-    """Lines over time: `stacked` areas add up, `bars` are amounts in a minute, `steps` hold their value."""
+    """Lines over time: `stacked` areas add up, `bars` are amounts in a step, `steps` hold their value."""
     asked = (queries,) if isinstance(queries, Query) else tuple(queries)
     if bars:
-        asked = tuple(replace(query, interval="1m") for query in asked)
+        asked = tuple(replace(query, interval=STEP) for query in asked)
     custom: Json = {
         "drawStyle": "bars" if bars else "line",
         "lineInterpolation": "stepAfter" if steps else "linear",
@@ -169,27 +170,14 @@ _COLORS = {
 }
 
 
-def limit(expression: str, level: str, legend: str, across: str = "max") -> Query:
+def limit(expression: str, level: str, legend: str) -> Query:
     """A limit, where `level` (a selector or an expression) comes near it in the time range.
 
-    The legend ends in `limit`, after a severity or what it limits. `across`: how the levels of several
-    trainers are combined: `max` for lines of one chart, `sum` for a stack.
+    The legend ends in `limit`, after a severity or what it limits.
     """
-    return _near(expression, f"scalar({across}({_highest(level)}))", legend)
-
-
-def limit_of_each(expression: str, level: str, legend: str) -> Query:
-    """The same for limits that every trainer has of its own, each near its own level."""
-    return _near(expression, f"on (job, instance) max by (job, instance) ({_highest(level)})", legend)
-
-
-def _highest(level: str) -> str:
-    window = "$__range" if level.endswith("}") else "$__range:1m"
-    return f"max_over_time({level}[{window}] @ end())"
-
-
-def _near(expression: str, highest: str, legend: str) -> Query:
-    most = f"max_over_time(({expression})[$__range:1m] @ end())"
+    window = "$__range" if level.endswith("}") else f"$__range:{STEP}"
+    highest = f"scalar(max(max_over_time({level}[{window}] @ end())))"
+    most = f"max_over_time(({expression})[$__range:{STEP}] @ end())"
     return Query(f"({expression}) and {most} / {highest} < {NEAR}", legend)
 
 

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 SELECTED = 'job=~"$job", instance=~"$instance"'
 NAME = "job:trainer:name"
 PROCESS = "job, instance"
+LIFE = f"{PROCESS}, trainer_name"
+# How often most rules are evaluated: a subquery with a longer step would miss what lasted for one evaluation.
+STEP = "30s"
 
 
 def select(metric: str, *matchers: str, **equal: str) -> str:
@@ -19,7 +22,7 @@ def select(metric: str, *matchers: str, **equal: str) -> str:
 
 
 # When each name was last there in the dashboard's time range.
-SEEN = f"max_over_time(timestamp({select(NAME)})[$__range:1m])"
+SEEN = f"max_over_time(timestamp({select(NAME)})[$__range:{STEP}])"
 
 
 def total(expression: str) -> str:
@@ -54,7 +57,7 @@ def increment(series: str, step: str = "$__interval") -> str:
 
 def counted(series: str) -> str:
     """By how much counters rose in the dashboard's time range: the sum of the steps of a chart."""
-    return f"sum_over_time({increment(series, '1m')}[$__range:1m])"
+    return f"sum_over_time({increment(series, STEP)}[$__range:{STEP}])"
 
 
 def increment_from_zero(series: str) -> str:
@@ -66,10 +69,9 @@ def increment_from_zero(series: str) -> str:
     )
 
 
-def started(expression: str) -> str:
-    """Series that exist now and did not a step ago: one sample for each start."""
-    a_step_ago = expression.replace("}", "} offset $__interval")
-    return f"({expression}) unless ({a_step_ago})"
+def ever(series: str, window: str = "$__interval", before: str = "") -> str:
+    """Series that were there at any time in the window, also for less than a step; `before` is an offset."""
+    return f"present_over_time({series}[{window}]{before and f' offset {before}'})"
 
 
 def or_zero(expression: str, of: str) -> str:
@@ -87,31 +89,27 @@ def named(expression: str) -> str:
 def living(expression: str) -> str:
     """The same, only for processes that run at the end of the time range."""
     at_the_end = f"last_over_time({select(NAME)}[2m] @ end())"
-    return f"({named(expression)}) and on ({PROCESS}, trainer_name) {at_the_end}"
+    return f"({named(expression)}) and on ({LIFE}) {at_the_end}"
 
 
-def present(expression: str) -> str:
-    """The expression without trainers that have ended."""
-    return f"(({expression}) and on ({PROCESS}) {select(NAME)})"
+def in_life(function: str, series: str, window: str) -> str:
+    """The function of the samples in the window, without those of another process at the same address.
 
-
-def of_one(expression: str) -> str:
-    """The expression if a single trainer is selected, because the sum of several has no limit."""
-    return f"({expression}) and on () count({select(NAME)}) == 1"
+    The result has the label `trainer_name`. Trainers that have ended have none.
+    """
+    return f"({function}(({named(series)})[{window}:{STEP}]) and on ({LIFE}) {select(NAME)})"
 
 
 # What the rules recorded: growth, limits, and of whom a series may speak.
 _START = select("job:trainer_process:start")
+# Only processes that ran ten minutes ago: a slope must not lead from one process to the next at its address.
+SAME_PROCESS = f"and on ({PROCESS}) ({_START} == {_START} offset 10m)"
 
 
 def growth(*resources: str) -> str:
-    """Growth per minute of what is watched; not before ten minutes of a trainer's life."""
-    return aged(10, slope(*resources))
-
-
-def slope(*resources: str) -> str:
-    """Growth per minute of every component of these resources, over ten minutes."""
-    return _of_each(resources, lambda series, seconds: f"60 * deriv({series}[{seconds}s])")
+    """Growth per minute of every component of these resources, over ten minutes of a trainer's life."""
+    slope = _of_each(resources, lambda series, seconds: f"60 * deriv({series}[{seconds}s])")
+    return f"({slope} {SAME_PROCESS})"
 
 
 def level(*resources: str) -> str:
@@ -169,14 +167,9 @@ def limits(resource: str, component: str) -> str:
 
 
 def growth_limit(resource: str, per: str = "minute") -> str:
-    """The growth limit in force: the lowest among the chosen trainers. `per` is a regular expression."""
+    """The growth limit in force, the lowest of the components. `per` is a regular expression."""
     limited = select("job:trainer_growth_limit:effective", f'per=~"{per}"', resource=resource)
     return min_by("per", limited)
-
-
-def aged(minutes: int, expression: str) -> str:
-    """Only processes that already ran so many minutes ago."""
-    return f"(({expression}) and on (job, instance) ({_START} == {_START} offset {minutes}m))"
 
 
 def current(expression: str) -> str:

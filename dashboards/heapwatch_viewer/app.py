@@ -20,6 +20,7 @@ STYLE = Path(__file__).with_name("style.css").read_text()
 FAVICON = Path(__file__).with_name("favicon.svg")
 # Whether anybody can see the page.
 ON_VISIBILITY = "document.addEventListener('visibilitychange', () => emitEvent('watched', !document.hidden))"
+FIT = f"<script>{Path(__file__).with_name('fit.js').read_text()}</script>"
 
 
 def serve(settings: Settings) -> None:
@@ -66,6 +67,7 @@ def _dashboard(
 ) -> DashboardPage | None:
     """The page of a dashboard, still without data; None when there is no such dashboard."""
     ui.add_css(STYLE)
+    ui.add_head_html(FIT)
     if uid not in boards:
         ui.label(f"There is no dashboard {uid}; there are: {', '.join(boards)}").classes("note error")
         return None

@@ -55,13 +55,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Variable:
-    """A template variable: the answer to a query, of which several values can be chosen, or all."""
+    """A template variable: the answer to a query, of which one value is chosen, or `several`, or all."""
 
     name: str
     label: str
     query: str
     regex: str
     hidden: bool
+    several: bool
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ def _variable(item: dict[str, Any]) -> Variable:
         query=item["query"]["query"],
         regex=item.get("regex") or "",
         hidden=item.get("hide") == 2,
+        several=bool(item.get("multi")),
     )
 
 

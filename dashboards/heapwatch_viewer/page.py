@@ -11,10 +11,15 @@ from heapwatch_viewer.address import State, board_address, complete
 from heapwatch_viewer.model import Dashboard, Variable
 from heapwatch_viewer.panel import PanelView, RowView, explained
 from heapwatch_viewer.panels.base import Mark
-from heapwatch_viewer.prometheus import Prometheus
-from heapwatch_viewer.queries import ALL, available_or_all, choices, find_marks
+from heapwatch_viewer.prometheus import Prometheus, QueryError, UnreachableError
+from heapwatch_viewer.queries import ALL, choices, chosen_of, find_marks
 from heapwatch_viewer.timerange import PRESETS, TimeRange, Window, seconds_of
 
+CHECK_SECONDS = 5
+ADVICE = (
+    "Nothing is known of now; charts show what was known before. `heapwatch status` says what is down, and "
+    "why; `heapwatch up`, in a clone `make up`, starts it. This page then goes on by itself."
+)
 ABOUT = (
     "This is Heapwatch's built-in viewer of its Grafana dashboards. Install Grafana "
     "(https://grafana.com/grafana/download) and run `make up` again to have these pages there."
@@ -46,6 +51,7 @@ class DashboardPage:
         self.state = state
         self._prometheus = prometheus
         self._problem = problem
+        self._unknown: list[str] = []
         self._views: list[PanelView] = []
         self._marks: list[Mark] = []
         self._asking: set[asyncio.Task[None]] = set()
@@ -63,8 +69,12 @@ class DashboardPage:
         self._toolbar = Toolbar(self)
         if seconds := seconds_of(self.state.refresh):
             ui.timer(seconds, self.refresh, immediate=False)
+            ui.timer(CHECK_SECONDS, self.check, immediate=False)
         self._note = ui.label(self._problem).classes("note error")
-        rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
+        self._outage = ui.label().classes("outage")
+        _show(self._outage, "")
+        with ui.element("div") as self._rows:
+            rows = [RowView(row, self.link, self.zoom, self._fill_opened) for row in self.board.rows]
         self._views = [view for row in rows for view in row.views]
         ui.label(ABOUT).classes("note")
 
@@ -77,6 +87,18 @@ class DashboardPage:
         """Query again, unless queries are pending or the page is hidden, so that queries do not pile up."""
         if self.watched and not self._asking:
             self._begin(self._ask())
+
+    async def check(self) -> None:
+        """Say soon that Prometheus stopped, and go on when it answers again."""
+        if not self.watched:
+            return
+        try:
+            await self._prometheus.instant("vector(1)", time.time())
+        except QueryError as problem:
+            self._show_outage(str(problem))
+        else:
+            if self._outage.visible:
+                self.reload()
 
     def watch(self, watched: bool) -> None:
         """Note that the tab was hidden, or is shown again."""
@@ -143,10 +165,14 @@ class DashboardPage:
             self._marks = await find_marks(
                 self.board.annotations, self._prometheus, self.state.selections, window
             )
+        except UnreachableError as problem:
+            self._show_outage(str(problem))
+            return
         except Exception as problem:  # the panels are asked all the same
             _show(self._note, explained(problem))
         else:
-            _show(self._note, self._problem)
+            _show(self._note, " ".join(filter(None, (self._problem, *self._unknown))))
+        self._show_outage("")
         self._update_links()
         await self._fill([view for view in self._views if view.in_sight], now)
 
@@ -162,14 +188,30 @@ class DashboardPage:
         )
 
     async def _select(self, window: Window) -> None:
-        """Choose the values of every variable that are wanted and still there."""
+        """Choose the values of every variable that are wanted, and note those that there are not."""
         selections: dict[str, tuple[str, ...]] = {}
+        unknown = []
         for variable in self.board.variables:
             available = await choices(variable, selections, self._prometheus, window)
-            chosen = available_or_all(self.state.wanted.get(variable.name, ()), available)
+            chosen = chosen_of(variable, self.state.wanted.get(variable.name, ()), available)
             selections[variable.name] = chosen
+            self.state.wanted[variable.name] = list(chosen)  # it stays, whatever comes first later
+            unknown += [
+                f"There is no {variable.label.lower()} {value} in this time range."
+                for value in chosen
+                if value not in (ALL, *available)
+            ]
             self._toolbar.offer(variable, available, chosen)
-        self.state.selections = selections
+        self._unknown = unknown
+        if self.state.selections != selections:
+            self.state.selections = selections
+            with self._note:
+                self._write_address()
+
+    def _show_outage(self, problem: str) -> None:
+        """Say that nothing is known, and hide what the page says of now; without a problem take that back."""
+        _show(self._outage, problem and f"{problem} {ADVICE}")
+        self._rows.classes(add="unknown" if problem else "", remove="" if problem else "unknown")
 
     def _update_links(self) -> None:
         for uid, link in self._links.items():
@@ -200,19 +242,23 @@ class Toolbar:
         """Show the choices of a variable and what is chosen."""
         if variable.hidden:
             return
-        options = {ALL: "All", **available}
+        options = {**({ALL: "All"} if variable.several else {}), **available}
+        for missing in chosen:
+            options.setdefault(missing, "none" if missing == ALL else missing)
+        value: list[str] | str = list(chosen) if variable.several else chosen[0]
         known = self._selects.get(variable.name)
         if known is None:
             with self._variables:
-                known = ui.select(options, label=variable.label, value=list(chosen), multiple=True)
+                known = ui.select(options, label=variable.label, value=value, multiple=variable.several)
                 known.props("dense outlined options-dense")
                 known.on("update:model-value", lambda _, name=variable.name: self._choose(name))
             self._selects[variable.name] = known
-        elif known.options != options or known.value != list(chosen):
-            known.set_options(options, value=list(chosen))
+        elif known.options != options or known.value != value:
+            known.set_options(options, value=value)
 
     def _choose(self, name: str) -> None:
-        values = list(self._selects[name].value)
+        value = self._selects[name].value
+        values = list(value) if isinstance(value, list) else [value]
         if ALL in values and len(values) > 1:  # a value chosen after All narrows; All chosen last widens
             values = [ALL] if values[-1] == ALL else [value for value in values if value != ALL]
         self._page.choose(name, values)

@@ -103,6 +103,7 @@ class PanelView:
             self._error.set_visibility(True)
         else:
             self._error.set_visibility(False)
+        self._body.set_visibility(not self._error.visible)  # what it shows may not be so any more
 
     def _show(self, shown: Chart | Html) -> None:
         if isinstance(shown, Chart) and not any(series["data"] for series in shown.options["series"]):

@@ -12,6 +12,10 @@ class QueryError(Exception):
     """A query failed; the message is for the person who looks at the panel."""
 
 
+class UnreachableError(QueryError):
+    """Prometheus does not answer at all."""
+
+
 @dataclass(frozen=True)
 class Series:
     """One series.
@@ -76,9 +80,8 @@ class Prometheus:
                 answer = await self._client.post(f"/api/v1/{path}", data=parameters)
             body = answer.json()
         except (httpx.HTTPError, ValueError) as problem:  # no answer, or none in JSON
-            raise QueryError(
-                f"Prometheus does not answer at {self.url} ({type(problem).__name__}); is the stack up?"
-            ) from None
+            text = f"Prometheus does not answer at {self.url} ({type(problem).__name__})."
+            raise UnreachableError(text) from None
         if body.get("status") != "success":
             raise QueryError(str(body.get("error", f"Prometheus answered {answer.status_code}")))
         return body["data"]

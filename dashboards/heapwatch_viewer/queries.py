@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from heapwatch_viewer.model import Annotation, Panel, PanelQuery, Variable
@@ -23,7 +23,10 @@ Selections = dict[str, tuple[str, ...]]
 async def choices(
     variable: Variable, chosen: Selections, prometheus: Prometheus, window: Window
 ) -> dict[str, str]:
-    """The choices of `variable`, given the variables before it: value to text. Raises QueryError."""
+    """The choices of `variable` in their order, given the variables before it: value to text.
+
+    Raises QueryError.
+    """
     query = variable.query.strip()
     asked = _QUERY_RESULT.match(query)
     if asked:
@@ -32,7 +35,7 @@ async def choices(
         known: dict[str, str] = {}
         for value, text in pairs:  # as in Grafana, the first text of a value counts
             known.setdefault(value, text)
-        return dict(sorted(known.items(), key=lambda pair: pair[1]))
+        return known
     match = _LABEL_VALUES.match(query)
     if not match:
         raise ValueError(
@@ -58,9 +61,11 @@ def _captured(regex: str, labels: Mapping[str, str]) -> tuple[str, str]:
     return value, groups.get("text") or value
 
 
-def available_or_all(wanted: Sequence[str], available: Collection[str]) -> tuple[str, ...]:
-    """The wanted values that are available, else all."""
-    return tuple(value for value in wanted if value in available and ALL not in wanted) or (ALL,)
+def chosen_of(variable: Variable, wanted: Sequence[str], available: Iterable[str]) -> tuple[str, ...]:
+    """The values of `variable` that are wanted, available or not; without one all, or the first available."""
+    if variable.several:
+        return (ALL,) if ALL in wanted or not wanted else tuple(wanted)
+    return next(((value,) for value in (*wanted, *available) if value != ALL), (ALL,))
 
 
 def interpolate(text: str, chosen: Selections, window: Window) -> str:

@@ -12,6 +12,7 @@ import pytest
 from tests.dashboards.backfill import build_tsdb
 from tests.dashboards.server import prometheus
 from tests.dashboards.short_histories import HOURS, SHORT
+from tests.dashboards.two_lives import lives
 
 
 @contextmanager
@@ -41,5 +42,5 @@ def prometheus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prometheus with the hour and a half of `short_histories`."""
-    with _serving(tmp_path_factory, "short", hours=HOURS, scenarios=SHORT) as address:
+    with _serving(tmp_path_factory, "short", hours=HOURS, scenarios=(*SHORT, lives)) as address:
         yield address

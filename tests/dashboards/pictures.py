@@ -1,8 +1,8 @@
 """Every dashboard in the viewer, to be looked at: `python -m tests.dashboards.pictures FOLDER [WORD...]`.
 
 Of made-up history: the pages about the whole stack, the others of five trainers; in full length with their
-rows opened; dark and wide, light and narrow. With words only the pictures whose names contain one of them
-(`trainer`, `young`, `light`).
+rows opened; dark and wide, on a tablet, light and narrow. With words only the pictures whose names contain
+one of them (`trainer`, `young`, `420`).
 """
 
 import sys
@@ -21,7 +21,7 @@ TRAINERS = {
 }
 OF_ALL = ("fleet", "alerts", "stack")
 OF_ONE = ("trainer", "world", "buffers", "phases", "gpu", "alerts")
-LOOKS = {"dark": 1600, "light": 420}
+LOOKS = {1600: "dark", 900: "dark", 420: "light"}
 
 
 def take(folder: Path, words: list[str]) -> None:
@@ -29,8 +29,8 @@ def take(folder: Path, words: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     pages = [*product(OF_ALL, ["all"]), *product(OF_ONE, TRAINERS)]
     with history() as address, chromium() as browser:
-        for (board, trainer), (theme, width) in product(pages, LOOKS.items()):
-            name = f"{board}-{trainer}-{theme}"
+        for (board, trainer), (width, theme) in product(pages, LOOKS.items()):
+            name = f"{board}-{trainer}-{width}"
             if words and not any(word in name for word in words):
                 continue
             only = f"&var-instance={TRAINERS[trainer]}" if trainer in TRAINERS else ""

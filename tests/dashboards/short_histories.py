@@ -214,6 +214,50 @@ def again(clock: Clock) -> list[Series]:
     return one.series
 
 
+def pending(clock: Clock) -> list[Series]:
+    """An alert about growth is not yet certain; its judge finds no leak, and a small list that grows."""
+    one = _trainer(clock, "pending")
+    one.says((0, "healthy"))
+    one.alert("TrainerGrowthPerMinute", "warning", "growth", "memory", "trainer", clock.minutes - 3)
+    held = one.clock.each(lambda m: 1e6 + 1e4 * m)
+    one.growing_path("log", "list of str", SITE, held, 0.1, REMEDY)
+    leak = next(series for series in one.series if series.name == "trainer_growing_path_leak")
+    one.series[one.series.index(leak)] = leak._replace(values=[0.0 for _ in leak.values])
+    return one.series
+
+
+OVERDUE = (("events", "losses", "bound"), ("memory", "trainer", "retained"))
+
+
+def past_its_bound(clock: Clock) -> list[Series]:
+    """A list holds more than it declares; the alert waits. The allocator of its workers keeps memory."""
+    one = _trainer(clock, "bound")
+    one.says((0, "healthy"))
+    for resource, name, reason in OVERDUE:
+        one.add("job:trainer_leak:current", 5e5, resource=resource, component=name, reason=reason)
+    return one.series
+
+
+def soon(clock: Clock) -> list[Series]:
+    """Six minutes old; it grows, and its judge has no rate yet."""
+    began = clock.minutes - 6
+    one = Trainer(clock, "soon:7777", "ppo", "torch", started=began, lives=(began, float("inf")))
+    one.memory(lambda m: 1e9 + 60e6 * (m - began), HOST)
+    one.says((0, "growing"))
+    one.add("trainer_memory_growth_bytes_per_minute", 0)
+    return one.series
+
+
+def in_steps(clock: Clock) -> list[Series]:
+    """It grows at each half of an hour, by a rate that its judge knows."""
+    one = Trainer(clock, "steps:7777", "ppo", "torch")
+    one.memory(lambda m: 1e9 + 150e6 * ((m + 15) // 30), HOST, workers=2e8)
+    one.limits(memory=1.5)
+    one.says((0, "growing"))
+    one.add("trainer_memory_growth_bytes_per_minute", 5e6)
+    return one.series
+
+
 def watchdog(clock: Clock) -> list[Series]:
     """The alert that always fires, and is no trainer's."""
     labels = {"alertname": "Watchdog", "severity": "warning", "kind": "health", "alertstate": "firing"}
@@ -223,4 +267,5 @@ def watchdog(clock: Clock) -> list[Series]:
 SHORT = (
     *(leaking, level, killed, young, several_lives, ended, fleet),
     *(late, over, unjudged, growing, too_large, sure, gone, forked, again, watchdog),
+    *(pending, past_its_bound, soon, in_steps),
 )

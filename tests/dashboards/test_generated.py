@@ -57,6 +57,17 @@ def test_a_chosen_trainer_narrows_every_query() -> None:
 
 
 @every_document
+def test_all_trainers_can_be_chosen_only_where_nothing_is_added_up(document: Json) -> None:
+    """A sum of two trainers has no limit and no verdict; the stack's pages choose among targets."""
+    (chosen,) = (one for one in document["templating"]["list"] if one["name"] == "instance")
+    of_several = {navigation.FLEET, "heapwatch-alerts", navigation.STACK}
+    assert chosen["includeAll"] == chosen["multi"] == (document["uid"] in of_several)
+    if chosen["multi"]:
+        limits = [target for target in targets() if target.dashboard == document["uid"]]
+        assert [one for one in limits if "job:trainer_limit" in one.target["expr"]] == []
+
+
+@every_document
 def test_panels_lie_side_by_side_and_never_overlap(document: Json) -> None:
     shown = [panel["gridPos"] for panel in document["panels"]]
     cells = [
@@ -84,5 +95,5 @@ def test_links_lead_to_every_other_page_and_the_choice_of_trainer_never_narrows_
         assert links.keys() == set(DOCUMENTS) - {uid}
         assert all(link["keepTime"] for link in links.values())
         with_trainer = {other for other, link in links.items() if link["includeVars"]}
-        of_trainers = set(DOCUMENTS) - {navigation.STACK}
-        assert with_trainer == (of_trainers - {navigation.FLEET, uid} if uid in of_trainers else set())
+        of_trainers = set(DOCUMENTS) - {navigation.STACK, navigation.FLEET}
+        assert with_trainer == (of_trainers - {uid} if uid in of_trainers else set())

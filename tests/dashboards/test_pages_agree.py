@@ -12,9 +12,10 @@ from tests.dashboards.short_histories import HOST
 pytestmark = pytest.mark.slow
 
 TABLE = ("fleet", "Trainers by verdict")
+GROWS = ("trainer", "What grows, where, and what to do")
 HERE = [
     *("again", "forked", "growing", "killed", "late", "leaking", "level", "over", "sure", "too-large"),
-    "unjudged",
+    *("unjudged", "pending", "bound", "soon", "steps"),
 ]
 
 
@@ -44,6 +45,12 @@ def test_a_trainer_has_one_verdict(name: str, url: str, verdicts: dict[str, floa
     assert lasts(asked(url, "trainer", "Verdict over time", of=of))[-1] == verdicts[name]
 
 
+@pytest.mark.parametrize("name", HERE)
+def test_no_row_is_worse_than_the_verdict(name: str, url: str, verdicts: dict[str, float]) -> None:
+    rows = values(asked(url, "trainer", GROWS[1], of=f"{name}:7777"))
+    assert max(rows, default=0) <= verdicts[name]
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [
@@ -55,6 +62,8 @@ def test_a_trainer_has_one_verdict(name: str, url: str, verdicts: dict[str, floa
         ("sure", "healthy"),
         ("forked", "leak"),
         ("killed", "down or stalled"),
+        ("pending", "healthy"),
+        ("bound", "leak"),
     ],
 )
 def test_the_verdict_is_that_of_alerts_and_explanation(
@@ -127,11 +136,15 @@ def test_a_number_of_the_range_is_the_sum_of_its_chart(stat: str, chart: str, ur
         assert values(asked(url, "trainer", "Freed by cleanups")) == [counted]
 
 
-GROWS = ("trainer", "What grows, where, and what to do")
-
-
 def test_growth_is_that_of_the_explanation(url: str) -> None:
     assert set(values(column(url, *GROWS, "Bytes/min", "forked:7777"))) == {1e7}
+
+
+@pytest.mark.parametrize(("name", "rate"), [("soon", 60e6), ("steps", 5e6), ("forked", 0)])
+def test_the_growth_of_a_trainer_is_one_on_every_page(name: str, rate: float, url: str) -> None:
+    (shown,) = values(asked(url, "trainer", "Growth per minute", of=f"{name}:7777"))
+    assert shown == pytest.approx(rate, rel=0.02)
+    assert by_instance(column(url, *TABLE, "Per minute"))[name] == shown
 
 
 def test_nothing_grows_since_before_its_process(url: str) -> None:

@@ -17,6 +17,8 @@ DEFAULT_GROWTH_LIMITS = (
     ("memory", "trainer", "minute", 20e6),
     ("bodies", "all", "minute", 10),
     ("entities", "food_sources", "minute", 5),
+    ("events", "death", "minute", 50),
+    ("objects", "Episode", "minute", 2),
     ("object_size", "policy.state_dict", "epoch", 5e6),
     ("memory", "trainer", "generation", 5e9),
     ("gpu_memory", "0", "minute", 20e6),

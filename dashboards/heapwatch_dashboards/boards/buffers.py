@@ -6,9 +6,8 @@ from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
 from ..promql import (
     PROCESS,
-    growth,
     growth_per_cycle,
-    named,
+    in_life,
     or_zero,
     select,
     sum_by,
@@ -16,7 +15,7 @@ from ..promql import (
 )
 from ..queries import trainers
 from ..tables import Column, table
-from .shared import BELOW_WARNING, TRAINER, USED, growth_limit, share
+from .shared import ADDRESS, BELOW_WARNING, USED, growth_limit, growth_over_time, share
 
 # Buffers.
 _BUFFER = f"{PROCESS}, buffer"
@@ -26,7 +25,8 @@ BUFFER_CAPACITY_ITEMS = sum_by(_BUFFER, select("trainer_buffer_capacity_items"))
 BUFFER_BYTES = sum_by(_BUFFER, select("trainer_buffer_bytes"))
 BUFFER_CAPACITY_BYTES = sum_by(_BUFFER, select("trainer_buffer_capacity_bytes"))
 BUFFER_TIME_TO_FULL = (
-    f"({BUFFER_CAPACITY_ITEMS} - {BUFFER_ITEMS} > 0) / ({sum_by(_BUFFER, f'deriv({_ITEMS}[30m])')} > 0)"
+    f"({BUFFER_CAPACITY_ITEMS} - {BUFFER_ITEMS} > 0)"
+    f" / ({sum_by(_BUFFER, in_life('deriv', _ITEMS, '30m'))} > 0)"
 )
 UNBOUNDED_BUFFERS = f"{BUFFER_ITEMS} unless {BUFFER_CAPACITY_ITEMS}"
 _TO_FILL = sum_by(PROCESS, f"clamp_min({BUFFER_CAPACITY_BYTES} - {BUFFER_BYTES}, 0)")
@@ -84,8 +84,8 @@ NOW = table(
     "Buffers now",
     [
         Column("Buffer", label="buffer"),
-        *TRAINER,
-        Column("Items", named(BUFFER_ITEMS), COUNT),
+        *ADDRESS,
+        Column("Items", BUFFER_ITEMS, COUNT),
         Column("Capacity", BUFFER_CAPACITY_ITEMS, COUNT, options={"noValue": "unbounded"}),
         share("Fill", f"{BUFFER_ITEMS} / {BUFFER_CAPACITY_ITEMS}", FILL),
         Column("Per item", f"{BUFFER_BYTES} / ({BUFFER_ITEMS} > 0)", BYTES),
@@ -145,12 +145,7 @@ OBJECTS = two_a_line(
         COUNT,
         "Instances of the watched classes. Good: constant from cycle to cycle. Bad: a few more with each.",
     ),
-    lines(
-        "Object growth per minute",
-        Query(sum_by(f"{PROCESS}, component", growth("objects")), "{{component}} {{trainer_name}}"),
-        COUNT,
-        "Slope over ten minutes. Good: around zero.",
-    ),
+    growth_over_time("Object growth per minute", "objects"),
     lines(
         "Sizes of named objects",
         Query(OBJECT_SIZES, "{{object}} {{trainer_name}}"),

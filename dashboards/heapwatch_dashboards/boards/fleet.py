@@ -8,7 +8,7 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import HOW_TO_ADD, NO_LIMIT, NO_RANKS, NOBODY_ENDED
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number, states
-from ..promql import NAME, PROCESS, SEEN, current, max_by, min_by, named, select, sum_by
+from ..promql import LIFE, NAME, PROCESS, SEEN, STEP, current, max_by, min_by, named, select, sum_by
 from ..queries import alerts, explanation, trainers
 from ..tables import WRAPPED, Column, table
 from .shared import (
@@ -23,26 +23,24 @@ from .shared import (
     alert_path,
     cleanups,
     firing_alerts,
-    growth_limit,
     share,
     time_left,
     verdict,
 )
 
 # Lives of processes that ended in the time range, with what was last known of them.
-_LIFE = f"{PROCESS}, trainer_name"
 _NAME = select(NAME)
-_GONE = f"{SEEN} unless on ({_LIFE}) last_over_time({_NAME}[2m])"
-ENDED_AT = f"1000 * {max_by(_LIFE, _GONE)}"
+_GONE = f"{SEEN} unless on ({LIFE}) last_over_time({_NAME}[2m])"
+ENDED_AT = f"1000 * {max_by(LIFE, _GONE)}"
 
 
 def _last(series: str) -> str:
     """The last value of each process that ended; the next one at the same address is another process."""
-    return f"last_over_time(({named(series)})[$__range:1m]) and on ({_LIFE}) {_GONE}"
+    return f"last_over_time(({named(series)})[$__range:{STEP}]) and on ({LIFE}) {_GONE}"
 
 
-LAST_VERDICT = max_by(_LIFE, _last(trainers.WORST))
-LAST_MEMORY = max_by(_LIFE, _last(trainers.RESIDENT))
+LAST_VERDICT = max_by(LIFE, _last(trainers.WORST))
+LAST_MEMORY = max_by(LIFE, _last(trainers.RESIDENT))
 
 # The ranks of a distributed run, taken together.
 _RUN = "job, trainer, run, world_size"
@@ -160,10 +158,10 @@ VERDICT_LINES = states(
 OVER_TIME = two_a_line(
     lines(
         "Memory growth per minute by trainer",
-        [Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True), growth_limit("memory")],
+        Query(trainers.MEMORY_GROWTH, "{{trainer_name}}", lives=True),
         BYTES,
-        "Slope over ten minutes. Good: near zero, or above it only while buffers fill. "
-        "Bad: above the dashed limit for long.",
+        "Slope over ten minutes. Good: near zero, or above it only while buffers fill. Bad: never falls. "
+        "The page Trainer has the limit of each.",
         marked=True,
     ),
     lines(

@@ -12,7 +12,6 @@ from ..promql import (
     forecast,
     growth,
     max_by,
-    named,
     select,
     soonest,
     sum_by,
@@ -21,10 +20,10 @@ from ..promql import (
 from ..queries.trainers import JUDGED, OF_THE_REST, said_time_left
 from ..tables import BACKGROUND, Column, table
 from .shared import (
+    ADDRESS,
     BELOW_WARNING,
     FORECAST_WORDS,
     TIME_LEFT,
-    TRAINER,
     USED,
     firing_alerts,
     growth_limit,
@@ -38,23 +37,16 @@ RESERVED = max_by(_DEVICE, select("trainer_gpu_memory_reserved_bytes"))
 CACHED = f"{RESERVED} - {ALLOCATED}"
 _USED = max_by(_DEVICE, select("trainer_gpu_memory_used_bytes"))
 TOTAL = max_by(_DEVICE, select("trainer_gpu_memory_total_bytes"))
-DEVICES = f"count(count by (uuid) ({select('trainer_gpu_info')}))"
 ALLOCATED_SUM = total(ALLOCATED)
 
 
 def part(name: str) -> str:
-    """What the chosen trainers hold in this part of the devices' memory."""
+    """What the trainer holds in this part of the devices' memory."""
     return total(select("trainer_gpu_memory_part_bytes", part=name))
 
 
-def _once(series: str) -> str:
-    """The sum over devices, each of them once: all ranks of a run may see the same ones."""
-    uuid = f"on (job, instance, device) group_left (uuid) {select('trainer_gpu_info')}"
-    return total(max_by("uuid", f"{series} * {uuid}"))
-
-
-TOTAL_SUM = _once(select("trainer_gpu_memory_total_bytes"))
-FREE_SUM = _once(select("trainer_gpu_memory_part_bytes", part="free"))
+TOTAL_SUM = total(select("trainer_gpu_memory_total_bytes"))
+FREE_SUM = part("free")
 # The remainder, so that all parts add up even if memory cannot be attributed to processes.
 _OF_TRAINERS = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|other_processes|unattributed"')
 REST_SUM = f"clamp_min({TOTAL_SUM} - {FREE_SUM} - ({total(_OF_TRAINERS)} or 0 * {FREE_SUM}), 0)"
@@ -71,10 +63,10 @@ def _of_part(of_component: str) -> str:
 
 
 _NOT_RESERVED = 'component!~".* reserved"'
-_OF_GPU = f'resource="gpu_memory", {_NOT_RESERVED}'
+_OF_GPU = f'resource="gpu_memory", alertstate="firing", {_NOT_RESERVED}'
 _LEAKS = select("job:trainer_leak:current", resource="gpu_memory")
 _GROWS = select("ALERTS", _OF_GPU, kind="growth")
-_FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation")
+_FRAGMENTED = select("ALERTS", alertname="TrainerGpuFragmentation", alertstate="firing")
 _JUDGED = select("trainer_gpu_memory_part_bytes", 'part!~"free|driver|context|jax_cached"')
 PART_VERDICT = current(
     max_by(
@@ -97,7 +89,7 @@ PART_GROWTH = max_by(_PART, _of_part(growth("gpu_memory")))
 UNUSABLE_SHARE = max_by(_DEVICE, select("trainer_gpu_memory_unusable_bytes")) + f" / {RESERVED}"
 
 GLANCE = [
-    number("Devices", DEVICES, NUMBER, "GPUs that the chosen trainers see."),
+    number("Devices", f"count({select('trainer_gpu_info')})", NUMBER, "GPUs that the trainer sees."),
     number(
         "Fullest device",
         f"max({USED_SHARE})",
@@ -150,11 +142,11 @@ EXPLAINED = [
             Query(part("other_pools"), "other pools"),
             Query(part("workers"), "worker processes"),
             Query(REST_SUM, "all others"),
-            limit(TOTAL_SUM, select("trainer_gpu_memory_used_bytes"), "capacity limit", across="sum"),
+            limit(TOTAL_SUM, total(select("trainer_gpu_memory_used_bytes")), "capacity limit"),
         ],
         BYTES,
-        "All devices that the chosen trainers see, each once. The parts add up to the memory in use: what "
-        "torch and JAX use and keep, the CUDA context, other pools of these processes, their workers, "
+        "All devices that the trainer sees. The parts add up to the memory in use: what "
+        "torch and JAX use and keep, the CUDA context, other pools of the process, its workers, "
         "and all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens "
         "with every step. Dashed, once it is near: the devices' memory.",
         empty=NO_GPU,
@@ -173,8 +165,8 @@ NOW = table(
         Column("Name", label="name"),
         Column("Device", label="device", width=80),
         Column("Driver", label="driver", width=110),
-        *TRAINER,
-        Column("", named(max_by(f"{_DEVICE}, name, driver", select("trainer_gpu_info")))),
+        *ADDRESS,
+        Column("", max_by(f"{_DEVICE}, name, driver", select("trainer_gpu_info"))),
         Column("Memory", TOTAL, BYTES, width=100),
         share("Used", USED_SHARE, USED),
         Column("This trainer", max_by(_DEVICE, select("trainer_gpu_process_memory_bytes")), BYTES, width=110),
@@ -188,17 +180,15 @@ PARTS = [
     table(
         "Parts of GPU memory",
         [
-            Column(
-                "Verdict", named(PART_VERDICT), width=100, cell=BACKGROUND, options={"mappings": OF_PARTS}
-            ),
+            Column("Verdict", PART_VERDICT, width=100, cell=BACKGROUND, options={"mappings": OF_PARTS}),
             Column("Part", label="part", width=130),
             Column("Device", label="device", width=60),
             Column("Bytes", max_by(_PART, select("trainer_gpu_memory_part_bytes")), BYTES, width=90),
             Column("Per minute", PART_GROWTH, BYTES, width=90),
-            *TRAINER,
+            *ADDRESS,
         ],
-        "Every part of each device as each trainer sees it, and the verdict on it: a leak, or torch's "
-        "reserve fragmented. The parts of one trainer and device add up to the device's memory. The context "
+        "Every part of each device, and the verdict on it: a leak, or torch's "
+        "reserve fragmented. The parts of a device add up to the device's memory. The context "
         "is constant, and what is free is not judged.",
         empty=NO_GPU,
         sort_by="Verdict",

@@ -6,31 +6,30 @@ from ..panels import limit, lines, number
 from ..promql import (
     PROCESS,
     growth_per_cycle,
+    in_life,
     limits,
     max_by,
     min_by,
-    named,
-    present,
     select,
 )
 from ..tables import Column, table
-from .shared import TRAINER, growth_limit
+from .shared import ADDRESS, growth_limit
 
 # Cycles: the slowest unit that a trainer counts. Episodes are the cycles of one that counts nothing larger.
 _CYCLES = select("trainer_progress_total", 'unit=~"episode|epoch|generation"')
-CYCLES_IN_RANGE = min_by(PROCESS, f"increase({_CYCLES}[$__range])")
+CYCLES_IN_RANGE = min_by(PROCESS, in_life("increase", _CYCLES, "$__range"))
 _PER_CYCLE = f"on (job, instance) group_left () ({CYCLES_IN_RANGE} > 0)"
 
 # Phases.
 _PHASE = f"{PROCESS}, phase"
 _PHASE_END = select("trainer_phase_end_resident_memory_bytes")
 PHASE_END = max_by(_PHASE, _PHASE_END)
-PHASE_GROWTH_IN_RANGE = present(max_by(_PHASE, f"delta({_PHASE_END}[$__range])"))
+PHASE_GROWTH_IN_RANGE = max_by(_PHASE, in_life("delta", _PHASE_END, "$__range"))
 # Its own gain: memory at the end of an innocent phase lies as much higher as at the end of a guilty one.
-_GAINED = max_by("phase", f"avg_over_time({select('trainer_phase_memory_delta_bytes')}[$__range])")
+_GAINED = max_by("phase", in_life("avg_over_time", select("trainer_phase_memory_delta_bytes"), "$__range"))
 # As recorded for a limit; else of the phase that gained most at its end in half an hour.
-_RECENT_CYCLES = f"{min_by(PROCESS, f'increase({_CYCLES}[30m])')} > 1"
-_BY_PHASE = f"{max_by(PROCESS, f'delta({_PHASE_END}[30m])')} / ({_RECENT_CYCLES})"
+_RECENT_CYCLES = f"{min_by(PROCESS, in_life('increase', _CYCLES, '30m'))} > 1"
+_BY_PHASE = f"{max_by(PROCESS, in_life('delta', _PHASE_END, '30m'))} / ({_RECENT_CYCLES})"
 _RECORDED = growth_per_cycle("memory")
 MEMORY_GROWTH_PER_CYCLE = (
     f'{_RECORDED} or label_replace({_BY_PHASE} unless on (job, instance) {_RECORDED}, "per", "cycle", "", "")'
@@ -39,10 +38,8 @@ _SINCE_START = select("job:trainer_resource:total", resource="memory", component
 MEMORY_SINCE_START = max_by(PROCESS, _SINCE_START)
 _PHASE_SECONDS = select("trainer_phase_duration_seconds_sum")
 _PHASE_COUNT = select("trainer_phase_duration_seconds_count")
-PHASE_RUNS = max_by(_PHASE, f"increase({_PHASE_COUNT}[$__range])")
-PHASE_DURATION_IN_RANGE = present(
-    f"{max_by(_PHASE, f'increase({_PHASE_SECONDS}[$__range])')} / ({PHASE_RUNS} > 0)"
-)
+_RUNS = max_by(_PHASE, in_life("increase", _PHASE_COUNT, "$__range"))
+PHASE_DURATION_IN_RANGE = f"{max_by(_PHASE, in_life('increase', _PHASE_SECONDS, '$__range'))} / ({_RUNS} > 0)"
 LIMITS_SINCE_START = min_by("severity", limits("memory", "since start"))
 
 GLANCE = [
@@ -50,7 +47,7 @@ GLANCE = [
         "Cycles in range",
         f"round(sum({CYCLES_IN_RANGE}))",
         COUNT,
-        "Episodes, epochs or generations, the slowest that is counted, that ended in the time range. "
+        "Episodes, epochs or generations, the slowest that is counted, of this process in the time range. "
         "Good: enough to see a trend, five or more.",
     ),
     number(
@@ -70,9 +67,9 @@ GLANCE = [
     ),
     number(
         "Time of a cycle",
-        f"max(1 / {min_by(PROCESS, f'deriv({_CYCLES}[1h])')} > 0)",
+        f"max(1 / {min_by(PROCESS, in_life('deriv', _CYCLES, '1h'))} > 0)",
         SECONDS,
-        "How long a cycle takes, over the last hour; of the slowest trainer. Bad: rising while memory grows.",
+        "How long a cycle takes, over the last hour. Bad: rising while memory grows.",
     ),
 ]
 
@@ -90,8 +87,8 @@ TREND = [
         "Phases",
         [
             Column("Phase", label="phase"),
-            *TRAINER,
-            Column("At its end", named(PHASE_END), BYTES, width=90),
+            *ADDRESS,
+            Column("At its end", PHASE_END, BYTES, width=90),
             Column("In range", PHASE_GROWTH_IN_RANGE, BYTES, width=90),
             Column("Per cycle", f"{PHASE_GROWTH_IN_RANGE} / {_PER_CYCLE}", BYTES, width=90),
             Column("Takes", PHASE_DURATION_IN_RANGE, SECONDS, width=80),

@@ -7,7 +7,7 @@ from ..colors import VERDICTS
 from ..empty import NOTHING_FIRES
 from ..navigation import link_to_trainer
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
-from ..panels import limit, limit_of_each, lines, number
+from ..panels import limit, lines, number
 from ..promql import NAME, PROCESS, max_by, named, select
 from ..queries import alerts
 from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
@@ -84,12 +84,14 @@ def growth_limit(resource: str, per: str = "minute") -> Query:
     return limit(promql.growth_limit(resource, per), select(series, resource=resource), "growth limit")
 
 
-def memory_limit() -> Query:
-    """The memory that each trainer can use besides other programs; drawn if its use is near."""
-    return limit_of_each(
-        max_by(PROCESS, select("job:trainer_memory:available_bytes")),
-        select("job:trainer_resource:total", resource="memory", component="all"),
-        "{{trainer_name}} memory limit",
+def growth_over_time(title: str, resource: str) -> Panel:
+    """The growth of all components of what is counted, with the limit."""
+    grows = promql.sum_by(f"{PROCESS}, component", promql.growth(resource))
+    return lines(
+        title,
+        [Query(grows, "{{component}} {{trainer_name}}"), growth_limit(resource)],
+        COUNT,
+        "Slope over ten minutes. Good: around zero. Bad: above zero, or a dashed limit, for long.",
     )
 
 

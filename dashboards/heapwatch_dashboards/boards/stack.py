@@ -139,5 +139,4 @@ DASHBOARD = Dashboard(
         Row("", [GLANCE, TARGETS]),
         Row("What watching costs", COST),
     ],
-    about_trainers=False,
 )

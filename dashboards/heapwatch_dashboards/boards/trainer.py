@@ -6,7 +6,7 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_LIMIT, NOTHING_GROWS
 from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number, states
-from ..promql import PROCESS, limits, max_by, min_by, named, of_one, rate, select, sum_by, total
+from ..promql import PROCESS, limits, max_by, min_by, named, rate, select, sum_by, total
 from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
 from .shared import (
@@ -21,7 +21,6 @@ from .shared import (
     firing_alerts,
     freed_memory,
     growth_limit,
-    memory_limit,
     time_left,
     verdict,
 )
@@ -30,11 +29,16 @@ from .shared import (
 SINCE_PROGRESS = (
     f"clamp_min(time() - {max_by(PROCESS, select('trainer_last_progress_timestamp_seconds'))}, 0)"
 )
-# The lowest of a severity: one of the trainer's own process, or of the process with its workers.
-MEMORY_LIMITS = of_one(min_by("severity", limits("memory", "all|trainer")))
 MEMORY_OF_ALL = select("job:trainer_resource:total", resource="memory", component="all")
 # The recorded level bridges a missed scrape, which would be a hole in the stack.
 WORKERS_SUM = total(select("job:trainer_resource:level", resource="memory", component="worker"))
+# The lowest of a severity: of the process with its workers; or of the trainer alone, above its workers, so
+# that the stack crosses it when the trainer does.
+_OF_TRAINER = f"({limits('memory', 'trainer')})"
+MEMORY_LIMITS = min_by(
+    "severity",
+    f"{limits('memory', 'all')} or {_OF_TRAINER} + on () group_left () {WORKERS_SUM} or {_OF_TRAINER}",
+)
 RESIDENT_BY_ROLE = sum_by(f"{PROCESS}, role", select("trainer_process_resident_memory_bytes"))
 UNIQUE_BY_ROLE = sum_by(f"{PROCESS}, role", select("trainer_process_unique_memory_bytes"))
 CPU = sum_by(f"{PROCESS}, role", rate(select("trainer_process_cpu_seconds_total")))
@@ -43,7 +47,7 @@ VERDICT = number(
     "Verdict",
     f"max({trainers.VERDICT})",
     NUMBER,
-    "The worst verdict among the chosen trainers. Good: healthy. Bad: leak, over a limit, down or stalled.",
+    "The verdict on the trainer. Good: healthy. Bad: leak, over a limit, down or stalled.",
     words=VERDICTS,
     thresholds=colors.thresholds(colors.UNKNOWN),
     filled=True,
@@ -67,8 +71,8 @@ EXPLANATION = table(
         Column("trainer_name", label="trainer_name", hidden=True),
     ],
     "What grows, by its path from a root of the program or by its resource: the line that fills it, "
-    "since when, how fast, its share of the growth, and what to do. Leaks first. Good: nothing grows, "
-    "or a buffer fills.",
+    "since when, how fast, its share of the growth, and what to do. Leaks first; what neither leaks nor "
+    "fills has the verdict on the trainer. Good: nothing grows, or a buffer fills.",
     empty=NOTHING_GROWS,
     sort_by="Verdict",
     large=True,
@@ -92,10 +96,10 @@ GLANCE = [
     ),
     number(
         "Growth per minute",
-        trainers.MOST_GROWTH,
+        f"max({trainers.KNOWN_GROWTH})",
         BYTES,
-        "Slope of memory over ten minutes. Good: near zero. Bad: above the dashed limit of the chart "
-        "for long.",
+        "Slope of memory over ten minutes; of what grows or leaks as its judge says. Good: near zero. Bad: "
+        "above the dashed limit of the chart for long.",
     ),
     number(
         "Time left",
@@ -121,18 +125,13 @@ EXPLAINED = lines(
         Query(explanation.PATHS, "{{path}}"),
         Query(WORKERS_SUM, "workers"),
         Query(total(f"clamp_min({explanation.TRAINER_ALONE} - {explanation.HELD}, 0)"), "unexplained"),
-        limit(
-            MEMORY_LIMITS,
-            MEMORY_OF_ALL,
-            "{{severity}} limit",
-            across="sum",
-        ),
+        limit(MEMORY_LIMITS, MEMORY_OF_ALL, "{{severity}} limit"),
     ],
     BYTES,
     "Resident memory, stacked by what holds it: declared buffers and objects, the paths that grow, "
     "workers, and the rest. The bands add up to the memory: what holds more, as on a GPU, is drawn as far as "
     "it fits. Good: bands flat. Bad: one band continues to widen, which is the leak. Dashed lines are the "
-    "limits that are near, if one trainer is selected.",
+    "limits that are near.",
     stacked=True,
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
@@ -176,7 +175,9 @@ PROCESS_ROWS = two_a_line(
         [
             Query(RESIDENT_BY_ROLE, "{{role}} {{trainer_name}}"),
             Query(UNIQUE_BY_ROLE, "{{role}} unique {{trainer_name}}"),
-            memory_limit(),
+            limit(
+                max_by(PROCESS, select("job:trainer_memory:available_bytes")), MEMORY_OF_ALL, "memory limit"
+            ),
         ],
         BYTES,
         "The trainer itself and the sum of its worker processes. The limit is what it can use under the "

@@ -2,17 +2,16 @@
 
 from .. import colors
 from ..colors import GROWING, LEAK, OVER
-from ..dashboard import Dashboard, Row
+from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_WORLD
 from ..panel import COUNT, SHARE, Query, fixed, override
 from ..panels import limit, lines
-from ..promql import PROCESS, growth, level, limits, max_by, min_by, named, of_one, select, sum_by
+from ..promql import PROCESS, growth, level, limits, max_by, min_by, select, sum_by
 from ..queries.trainers import OF_THE_REST
 from ..tables import COLORED_TEXT, Column, table
-from .shared import TRAINER, firing_alerts, growth_limit, verdict
+from .shared import ADDRESS, firing_alerts, growth_over_time, verdict
 
 _BODIES = select("trainer_bodies")
-_LIST = f"{PROCESS}, list"
 
 # What is in the world, one row a thing.
 _THING = f"{PROCESS}, resource, component"
@@ -29,9 +28,6 @@ _WORSE = f"{LEAK} + 0 * {_LEAKS} or {OVER} + 0 * {_OVER} or {GROWING} + 0 * {_FA
 _REST = f"0 * {_LEVEL} + on (job, instance) group_left () {OF_THE_REST}"
 WORLD_STATE = max_by(_THING, f"({_WORSE}) and on ({_THING}) {_LEVEL} or {_REST}")
 WORLD_GROWTH = max_by(_THING, growth("bodies", "entities", "events"))
-BODY_LIMITS_OF_ONE = of_one(min_by("severity", limits("bodies", "all")))
-BODIES_GROWTH = sum_by(f"{PROCESS}, component", growth("bodies"))
-ENTITIES_GROWTH = sum_by(f"{PROCESS}, component", growth("entities"))
 
 BODY_COLORS = [
     override(kind, color=fixed(color))
@@ -43,13 +39,12 @@ BODY_COLORS = [
         "unknown": colors.CRITICAL,
     }.items()
 ]
-ALL_BODIES = sum_by(PROCESS, _BODIES)
 OF_BOUND = colors.judged(colors.GOOD, (1.001, colors.CRITICAL))
 
 NOW = table(
     "In the world now",
     [
-        verdict(named(WORLD_STATE), width=110),
+        verdict(WORLD_STATE),
         Column("Kind", label="resource", width=90),
         Column("What", label="component"),
         Column("Now", WORLD_NOW, COUNT, width=80),
@@ -68,7 +63,7 @@ NOW = table(
             cell=COLORED_TEXT,
             options={"thresholds": OF_BOUND},
         ),
-        *TRAINER,
+        *ADDRESS,
     ],
     "Bodies by type, entities and event lists, each with its growth over ten minutes. Bad: unknown "
     "bodies, which no agent, terrain or obstacle accounts for; a list over 100 % of its bound.",
@@ -82,44 +77,19 @@ BODIES_BY_TYPE = lines(
     "Bodies by type",
     [
         Query(sum_by("type", _BODIES), "{{type}}"),
-        limit(
-            BODY_LIMITS_OF_ONE,
-            ALL_BODIES,
-            "{{severity}} limit",
-            across="sum",
-        ),
+        limit(min_by("severity", limits("bodies", "all")), sum_by(PROCESS, _BODIES), "{{severity}} limit"),
     ],
     COUNT,
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
-    "unknown means that something destroyed only a part of an agent. Dashed, with one trainer: limits that "
-    "are near; the page Trainer lists all.",
+    "unknown means that something destroyed only a part of an agent. Dashed: limits that are near; the page "
+    "Trainer lists all.",
     stacked=True,
     overrides=BODY_COLORS,
     marked=True,
 )
 
-BODIES = [
-    lines(
-        "Body growth per minute by type",
-        [
-            Query(BODIES_GROWTH, "{{component}} {{trainer_name}}"),
-            growth_limit("bodies"),
-        ],
-        COUNT,
-        "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
-    ),
-]
-
-BY_TRAINER = [
-    lines(
-        "Bodies by trainer",
-        [
-            Query(sum_by(PROCESS, _BODIES), "{{trainer_name}}"),
-            limit(min_by("severity", limits("bodies", "all")), ALL_BODIES, "{{severity}} limit"),
-        ],
-        COUNT,
-        "The sum of all types of each trainer, against the limits.",
-    ),
+DETAILS = two_a_line(
+    growth_over_time("Body growth per minute by type", "bodies"),
     lines(
         "Static bodies",
         [
@@ -134,9 +104,6 @@ BY_TRAINER = [
         "Fixed bodies: ground and obstacles. Good: constant. Bad: rising: the terrain is built again and "
         "again.",
     ),
-]
-
-ENTITIES = [
     lines(
         "Entities by type",
         [
@@ -151,40 +118,22 @@ ENTITIES = [
         "What the environment keeps, by type. Good: constant on average. Bad: food sources above their "
         "limit.",
     ),
-    lines(
-        "Entity growth per minute",
-        [
-            Query(ENTITIES_GROWTH, "{{component}} {{trainer_name}}"),
-            growth_limit("entities"),
-        ],
-        COUNT,
-        "Slope over ten minutes. Good: around zero. Bad: above the dashed limit for long.",
-    ),
-]
-
-EVENTS = [
+    growth_over_time("Entity growth per minute", "entities"),
     lines(
         "Event list items",
-        Query(sum_by(_LIST, select("trainer_event_list_items")), "{{list}} {{trainer_name}}"),
+        Query(sum_by(f"{PROCESS}, list", select("trainer_event_list_items")), "{{list}} {{trainer_name}}"),
         COUNT,
         "Length of each event list. Good: rises to its bound and stays. Bad: rises for ever.",
     ),
-    lines(
-        "Event growth per minute",
-        Query(sum_by(f"{PROCESS}, component", growth("events")), "{{component}} {{trainer_name}}"),
-        COUNT,
-        "Slope over ten minutes. Good: zero once the bound is reached. Bad: steady and above zero.",
-    ),
-]
+    growth_over_time("Event growth per minute", "events"),
+)
 
 DASHBOARD = Dashboard(
     uid="heapwatch-world",
     description="Which bodies, entities or event lists of the simulated world pile up?",
     rows=[
         Row("", [[NOW, BODIES_BY_TYPE]]),
-        Row("Bodies", [BODIES, BY_TRAINER], collapsed=True),
-        Row("Entities", [ENTITIES], collapsed=True),
-        Row("Event lists", [EVENTS], collapsed=True),
+        Row("Bodies, entities and event lists", DETAILS, collapsed=True),
         Row("Alerts", [[firing_alerts()]]),
     ],
 )

@@ -2,13 +2,14 @@
 
 from ..promql import (
     PROCESS,
+    STEP,
     counted,
+    ever,
     increment,
     increment_from_zero,
     max_by,
     named,
     select,
-    started,
     sum_by,
     total,
 )
@@ -24,7 +25,10 @@ _ROWS = named(max_by(_ALERT, _FIRING))
 ALERTS_FIRING_COUNT = f"count({_ROWS}) or vector(0)"
 ALERTS_PENDING_COUNT = f"count({named(max_by(_ALERT, _PENDING))}) or vector(0)"
 ALERTS_FIRING_BY_TRAINER = f"count by ({PROCESS}) ({_ROWS})"
-ALERT_STATES = max_by(f"alertname, component, {PROCESS}", f"2 * {_FIRING} or {_PENDING}")
+ALERT_STATES = max_by(
+    f"alertname, component, {PROCESS}",
+    f"2 * ({_FIRING} or {ever(_FIRING)}) or {_PENDING} or {ever(_PENDING)}",
+)
 
 
 def _since(**equal: str) -> str:
@@ -36,11 +40,15 @@ def _since(**equal: str) -> str:
 _OF_MEMORY = _since(kind="leak", resource="memory", component="trainer")
 _LEAK = f"0 * ({FASTEST_LEAK} or on ({PROCESS}) {LAST_LEAK})"
 ALERTS_SINCE = f"{_OF_MEMORY} + on ({PROCESS}) group_left (path, site) {_LEAK} or on ({_ALERT}) {_since()}"
-_MAJOR = max_by(_ALERT, f"{LEAKS} or {select('ALERTS', alertstate='firing', severity='critical')}")
-# One mark a trainer, when the first of them begins: a mark for each hides the data.
-MAJOR_ALERT_STARTS = started(max_by(PROCESS, _MAJOR))
+_MAJOR = (LEAKS, select("ALERTS", alertstate="firing", severity="critical"))
+# One mark a trainer, when the first of them begins: a mark for each hides the data. Rules may be
+# evaluated less often than there is a step.
+MAJOR_ALERT_STARTS = (
+    f"{max_by(PROCESS, ' or '.join(ever(one) for one in _MAJOR))}"
+    f" unless {max_by(PROCESS, ' or '.join(ever(one, '5m', '$__interval') for one in _MAJOR))}"
+)
 # By the names of that time: a trainer may have ended since, and another process have its address.
-ALERTS_FIRED_FOR = f"60 * count_over_time(({_ROWS})[$__range:1m])"
+ALERTS_FIRED_FOR = f"{STEP.removesuffix('s')} * count_over_time(({_ROWS})[$__range:{STEP}])"
 
 # Cleanups, as the trainers count them: the count of durations starts at 0, so the first one shows.
 # The step matters: $__interval makes sure that no event falls between two steps, and none is counted twice.

@@ -6,8 +6,10 @@ A row has the labels `what` (a path from a root of the program, or a resource an
 
 from collections.abc import Callable, Sequence
 
+from heapwatch.judge.verdict import WORDS
+
 from ..colors import CODES, GROWING, LEAK
-from ..promql import PROCESS, current, max_by, min_by, select, slope, sum_by
+from ..promql import PROCESS, SAME_PROCESS, STEP, current, growth, in_life, max_by, min_by, select, sum_by
 
 _KEY = f"{PROCESS}, what, type"
 _ROW = f"{_KEY}, site, remedy"
@@ -23,11 +25,11 @@ def by_word(*words: str) -> str:
 
 # Paths. One whose bytes have been level for ten minutes no longer grows, whatever its growth was before.
 _IS_LEAK = select("trainer_growing_path_leak")
-_RECENT = f"60 * deriv({select('trainer_growing_path_bytes')}[10m])"
+_RECENT = f"(60 * deriv({select('trainer_growing_path_bytes')}[10m]) {SAME_PROCESS})"
 _STATED = select("trainer_growing_path_growth_bytes_per_minute")
 _GROWS = f"({_IS_LEAK} == 0 unless ignoring (site, remedy) ({_RECENT} < 0.1 * {_STATED}))"
-# What is no leak and has a bound fits or does not; the rest has the word of the whole.
-_WORD = max_by(PROCESS, by_word("too early", "warm-up", "filling", "growing", "will not fit"))
+# What is no leak and has a bound fits or does not; the rest has the word of the whole, unless that is a leak.
+_WORD = max_by(PROCESS, by_word(*(word for word in WORDS if word != "leak")))
 _FITS = f"ignoring (site, remedy) {select('trainer_growing_path_fits')}"
 _BOUNDED = (
     f"{CODES['will not fit']:g} + 0 * ({_GROWS} and {_FITS} == 0)"
@@ -67,10 +69,11 @@ def _path_state(leaks: str, grows: str) -> str:
     )
 
 
-_LEAKING = "job:trainer_leak:current"
-_OF_GROWTH = 'kind="growth"'
+LEAKING = "job:trainer_leak:current"
+# What is retained grows: it has an alert of that kind. A pending alert makes no verdict, and so no row.
+OF_LEAK, _OF_GROWTH = 'reason!="retained"', ('kind="growth"', 'alertstate="firing"')
 _REST = _of_alert(
-    f"({LEAK} + 0 * {_nameless(_LEAKING)} or {GROWING} + 0 * {_nameless('ALERTS', _OF_GROWTH)})"
+    f"({LEAK} + 0 * {_nameless(LEAKING, OF_LEAK)} or {GROWING} + 0 * {_nameless('ALERTS', *_OF_GROWTH)})"
 )
 _LEAKS = f"({_IS_LEAK} == 1)"
 _ROWS = f"{_of_path(_path_state(_LEAKS, _GROWS))} or {_REST}"
@@ -91,17 +94,17 @@ _COUNTS = ("bodies", "entities", "events", "buffer", "objects")
 def _growth(resources: Sequence[str]) -> str:
     """Of what leaks as its judge says; of the rest over ten minutes."""
     names = "|".join(resources)
-    leaking = select(_LEAKING, f'resource=~"{names}"')
+    leaking = select(LEAKING, f'resource=~"{names}"')
     thing = "job, instance, resource, component"
-    return f"60 * {max_by(thing, leaking)} or on ({thing}) {slope(*resources)}"
+    return f"60 * {max_by(thing, leaking)} or on ({thing}) {growth(*resources)}"
 
 
 _ITEMS = select("trainer_growing_path_items")
 BYTES_PER_MINUTE = _column(f"{_STATED} or {LAST_LEAK}", _growth(_SIZES))
-ITEMS_PER_MINUTE = _column(f"60 * deriv({_ITEMS}[10m])", _growth(_COUNTS))
+ITEMS_PER_MINUTE = _column(f"60 * {in_life('deriv', _ITEMS, '10m')}", _growth(_COUNTS))
 SHARE = _column(select("trainer_growing_path_share_ratio"), "")
 _ALERT_BEGAN = select("ALERTS_FOR_STATE", 'kind=~"leak|growth"')
-_SEEN = f"min_over_time(timestamp({_IS_LEAK})[$__range:1m])"
+_SEEN = f"min_over_time(timestamp({_IS_LEAK})[$__range:{STEP}])"
 _START = f"+ on (job, instance) group_left () {select('job:trainer_process:start')}"
 # Not before the process: another one may have had the same path at its address.
 _NAMED = f"{_SEEN} and (0 * {_SEEN} {_START}) <= {_SEEN} or 0 * {_SEEN} {_START} or {_SEEN}"

@@ -2,12 +2,13 @@
 
 from heapwatch.judge.verdict import WORDS
 
-from ..colors import CODES
+from ..colors import CODES, LEAK
 from ..promql import (
     PROCESS,
     current,
     forecast,
     growth,
+    in_life,
     max_by,
     min_by,
     of_trainers,
@@ -17,7 +18,7 @@ from ..promql import (
     soonest,
     sum_by,
 )
-from .explanation import GONE, LAST_LEAK, by_word
+from .explanation import GONE, LAST_LEAK, LEAKING, OF_LEAK, by_word
 
 # The worst of what alerts, the trainer's own judge and scrapes say.
 _KINDS = {"leak": "leak", "over a limit": "threshold|forecast", "growing": "growth"}
@@ -40,6 +41,7 @@ WORST = max_by(
         (
             _DOWN,
             *(f"{CODES[word]:g} * {_alerts(word)}" for word in _KINDS),
+            f"{LEAK} + 0 * {select(LEAKING, OF_LEAK)}",
             _LATE,
             by_word(*WORDS),
             _PRESENT,
@@ -73,13 +75,15 @@ MEMORY_LIMIT = max_by(PROCESS, select("trainer_memory_limit_bytes"))
 USED_SHARE = f"{RESIDENT} / {MEMORY_LIMIT}"
 _KNOWN = (select(f"job:trainer_known:{what}_bytes") for what in ("memory", "available"))
 KNOWN_USED_SHARE = f"{USED_SHARE} or {' / '.join(max_by(PROCESS, one) for one in _KNOWN)} and {GONE}"
-# Over ten minutes; of a younger process as it says itself, over its life.
+# Over ten minutes; of a younger process as it says itself, else over its life.
 _SLOPE = sum_by(PROCESS, growth("memory"))
-MEMORY_GROWTH = f"({_SLOPE} or {max_by(PROCESS, select('trainer_memory_growth_bytes_per_minute'))})"
-# Of one that is lost or does not answer that of the leak that it named last.
-_LAST_GROWTH = sum_by(PROCESS, LAST_LEAK)
-KNOWN_GROWTH = f"{current(MEMORY_GROWTH)} or {_LAST_GROWTH}"
-MOST_GROWTH = f"max({MEMORY_GROWTH} or {_LAST_GROWTH})"
+_SAID = max_by(PROCESS, f"{select('trainer_memory_growth_bytes_per_minute')} > 0")
+_OF_LIFE = in_life("deriv", select("job:trainer_resource:level", resource="memory"), "585s")
+MEMORY_GROWTH = f"({_SLOPE} or {_SAID} or {sum_by(PROCESS, f'60 * {_OF_LIFE}')})"
+# As the judge says of what grows or leaks: memory that rises in steps may be level for ten minutes. Of one
+# that is lost or does not answer that of the leak that it named last.
+_JUDGED = f"({_SAID} and on ({PROCESS}) ({by_word('growing', 'leak')}))"
+KNOWN_GROWTH = f"{current(f'{_JUDGED} or {MEMORY_GROWTH}')} or {sum_by(PROCESS, LAST_LEAK)}"
 
 
 def said_time_left(*matchers: str) -> str:
@@ -95,6 +99,8 @@ SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
 # A cycle takes minutes: over the usual window the rate would be zero most of the time.
 _STEPS = rate(select("trainer_progress_total", 'unit!~"epoch|generation"'))
 _CYCLES = select("trainer_progress_total", 'unit=~"epoch|generation"')
-PROGRESS = sum_by(f"{PROCESS}, unit", f"{_STEPS} or increase({_CYCLES}[30m]) / 1800")
-# Only in the minutes after a start: Grafana would mark one before the range at its left edge.
-RESTARTS = f"1000 * ({max_by(PROCESS, of_trainers(select('process_start_time_seconds')))} > time() - 120)"
+PROGRESS = sum_by(f"{PROCESS}, unit", f"{_STEPS} or {in_life('increase', _CYCLES, '30m')} / 1800")
+# Once, and not of a process that was entered later: Grafana would mark its start at the left edge.
+_STARTED = select("process_start_time_seconds")
+_NEW = f"({_STARTED} > time() - 3600 unless {_STARTED} == {_STARTED} offset $__interval)"
+RESTARTS = f"1000 * {max_by(PROCESS, of_trainers(_NEW))}"

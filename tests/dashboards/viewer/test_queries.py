@@ -1,12 +1,13 @@
 import asyncio
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from heapwatch_viewer.model import Variable
 from heapwatch_viewer.prometheus import Series
-from heapwatch_viewer.queries import ALL, available_or_all, choices, interpolate
+from heapwatch_viewer.queries import ALL, choices, chosen_of, interpolate
 from heapwatch_viewer.timerange import Window
 
 WINDOW = Window(0, 3600, 30)
@@ -30,7 +31,7 @@ class Answering:
 
 
 def chosen_from(query, prometheus, regex="", **chosen):
-    variable = Variable("instance", "Instance", query, regex, hidden=False)
+    variable = Variable("instance", "Instance", query, regex, hidden=False, several=True)
     return asyncio.run(choices(variable, chosen, prometheus, WINDOW))
 
 
@@ -62,12 +63,27 @@ def test_a_choice_has_a_value_and_a_text_of_its_own():
     labels.append({"instance": "a:1", "trainer_name": "earlier"})
     prometheus = Answering([Series(one, [(0, 1.0)]) for one in labels])
     found = chosen_from("query_result(last_over_time(name[$__range]))", prometheus, NAMED)
-    assert found == {"b:1": "ppo", "a:1": "walker"}
+    assert list(found.items()) == [("a:1", "walker"), ("b:1", "ppo")]
     assert prometheus.asked == "last_over_time(name[3600s])"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "chosen"), [(["a", "gone"], ("a",)), (["gone"], (ALL,)), ([], (ALL,)), (["a", ALL], (ALL,))]
+    ("wanted", "several", "one"),
+    [
+        (["b"], ("b",), "b"),
+        (["b", "gone"], ("b", "gone"), "b"),
+        (["gone"], ("gone",), "gone"),
+        ([], (ALL,), "a"),
+        (["b", ALL], (ALL,), "b"),
+        ([ALL], (ALL,), "a"),
+    ],
 )
-def test_what_was_wanted_is_kept_only_where_it_exists(wanted, chosen):
-    assert available_or_all(wanted, ["a", "b"]) == chosen
+def test_what_is_wanted_is_never_replaced_by_something_else(wanted, several, one):
+    variable = Variable("instance", "Trainer", "", "", hidden=False, several=True)
+    assert chosen_of(variable, wanted, ["a", "b"]) == several
+    assert chosen_of(replace(variable, several=False), wanted, ["a", "b"]) == (one,)
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_chosen():
+    variable = Variable("instance", "Trainer", "", "", hidden=False, several=False)
+    assert chosen_of(variable, [], []) == (ALL,)
