@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psutil
@@ -26,6 +27,7 @@ STORED_POLICIES = 5
 KEPT_EVALS = 50
 KEPT_READINGS = 1000
 EVALUATE_EVERY = 10
+PROFILE_EVERY = 50
 MEASURE_EVERY = 10
 WATCHED = (
     "experience",
@@ -67,11 +69,16 @@ class MettaTrainer:
         seed: of the environments and the network.
         rate: steps of all environments together per second at most; None for as fast as it goes.
         tracking: the original's options of memory tracking.
+        profiled: whether torch's profiler runs in an update now and then.
 
     """
 
     def __init__(
-        self, seed: int = 0, rate: float | None = 50.0, tracking: MemoryTracking | None = None
+        self,
+        seed: int = 0,
+        rate: float | None = 50.0,
+        tracking: MemoryTracking | None = None,
+        profiled: bool = False,
     ) -> None:
         torch.manual_seed(seed)
         self.environments = VectorEnvironments(WORKERS, EACH, seed)
@@ -87,7 +94,7 @@ class MettaTrainer:
         self.curriculum: dict[str, float] = {}  # how well each task is mastered
         self.system_monitor = SystemMonitor()
         self.wandb_run: Any = _active_run()
-        self.torch_profiler: torch.profiler.profile | None = None
+        self.torch_profiler = _profiler() if profiled else None
         self.tracking = tracking or MemoryTracking()
         self._rate = Rate(rate)
         self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._rate.clock))
@@ -121,7 +128,7 @@ class MettaTrainer:
             with watch.phase("rollout"):
                 last_value = self.rollout(watch)
             with watch.phase("train"):
-                self.losses.append(update(self.policy, self.optimizer, self.experience, last_value))
+                self.losses.append(self.update(last_value))
             self.epochs += 1
             if self.epochs % EVALUATE_EVERY == 0:
                 with watch.phase("evaluate"):
@@ -129,6 +136,17 @@ class MettaTrainer:
             if self.wandb_run is not None:
                 self.wandb_run.log({"reward": self.stats["reward"][0]})
             watch.progress("epoch")
+
+    def update(self, last_value: torch.Tensor) -> Losses:
+        """Improve the policy; now and then under the profiler, whose events are kept until the next time."""
+        updating = partial(update, self.policy, self.optimizer, self.experience, last_value)
+        if self.torch_profiler is None or self.epochs % PROFILE_EVERY:
+            return updating()
+        with _profiler() as profiler:
+            losses = updating()
+        profiler.events()  # as objects of Python, whose size can be measured
+        self.torch_profiler = profiler
+        return losses
 
     @torch.no_grad()
     def rollout(self, watch: heapwatch.Watch) -> torch.Tensor:
@@ -182,6 +200,10 @@ class MettaTrainer:
         del self.policy_store[:-STORED_POLICIES]
         self.lstm_states = {"live": self.lstm_states["live"]}
         return removed
+
+
+def _profiler() -> torch.profiler.profile:
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
 
 
 def _active_run() -> Any:

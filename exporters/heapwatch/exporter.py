@@ -303,9 +303,12 @@ class Exporter:
         self.memory.close()
 
     def _conclusion(self) -> str:
-        """What was found, in a line. What a memory report found is not contradicted at the end."""
-        explanation = self.explanation()
-        reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
+        """What was found, in a line; with memory reports what such a report says of the end."""
+        explanation, reported = self.explanation(), ""
+        try:
+            reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
+        except Exception as error:  # the record has yet to be closed
+            self.failures.record("memory_report", "the end", error)
         return reported or headline(explanation)
 
     def add_sink(self, sink: Sink) -> None:

@@ -43,7 +43,8 @@ def finished(
     explanation: Explanation, judge: TrainerJudge, levels: MemoryGrowth, declared: Declared
 ) -> Explanation:
     """The explanation with what the judge of all levels found. The verdict speaks of everything watched."""
-    for leak in judge.leaks:
+    # An alert of what is past its bound waits; the verdict does not.
+    for leak in (*judge.leaks, *judge.past_bound):
         explanation = _with_leak(explanation, leak, declared.paths)
     if explanation.verdict != "leak":
         explanation = _with_unfit(explanation, levels, declared.to_fill)

@@ -99,13 +99,21 @@ class Sample:
 
 
 class TrainerJudge:
-    """Judges a trainer every 30 seconds, in bounded memory: about 3 KB a level."""
+    """Judges a trainer every 30 seconds, in bounded memory: about 3 KB a level.
+
+    Attributes:
+        leaks: what leaks now.
+        past_bound: containers that hold more items than their bound allows, of which `leaks` has those that
+            have done so for some minutes. One that is cut back by itself is among them only then.
+
+    """
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
         self.leaks: tuple[Leak, ...] = ()
+        self.past_bound: tuple[Leak, ...] = ()
         self._judged_at: float | None = None
         self._watched = -1  # steps since the first sample
         self._levels: dict[Component, MeasuredLevel] = {}
@@ -113,6 +121,7 @@ class TrainerJudge:
         self._ends: dict[Component, deque[tuple[float, float, float]]] = {}
         self._ages: defaultdict[str, Ring] = defaultdict(Ring)
         self._over: Counter[Component] = Counter()
+        self._trimmed: set[Component] = set()
         self._graphs: Counter[Component] = Counter()
         self._steps, self._cycles, self._cleanups = (Ring(_RESET_STEPS + FAST_STEPS) for _ in range(3))
         self._explained, self._retained = ExplainedGrowth(), MeasuredLevel()
@@ -291,23 +300,27 @@ class TrainerJudge:
 
     def _past_bound(self, sample: Sample) -> Iterator[Leak]:
         """Containers that have held more items than their bound allows for some minutes."""
-        over = {one for one, (items, bound) in sample.bounded.items() if items > PAST_BOUND * bound}
-        self._over = Counter({component: self._over[component] + 1 for component in over})
-        for component, lasted in self._over.items():
-            if lasted >= _BOUND_STEPS:
-                items, bound = sample.bounded[component]
-                yield Leak(component, "bound", 0.0, items, bound)
+        cleaned = len(set(self._cleanups.last(2))) > 1
+        found = []
+        for component, (items, bound) in sample.bounded.items():
+            if items > PAST_BOUND * bound:
+                self._over[component] += 1
+                found.append(Leak(component, "bound", 0.0, items, bound))
+            elif self._over.pop(component, 0) and not cleaned:
+                self._trimmed.add(component)
+        lasting = [leak for leak in found if self._over[leak.component] >= _BOUND_STEPS]
+        self.past_bound = tuple(
+            leak for leak in found if leak in lasting or leak.component not in self._trimmed
+        )
+        yield from lasting
 
     def _holding_graphs(self, sample: Sample) -> Iterator[Leak]:
         """Buffers of which many items have had their autograd graph for minutes; full ones let go of none."""
-        many = {
-            component
-            for component, (tensors, items) in sample.graphs.items()
-            if tensors and tensors >= _GRAPH_SHARE * items
-        }
-        self._graphs = Counter({component: self._graphs[component] + 1 for component in many})
-        for component, lasted in self._graphs.items():
+        for component, (tensors, stored) in sample.graphs.items():
+            if not tensors or tensors < _GRAPH_SHARE * stored:
+                self._graphs.pop(component, None)
+                continue
+            self._graphs[component] += 1
             items, bound = sample.bounded.get(component, (0.0, math.inf))
-            if lasted >= (_FULL_GRAPH_STEPS if items >= bound else _GRAPH_STEPS):
-                tensors, _ = sample.graphs[component]
+            if self._graphs[component] >= (_FULL_GRAPH_STEPS if items >= bound else _GRAPH_STEPS):
                 yield Leak(component, "graphs", 0.0, tensors, bound if bound < math.inf else None)

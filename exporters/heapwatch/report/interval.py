@@ -23,8 +23,7 @@ class MemoryReport:
     """Keeps points of a run, at the intervals of `Pace`, and logs reports on them.
 
     There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`. `explain`
-    returns the trainer's explanation as a JSON object. `leak` is the leak of the newest report in one line,
-    with the cycle of the report; empty if it has none.
+    returns the trainer's explanation as a JSON object.
 
     Raises:
         ValueError: an invalid interval or unit.
@@ -49,7 +48,6 @@ class MemoryReport:
         self._interval = interval
         self._unit = unit
         self._reported = 0
-        self.leak = ""
         self._pace = Pace(_PACE)
         self._points: list[Point] = []
 
@@ -60,12 +58,17 @@ class MemoryReport:
             self._points.append(point)
         if point.event == "cycle" and done // self._interval > self._reported // self._interval:
             self._reported = done
-            report = analyse(Run(self._trainer, tuple(self._points), explanation=self._explain()))
+            report = self._report()
             log.info("%s", interval_lines(report, self._unit, done))
-            self.leak = ""
             if report.finding is not None:
-                self.leak = f"{leak_line(report)} (report of {self._unit} {done})"
                 log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
+
+    def leak(self) -> str:
+        """The leak of the run so far in one line; empty if there is none."""
+        return leak_line(self._report()) if self._points else ""
+
+    def _report(self) -> Report:
+        return analyse(Run(self._trainer, tuple(self._points), explanation=self._explain()))
 
     def close(self) -> None:
         """Forget the points."""

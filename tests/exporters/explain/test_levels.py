@@ -75,6 +75,20 @@ def test_a_container_past_its_bound_is_a_leak():
     assert (finding.type, finding.items, finding.capacity_items) == ("buffer replay", 1300, 1000)
 
 
+def test_past_its_bound_the_verdict_is_a_leak_before_there_is_an_alert():
+    judge = judge_of()
+    for at in range(10, 13):
+        judge.observe(30.0 * at, Sample(bounded={REPLAY: (1300.0, 1000.0)}))
+        found = beside(HEALTHY, judge)
+        assert found.verdict == "leak"
+        assert "buffer replay (1,300 now, bound 1,000) leaks" in message(found)
+        assert found.leaks == ()
+    for at in range(13, 20):
+        judge.observe(30.0 * at, Sample(bounded={REPLAY: (1300.0, 1000.0)}))
+    found = beside(HEALTHY, judge)
+    assert len(found.findings) == len(found.leaks) == 1
+
+
 def test_memory_that_leaks_is_reported_once():
     judge = judge_of(Leak(MEMORY, "growth", 30e6, 2e9))
     (reported,) = beside(WARM, judge).findings

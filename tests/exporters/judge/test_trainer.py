@@ -196,6 +196,24 @@ def test_a_container_past_its_bound_is_a_leak_after_some_minutes():
     assert (leak.reason, leak.amount, leak.bound) == ("bound", 1200, 1000)
     cut = [Sample(bounded={REPLAY: (1200.0 if at % 6 else 900.0, 1000.0)}) for at in range(60)]
     assert not any(leaks(cut)), "trimmed every so often"
+    missed = [Sample(bounded={} if at == 3 else {REPLAY: (1200.0, 1000.0)}) for at in range(12)]
+    assert [len(one) for one in leaks(missed)] == [0] * 8 + [1] * 4, "a reading that was missed"
+
+
+@pytest.mark.parametrize(("cleaned", "at_once"), [(False, False), (True, True)])
+def test_what_is_past_its_bound_is_known_at_once_unless_it_trims_itself(cleaned, at_once):
+    judge = TrainerJudge()
+    found = []
+    for at, items in enumerate([1000.0, 1100.0, 1101.0, 1200.0, 1000.0, 1200.0]):
+        judge.observe(
+            30.0 * at, Sample(bounded={REPLAY: (items, 1000.0)}, cleanups=float(cleaned and at > 3))
+        )
+        found.append([leak.amount for leak in judge.past_bound])
+        assert not judge.leaks
+    assert found == [[], [], [1101], [1200], [], [1200] if at_once else []]
+    for at in range(6, 14):
+        judge.observe(30.0 * at, Sample(bounded={REPLAY: (1200.0, 1000.0)}, cleanups=float(cleaned)))
+    assert judge.past_bound == judge.leaks != ()
 
 
 @pytest.mark.parametrize(("items", "minutes"), [(1000.0, 2), (500.0, 10)], ids=["full", "growing"])

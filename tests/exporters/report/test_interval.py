@@ -58,11 +58,10 @@ def test_the_documents_report(logged):
     assert warning.splitlines()[0] == "LEAK FOUND:"
 
 
-def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
+def test_the_last_line_is_that_of_a_report_of_the_end(logged):
     with heapwatch.Watch("fire_dqn") as watch:
         watch.memory_report_interval(10, "episode")
         (report,) = watch._exporter._journal.sinks
-        assert report.leak == ""
         for episode in range(1, 12):
             now = time.time() + 60.0 * episode
             buffers = {"memory": Buffer(2e6, 20, 1e6)}
@@ -70,9 +69,18 @@ def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
             report.take(point)
         watch._exporter.is_running = True
     found = "memory buffer: 2 MB, past its bound of 1 MB"
-    assert logged()[-1] == f"fire_dqn has ended: leak: {found} (report of episode 10)"
-    report.take(Point(now + 540, "cycle", 1e9, progress={"episode": 20}))
-    assert report.leak == ""
+    assert logged()[-1] == f"fire_dqn has ended: leak: {found}"
+    report.take(Point(now + 60, "cycle", 1e9, progress={"episode": 12}))
+    assert report.leak() == ""
+
+
+def test_a_report_that_fails_costs_neither_the_last_line_nor_the_record(logged, tmp_path):
+    with heapwatch.Watch("fire_dqn") as watch:
+        record = watch.record(tmp_path / "run.jsonl")
+        watch._exporter.reported_leak = lambda: str(1 / 0)
+        watch._exporter.is_running = True
+    assert logged()[-1].startswith("fire_dqn has ended: too early")
+    assert '"explanation"' in record.read_text().splitlines()[-1]
 
 
 def test_reports_come_at_the_interval_and_keep_a_bounded_history(logged):

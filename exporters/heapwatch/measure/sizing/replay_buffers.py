@@ -55,7 +55,7 @@ class Contents:
             OutOfTime, ContainerChanged: as `heapwatch.measure.sizing.deep_size.deep_size`.
 
         """
-        whole = deep_size(self.holder)
+        whole = deep_size(self.holder, exact=True)
         if self.capacity is None or self.capacity == 0:
             return whole, None
         filled = self.items / self.capacity
