@@ -22,8 +22,9 @@ def rise_of(series: Points, bound: float | None = None) -> tuple[float, int, flo
 
     Of a level that has risen before and stood still since then it is the later rise. It is fitted as a
     constant, then a straight line, by least squares of the level's floor, so that a level that was not read
-    for some cycles before or after the bend, as on a busy machine, is placed between its readings. At least
-    two readings.
+    for some cycles before or after the bend, as on a busy machine, is placed between its readings. Where it
+    stood still until then and was read in each cycle, no fit is needed: it is the first cycle above, and the
+    rise since that one. At least two readings.
 
     Args:
         series: the levels.
@@ -36,13 +37,18 @@ def rise_of(series: Points, bound: float | None = None) -> tuple[float, int, flo
     for cycle, level in series[::-1]:
         lowest = min(lowest, level)
         floor.append((cycle, lowest))
-    floor = _since_it_stood_still(floor[::-1])
+    floor, still = _since_it_stood_still(floor[::-1])
     began, first, last = series[0][0], floor[0][0], floor[-1][0]
     fitted, step = _some(floor), (last - first) / _FITTED
     _, bend = min(_hinge(fitted, first + step * place) for place in range(_FITTED))
     _, bend = min(_hinge(fitted, bend + step * (place / 8 - 1)) for place in range(17))
+    exact = None
     if bound is not None:
         bend = _crossing(series, bound, bend)
+    else:
+        exact = _first_above([point for point in series if point[0] >= still])
+    if exact is not None and exact[0] - 1 - step <= bend <= exact[0] + step:
+        return max(began, bend), *exact
     risen = [point for point in floor if point[0] > bend]
     rate = median_slope(_some(risen if len(risen) > 2 else floor))
     return max(began, bend), max(math.floor(bend + _WITHIN) + 1, int(began) + 1), rate
@@ -53,8 +59,11 @@ def _some(points: Points) -> Points:
     return points[::-1][:: math.ceil(len(points) / _FITTED)][::-1]
 
 
-def _since_it_stood_still(floor: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The floor from where it last stood still before it rose; all of it if it rises from its start."""
+def _since_it_stood_still(floor: list[tuple[float, float]]) -> tuple[list[tuple[float, float]], float]:
+    """The floor from where it last stood still before it rose, or nearly so; all if it rises from its start.
+
+    The cycle is that from which on it did not change at all.
+    """
     above, knee = max((off, at) for at, off in enumerate(_off_the_line(floor)))
     for start in (0, knee) if above > _BENT else (0,):
         part = floor[start:]
@@ -62,9 +71,23 @@ def _since_it_stood_still(floor: list[tuple[float, float]]) -> list[tuple[float,
         if max(below) <= _BENT:
             continue
         bend = next(at for at, off in enumerate(below) if off > (1 - _BENT) * max(below))
-        stood = part[bend][1] - _STOOD * (part[-1][1] - part[bend][1])
-        return [point for point in part if point[1] >= stood]
-    return floor
+        level = part[bend][1]
+        stood = level - _STOOD * (part[-1][1] - level)
+        still = next(cycle for cycle, reached in part if reached == level)
+        return [point for point in part if point[1] >= stood], still
+    return floor, floor[0][0]
+
+
+def _first_above(series: Points) -> tuple[int, float] | None:
+    """The first cycle above a level that stood still, and by how much a cycle it rises from then on."""
+    still = series[0][1]
+    at = next((at for at, (_, level) in enumerate(series) if level != still), None)
+    if at is None:
+        return None
+    (before, _), (cycle, level), (last, current) = series[at - 1], series[at], series[-1]
+    if level < still or cycle != before + 1 or (cycle < last and series[at + 1][1] == level):
+        return None
+    return int(cycle), (current - level) / (last - cycle) if last > cycle else level - still
 
 
 def _off_the_line(floor: Points) -> list[float]:
