@@ -140,7 +140,7 @@ class MettaTrainer:
     def update(self, last_value: torch.Tensor) -> Losses:
         """Improve the policy; now and then under the profiler, whose events are kept until the next time."""
         updating = partial(update, self.policy, self.optimizer, self.experience, last_value)
-        if self.torch_profiler is None or self.epochs % PROFILE_EVERY:
+        if self.torch_profiler is None or (self.epochs + 1) % PROFILE_EVERY:
             return updating()
         with _profiler() as profiler:
             losses = updating()

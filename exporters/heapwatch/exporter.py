@@ -288,10 +288,10 @@ class Exporter:
         was_running, self.is_running = self.is_running, False
         self.explainer.conclude()
         registration, self.registration = self.registration, None
-        if was_running and log_findings and self.explainer.enabled:
-            log.info("%s has ended: %s", self.name, self._conclusion())
         if self._journal is not None:
             self._journal.stop()
+        if was_running and log_findings and self.explainer.enabled:
+            log.info("%s has ended: %s", self.name, self._conclusion())
         if registration is not None:
             registration.remove(failure)
         if self.server is not None:
@@ -304,11 +304,8 @@ class Exporter:
 
     def _conclusion(self) -> str:
         """What was found, in a line; with memory reports what such a report says of the end."""
-        explanation, reported = self.explanation(), ""
-        try:
-            reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
-        except Exception as error:  # the record has yet to be closed
-            self.failures.record("memory_report", "the end", error)
+        explanation = self.explanation()
+        reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return reported or headline(explanation)
 
     def add_sink(self, sink: Sink) -> None:

@@ -407,7 +407,7 @@ class Watch:
 
         report = MemoryReport(self.name, interval, unit, lambda: self._exporter.explanation().as_json())
         self._exporter.add_sink(report)
-        self._exporter.reported_leak = report.leak
+        self._exporter.reported_leak = lambda: report.leak
 
     def on_cleanup(self, function: Function) -> Function:
         """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.

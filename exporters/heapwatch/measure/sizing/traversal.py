@@ -294,7 +294,11 @@ class Walk:
         return tally
 
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
-        """The estimate from one sample, and its standard error as a share of it."""
+        """The estimate from one sample, and its standard error as a share of it.
+
+        The error of what items share is part of that only where exactness was asked for: it takes a sample
+        that is many times as large.
+        """
         length = length_of(container)
         if not length:  # emptied by another thread
             raise ContainerChanged(f"a {type_of(container)} was emptied while it was read")
@@ -323,18 +327,18 @@ class Walk:
         for index in order:
             counts.update(met[index])
         values = self._add_shared(total, shared, counts, scale)
+        alone = [own.share * tally.held["heap"] for tally in tallies]
         each = [
-            own.share * seen[index].held["heap"]
-            + sum(many * values.get(key, 0.0) for key, many in met[index].items())
-            for index in order
+            held + sum(many * values.get(key, 0.0) for key, many in met[index].items())
+            for index, held in zip(order, alone, strict=True)
         ]
-        held = total.held["heap"]
         variance = length**2 * variance_of_mean(each, length) + (own.error * of_items / own.share) ** 2
         total.slack += own.excess * of_items / own.share
         # One more item might be unlike all that were seen.
-        unlike = held * (1 - len(order) / length) / (len(order) * SURE)
+        unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
         total.variance += variance + unlike**2
-        return total, math.sqrt(variance) / max(held, 1.0)
+        decisive = variance if self._exact else length**2 * variance_of_mean(alone, length)
+        return total, math.sqrt(decisive) / max(total.held["heap"], 1.0)
 
     def _reach(
         self, stack: list[Any], shared: dict[int, Any], reached: set[int]
