@@ -111,6 +111,7 @@ class Exporter:
             reads=OwnedReads(self.safe_point),
             readings=self._recent_readings,
             paths=self.buffers.paths,
+            bounded=lambda: self._readings([self.events, self.buffers, self.buffers.sizes]).bounded(),
             found_world=self._count_world,
         )
         self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)
@@ -247,7 +248,7 @@ class Exporter:
 
     def explanation(self) -> Explanation:
         """What grows, and what leaks."""
-        return self.explainer.latest
+        return self.explainer.now()
 
     def _recent_readings(self) -> Readings | None:
         """Every exposed level, as a recent scrape found it, else as it is now; None if a collector hangs.

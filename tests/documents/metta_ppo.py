@@ -106,6 +106,12 @@ def configured(example: Example) -> None:
     """The example runs with 2 epochs and 4.5 MB; the defaults are the document's."""
     assert MemoryTracking() == MemoryTracking(True, 100, 5.0)
     assert tracking([]) == MemoryTracking(True, 100, 5.0)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "trainer.yaml"
+        for chosen in (MemoryTracking(True, 100, 5.0), MemoryTracking(False, 7, 2.5)):
+            lines = "".join(f"  {name}: {value}\n" for name, value in vars(chosen).items())
+            file.write_text(f"trainer:\n{lines}")
+            assert tracking(["", "--config", str(file)]) == chosen
     declared = example.readings().growth_limits_by_key()
     assert declared["object_size//epoch"] == 4.5e6
     example.until(lambda: len(reported(example.log())) > 2)
@@ -233,7 +239,7 @@ def steady(example: Example) -> None:
 
 def leaks(example: Example) -> None:
     """What grows by less than the threshold an epoch is none, what grows by more is one."""
-    detected = re.compile(r"Potential memory leaks detected in: (\[.*\])")
+    detected = re.compile(r"(?m)^={60}\n\nWARNING: Potential memory leaks detected in: (\[.*\])$")
     reported = "Memory Report - Epoch "
     names = ("trainer.stats", "trainer.evals")
     limits = ["over its limit of 4.5 MB/epoch", "within its limit of 4.5 MB/epoch"]
@@ -286,6 +292,8 @@ def wandb(_example: Example) -> None:
         held = counted(trainer.experience)
         assert run.values["memory/experience/size_mb"] == pytest.approx(held / 1e6, rel=0.01)
         assert run.values[growth] == pytest.approx(0, abs=0.001)
+        names = (*EXPERIENCE, *STATE, *INFRASTRUCTURE)
+        assert {f"memory/{name}/size_mb" for name in names} <= run.values.keys()
     run = Logged()
     with trained(run) as (_, watch):
         logger = sink_of(watch, "wandb")

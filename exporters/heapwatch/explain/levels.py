@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heapwatch.explain.findings import Explanation, Finding, ranked
@@ -43,14 +43,20 @@ def finished(
     explanation: Explanation, judge: TrainerJudge, levels: MemoryGrowth, declared: Declared
 ) -> Explanation:
     """The explanation with what the judge of all levels found. The verdict speaks of everything watched."""
-    # An alert of what is past its bound waits; the verdict does not.
-    for leak in (*judge.leaks, *judge.past_bound):
+    for leak in judge.leaks:
         explanation = _with_leak(explanation, leak, declared.paths)
     if explanation.verdict != "leak":
         explanation = _with_unfit(explanation, levels, declared.to_fill)
     if explanation.verdict in _COMFORT:
         explanation = _with_rising(explanation, judge)
     return replace(explanation, leaks=_leaks(explanation, judge.leaks, levels))
+
+
+def with_past_bound(explanation: Explanation, leaks: Iterable[Leak]) -> Explanation:
+    """The explanation with containers that are past their bound now: alerts wait, the verdict does not."""
+    for leak in leaks:
+        explanation = _with_leak(explanation, leak, {})
+    return explanation
 
 
 def _with_leak(explanation: Explanation, leak: Leak, paths: Mapping[str, str]) -> Explanation:

@@ -99,21 +99,13 @@ class Sample:
 
 
 class TrainerJudge:
-    """Judges a trainer every 30 seconds, in bounded memory: about 3 KB a level.
-
-    Attributes:
-        leaks: what leaks now.
-        past_bound: containers that hold more items than their bound allows, of which `leaks` has those that
-            have done so for some minutes. One that is cut back by itself is among them only then.
-
-    """
+    """Judges a trainer every 30 seconds, in bounded memory: about 3 KB a level."""
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
         self.leaks: tuple[Leak, ...] = ()
-        self.past_bound: tuple[Leak, ...] = ()
         self._judged_at: float | None = None
         self._watched = -1  # steps since the first sample
         self._levels: dict[Component, MeasuredLevel] = {}
@@ -301,18 +293,25 @@ class TrainerJudge:
     def _past_bound(self, sample: Sample) -> Iterator[Leak]:
         """Containers that have held more items than their bound allows for some minutes."""
         cleaned = len(set(self._cleanups.last(2))) > 1
-        found = []
         for component, (items, bound) in sample.bounded.items():
-            if items > PAST_BOUND * bound:
-                self._over[component] += 1
-                found.append(Leak(component, "bound", 0.0, items, bound))
-            elif self._over.pop(component, 0) and not cleaned:
-                self._trimmed.add(component)
-        lasting = [leak for leak in found if self._over[leak.component] >= _BOUND_STEPS]
-        self.past_bound = tuple(
-            leak for leak in found if leak in lasting or leak.component not in self._trimmed
-        )
-        yield from lasting
+            if items <= PAST_BOUND * bound:
+                if self._over.pop(component, 0) and not cleaned:
+                    self._trimmed.add(component)
+                continue
+            self._over[component] += 1
+            if self._over[component] >= _BOUND_STEPS:
+                yield Leak(component, "bound", 0.0, items, bound)
+
+    def past_bound(self, bounded: Mapping[Component, tuple[float, float]]) -> list[Leak]:
+        """Containers that hold more items than their bound allows, before this has lasted for minutes.
+
+        One that was cut back by itself, and not by a cleanup, is trimmed every so often and not among them.
+        """
+        return [
+            Leak(component, "bound", 0.0, items, bound)
+            for component, (items, bound) in bounded.items()
+            if items > PAST_BOUND * bound and component not in self._trimmed
+        ]
 
     def _holding_graphs(self, sample: Sample) -> Iterator[Leak]:
         """Buffers of which many items have had their autograd graph for minutes; full ones let go of none."""

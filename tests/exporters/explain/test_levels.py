@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heapwatch.explain.findings import Explanation, Finding, message
-from heapwatch.explain.levels import DETACH, Declared, finished
+from heapwatch.explain.levels import DETACH, Declared, finished, with_past_bound
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.memory import MemoryGrowth
@@ -76,17 +76,14 @@ def test_a_container_past_its_bound_is_a_leak():
 
 
 def test_past_its_bound_the_verdict_is_a_leak_before_there_is_an_alert():
-    judge = judge_of()
-    for at in range(10, 13):
-        judge.observe(30.0 * at, Sample(bounded={REPLAY: (1300.0, 1000.0)}))
-        found = beside(HEALTHY, judge)
-        assert found.verdict == "leak"
-        assert "buffer replay (1,300 now, bound 1,000) leaks" in message(found)
-        assert found.leaks == ()
-    for at in range(13, 20):
-        judge.observe(30.0 * at, Sample(bounded={REPLAY: (1300.0, 1000.0)}))
-    found = beside(HEALTHY, judge)
-    assert len(found.findings) == len(found.leaks) == 1
+    past = Leak(REPLAY, "bound", 0.0, 1300.0, 1000.0)
+    found = with_past_bound(HEALTHY, [past])
+    assert found.verdict == "leak"
+    assert "buffer replay (1,300 now, bound 1,000) leaks" in message(found)
+    assert found.leaks == ()
+    judged = beside(HEALTHY, judge_of(past))
+    assert with_past_bound(judged, [past]) == judged
+    assert with_past_bound(HEALTHY, []) == HEALTHY
 
 
 def test_memory_that_leaks_is_reported_once():
