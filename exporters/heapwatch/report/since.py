@@ -70,12 +70,21 @@ def _since_it_stood_still(floor: list[tuple[float, float]]) -> tuple[list[tuple[
         below = [-off for off in _off_the_line(part)]
         if max(below) <= _BENT:
             continue
-        bend = next(at for at, off in enumerate(below) if off > (1 - _BENT) * max(below))
-        level = part[bend][1]
-        stood = level - _STOOD * (part[-1][1] - level)
-        still = next(cycle for cycle, reached in part if reached == level)
-        return [point for point in part if point[1] >= stood], still
+        begin, end = _longest_standstill(part, below.index(max(below)))
+        still = next(cycle for cycle, level in part if level == part[end][1])
+        return part[begin:], still
     return floor, floor[0][0]
+
+
+def _longest_standstill(floor: Points, until: int) -> tuple[int, int]:
+    """The first and the last place of the longest time, up to a place, in which a floor hardly rose."""
+    found, start = (0, 0), 0
+    for at in range(until + 1):
+        while floor[at][1] - floor[start][1] > _STOOD * (floor[-1][1] - floor[at][1]):
+            start += 1
+        if floor[at][0] - floor[start][0] > floor[found[1]][0] - floor[found[0]][0]:
+            found = start, at
+    return found
 
 
 def _first_above(series: Points) -> tuple[int, float] | None:

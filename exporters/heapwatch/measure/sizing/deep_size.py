@@ -70,7 +70,8 @@ def deep_size(
 
     Classes, modules, functions' globals and the frames of running functions are not followed. A container of
     more than `samples` items is estimated from a stratified sample of that many; of up to 32 times as many if
-    the standard error is above 1 %. With `exact` it is visited whole in that case if it has no more items.
+    the standard error is above 1 %. With `exact` arrays and tensors that several
+    of up to 1024 items hold are found in all of them, and what items share counts as such an error, too.
 
     Of a tensor that another thread may be changing, the part of its storage that it uses counts, unless
     `storages` knows the whole.

@@ -6,7 +6,6 @@ Torch numbers the operations of a thread. By these numbers it is found which of 
 from __future__ import annotations
 
 import ctypes
-import gc
 import heapq
 import sys
 from collections.abc import Sequence
@@ -103,52 +102,54 @@ class Storages:
         """Whether there are storages of which only a part is known."""
         return bool(self._wanted)
 
-    def memory(self, tensor: Any) -> MemoryBlock | None:
-        """All the memory that a tensor keeps alive, if that was read."""
-        return self.known.get(_address(tensor)) if self.known else None
-
-    def part(self, tensor: Any) -> MemoryBlock:
-        """The part of its storage that a tensor uses; the whole is wanted."""
-        address = _address(tensor)
+    def memory(self, tensor: Any) -> MemoryBlock:
+        """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
+        address = int(sys.modules["torch"]._C._storage_address(tensor))
+        known = self.known.get(address)
+        if known is not None:
+            return known
         if len(self._wanted) < _MOST_WANTED:
             self._wanted[address] = ref(tensor)
         return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
 
-    def read_all(self, items: Sequence[Any]) -> None:
-        """Read the larger storages in the items of a container at once, in a tenth of the time."""
-        if (torch := sys.modules.get("torch")) is None or not hasattr(torch, "UntypedStorage"):
-            return
-        parts = gc.get_referents(*items)
-        parts += gc.get_referents(*(part for part in parts if type(part) in (dict, list, tuple)))
-        large = {
-            _address(part): part
-            for part in (*items, *parts)
-            if type(part) is torch.Tensor
-            if part.layout is torch.strided and part.device.type != "meta" and part.nbytes >= _SMALL
-        }
-        tensors = list(large.values())
-        for start in range(0, len(tensors), _MOST_WANTED):
-            some = tensors[start : start + _MOST_WANTED]
-            for address, storage in read_alone(some, *_address_and_storage()) or ():
-                self.known[address] = storage_memory(storage)
+    def knows(self, memory: MemoryBlock) -> bool:
+        """Whether this is the memory of a whole storage."""
+        return any(memory is known for known in self.known.values())
 
     def read(self, ask: Ask) -> bool:
         """Ask the thread that changes the tensors for the storages that were wanted; whether it answered."""
         wanted, self._wanted = list(self._wanted.values()), {}
-        read = first_answer(partial(read_alone, wanted, *_address_and_storage()), ask)
+        torch = sys.modules["torch"]
+        columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
+        read = first_answer(partial(read_alone, wanted, *columns), ask)
         for address, storage in read or ():
             self.known[address] = storage_memory(storage)
         return read is not None
 
 
-def _address(tensor: Any) -> int:
-    return int(sys.modules["torch"]._C._storage_address(tensor))
+def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
+    """The storages of tensors that are among objects several times, and large ones, each once, read together.
 
-
-def _address_and_storage() -> tuple[tuple[Any], tuple[Any]]:
-    """Readers of a tensor's storage."""
-    library = sys.modules["torch"]._C
-    return (library._storage_address,), (library.TensorBase.untyped_storage,)
+    None of them while another thread may be changing one.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "UntypedStorage"):
+        return []
+    seen: set[int] = set()
+    wanted: dict[int, Any] = {}
+    for tensor in [one for one in objects if type(one) is torch.Tensor]:
+        if tensor.layout is torch.strided and tensor.device.type != "meta":
+            address = torch._C._storage_address(tensor)
+            if address in seen or tensor.nbytes >= _SMALL:
+                wanted[address] = tensor
+            seen.add(address)
+    found, tensors = [], list(wanted.values())
+    for first in range(0, len(tensors), _MOST_WANTED):
+        read = read_alone(tensors[first : first + _MOST_WANTED], (torch._C.TensorBase.untyped_storage,))
+        if read is None:
+            return []
+        found += [storage_memory(storage) for (storage,) in read]
+    return found
 
 
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
@@ -178,10 +179,11 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
         return [*parts, UNREAD]
     if tensor.device.type == "meta":
         return parts
-    memory = storages.memory(tensor) or _memory_alone(tensor)
+    memory = _memory_alone(tensor)
     if memory is None:
-        memory = storages.part(tensor)
-        parts.append(UNREAD)
+        memory = storages.memory(tensor)
+        if not storages.knows(memory):
+            parts.append(UNREAD)
     return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
 
 

@@ -61,6 +61,7 @@ from heapwatch.measure.sizing.tensor_storage import (
     array_items,
     array_view,
     owned_bytes,
+    shared_storages,
     storage_memory,
     tensor_parts,
 )
@@ -250,30 +251,34 @@ class Walk:
         kind = self._kinds[id(cls)] = kind_of(cls)
         return kind
 
+    def _kind_of(self, cls: type) -> Kind:
+        return self._kinds.get(id(cls)) or self._kind(cls)
+
     def _make(self, parts: list[Any]) -> list[Any]:
         self._kept += parts
         return parts
 
     def _estimate(self, container: Container, samples: int) -> Tally:
-        """What the items of a long container hold, from a sample of them; from all if that is too uncertain.
-
-        All are visited only where exactness was asked for, and if they are not too many.
-        """
-        usual, length = samples == self._samples, length_of(container)
+        """What the items of a long container hold, from a sample of them."""
+        usual = samples == self._samples
         before = self._counted.copy() if usual else set()
-        total, error = self._sampled(container, samples)
-        if not usual or error <= _WANTED_ERROR:
-            return total
+        apart = self._again(lambda: self._arrays_of(container), before) if usual and self._exact else None
+        apart = apart or Tally()
+        before |= self._counted
+        total, variance = self._sampled(container, samples)
+        error = math.sqrt(variance) / max(total.held["heap"] + apart.held["heap"], 1.0)
         # Items of very different sizes need more samples; a nested container keeps the usual number.
-        if self._exact and length <= samples * _MOST_TIMES:
-            whole = self._again(lambda: self._whole(container), before)
-            if whole is not None:
-                return whole
-        more = min(length, math.ceil(samples * min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)))
-        return self._again(lambda: self._sampled(container, more)[0], before) or total
+        if usual and error > _WANTED_ERROR:
+            times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
+            more, length = math.ceil(samples * times), length_of(container)
+            whole = self._again(lambda: self._whole(container), before) if more >= length else None
+            more = min(more, length)
+            total = whole or self._again(lambda: self._sampled(container, more)[0], before) or total
+        total.add(apart)
+        return total
 
     def _again(self, measure: Callable[[], Tally], before: set[int]) -> Tally | None:
-        """A measurement in place of the first one, in half of the time that is left; None when it ran out."""
+        """A measurement in half of the time left, without what was counted since; None if that ran out."""
         first, deadline = self._counted - before, self._deadline
         self._counted -= first
         self._deadline -= (deadline - own_time()) / 2
@@ -288,16 +293,31 @@ class Walk:
 
     def _whole(self, container: Container) -> Tally:
         """What all items hold."""
-        tally, items = Tally(), gc.get_referents(container)
-        self._storages.read_all(items)
-        self._count_all(items, tally, FEWEST_SAMPLES)
+        tally = Tally()
+        self._count_all(gc.get_referents(container), tally, FEWEST_SAMPLES)
+        return tally
+
+    def _arrays_of(self, container: Container) -> Tally:
+        """The memory of arrays and tensors that several items hold, and of large tensors, each once.
+
+        They are looked for in the items and in what these consist of, unless there are too many items.
+        """
+        tally = Tally()
+        if length_of(container) > self._samples * _MOST_TIMES:
+            return tally
+        objects = gc.get_referents(container)
+        objects += gc.get_referents(*objects)
+        objects += gc.get_referents(*(one for one in objects if type(one) in (dict, list, tuple)))
+        arrays = [one for one in objects if self._kind_of(type(one)) == "array"]
+        several = Counter(map(id, arrays))
+        shared = {id(one): one for one in arrays if several[id(one)] > 1}
+        self._count_all([*shared_storages(objects), *shared.values()], tally, FEWEST_SAMPLES)
         return tally
 
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
-        """The estimate from one sample, and its standard error as a share of it.
+        """The estimate from one sample, and the variance by which it is decided whether to take a larger one.
 
-        The error of what items share is part of that only where exactness was asked for: it takes a sample
-        that is many times as large.
+        What items share is part of that only where exactness was asked for: it takes many times as many.
         """
         length = length_of(container)
         if not length:  # emptied by another thread
@@ -337,8 +357,7 @@ class Walk:
         # One more item might be unlike all that were seen.
         unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
         total.variance += variance + unlike**2
-        decisive = variance if self._exact else length**2 * variance_of_mean(alone, length)
-        return total, math.sqrt(decisive) / max(total.held["heap"], 1.0)
+        return total, variance if self._exact else length**2 * variance_of_mean(alone, length)
 
     def _reach(
         self, stack: list[Any], shared: dict[int, Any], reached: set[int]
@@ -347,16 +366,28 @@ class Walk:
 
         Objects with many references go into `shared`; how many references to each were met is the third.
         """
+        tally, several, met = self._reached(stack, shared, reached)
+        spare = 0.0
+        while several:
+            obj, times = several.popitem()[1]
+            others = 1 - times / _references(obj)
+            if others > 0:
+                spare += others * self._reached([obj], {}, set())[0].total()
+        return tally, min(spare, tally.total()), met
+
+    def _reached(
+        self, stack: list[Any], shared: dict[int, Any], reached: set[int]
+    ) -> tuple[Tally, dict[int, list[Any]], dict[int, int]]:
+        """The size; objects with a few references, with how many of them were met; and as `_reach`."""
         tally, kinds = Tally(), self._kinds
         met: dict[int, int] = {}
-        seen: dict[int, int] = {}
-        several: list[tuple[Any, float]] = []
+        several: dict[int, list[Any]] = {}
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in reached:
-                if key in seen:
-                    seen[key] += 1
+                if key in several:
+                    several[key][1] += 1
                 continue
             if key in self._counted:
                 continue
@@ -373,16 +404,10 @@ class Walk:
                 self.objects += 1
                 tally.held["heap"] += size
                 continue
-            before = tally.total()
-            self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
             if references > 1:
-                seen[key] = 1
-                several.append((obj, tally.total() - before))
-        spare = 0.0
-        while several:
-            obj, held = several.pop()
-            spare += held * max(0.0, 1 - seen[_key(obj)] / _references(obj))
-        return tally, spare, met
+                several[key] = [obj, 1]
+            self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
+        return tally, several, met
 
     def _own_share(self, container: Container, samples: int) -> _OwnShare:
         """The share of the bytes of items that remains if what neighbours share counts once.
