@@ -40,6 +40,6 @@ if __name__ == "__main__":
             LEAKS,
             50.0,
             lambda own: MettaTrainer(own.seed, own.rate, chosen, own.torch_profiler),
-            {"--torch-profiler": "run torch's profiler in one update of fifty"},
+            {"--torch-profiler": "run torch's profiler once in fifty epochs"},
         )
     )

@@ -6,7 +6,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import psutil
@@ -69,7 +68,7 @@ class MettaTrainer:
         seed: of the environments and the network.
         rate: steps of all environments together per second at most; None for as fast as it goes.
         tracking: the original's options of memory tracking.
-        profiled: whether torch's profiler runs in an update now and then.
+        profiled: whether torch's profiler runs now and then, in one call of the policy.
 
     """
 
@@ -94,7 +93,7 @@ class MettaTrainer:
         self.curriculum: dict[str, float] = {}  # how well each task is mastered
         self.system_monitor = SystemMonitor()
         self.wandb_run: Any = _active_run()
-        self.torch_profiler = _profiler() if profiled else None
+        self.torch_profiler: list[tuple[str, int, float]] | None = [] if profiled else None
         self.tracking = tracking or MemoryTracking()
         self._rate = Rate(rate)
         self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._rate.clock))
@@ -128,7 +127,7 @@ class MettaTrainer:
             with watch.phase("rollout"):
                 last_value = self.rollout(watch)
             with watch.phase("train"):
-                self.losses.append(self.update(last_value))
+                self.losses.append(update(self.policy, self.optimizer, self.experience, last_value))
             self.epochs += 1
             if self.epochs % EVALUATE_EVERY == 0:
                 with watch.phase("evaluate"):
@@ -136,17 +135,6 @@ class MettaTrainer:
             if self.wandb_run is not None:
                 self.wandb_run.log({"reward": self.stats["reward"][0]})
             watch.progress("epoch")
-
-    def update(self, last_value: torch.Tensor) -> Losses:
-        """Improve the policy; now and then under the profiler, whose events are kept until the next time."""
-        updating = partial(update, self.policy, self.optimizer, self.experience, last_value)
-        if self.torch_profiler is None or (self.epochs + 1) % PROFILE_EVERY:
-            return updating()
-        with _profiler() as profiler:
-            losses = updating()
-        profiler.events()  # as objects of Python, whose size can be measured
-        self.torch_profiler = profiler
-        return losses
 
     @torch.no_grad()
     def rollout(self, watch: heapwatch.Watch) -> torch.Tensor:
@@ -174,8 +162,20 @@ class MettaTrainer:
         self.lstm_states["live"] = state
         self.system_monitor.observe()
         self.stats["reward"] = [float(experience.rewards.mean())]
-        last_value: torch.Tensor = self.policy(self._observations, state)[1]
+        with self._profiled():
+            last_value: torch.Tensor = self.policy(self._observations, state)[1]
         return last_value
+
+    @contextmanager
+    def _profiled(self) -> Iterator[None]:
+        """Torch's profiler now and then, if it was asked for; kept are operations, calls and microseconds."""
+        if self.torch_profiler is None or (self.epochs + 1) % PROFILE_EVERY:
+            yield
+            return
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+            yield
+        averages = profiler.key_averages()
+        self.torch_profiler = [(one.key, one.count, one.cpu_time_total) for one in averages]
 
     def evaluate(self) -> None:
         """Note how the policy does, and store it beside the few before it."""
@@ -200,10 +200,6 @@ class MettaTrainer:
         del self.policy_store[:-STORED_POLICIES]
         self.lstm_states = {"live": self.lstm_states["live"]}
         return removed
-
-
-def _profiler() -> torch.profiler.profile:
-    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
 
 
 def _active_run() -> Any:
