@@ -111,7 +111,9 @@ def run(
     with trainer.watched(served) as watch:
         if chosen.record:
             watch.record(chosen.record)  # after the declarations, so that the baseline has their levels
-        print(f"{name} trains; metrics at http://{chosen.host}:{watch.port}/metrics", flush=True)
+        served_at = f"metrics at http://{chosen.host}:{watch.port}/metrics"
+        where = "nothing is served" if watch.port is None else served_at
+        print(f"{name} trains; {where}", flush=True)
         try:
             trainer.train(watch, chosen.steps)
         except KeyboardInterrupt:

@@ -21,6 +21,7 @@ class Leaks:
         self._switches.apply(self, trainer)
 
     def _leak_losses(self, trainer: Any, units: int) -> None:
+        trainer.enforced = False
         trainer.agent.losses = list(trainer.agent.losses)
         trainer.agent.losses.extend(float(unit) for unit in range(units))
 

@@ -56,7 +56,7 @@ class FireTrainer:
         self.tensor_losses: list[torch.Tensor] = []
         self.step_times: deque[float] = deque(maxlen=KEPT_STEP_TIMES)
         self.collection_times: deque[float] = deque(maxlen=KEPT_COLLECTION_TIMES)
-        self.enforced = True  # the bound of what is collected, until a leak forgets it
+        self.enforced = True  # the bounds, until a leak forgets one
         self._rate = Rate(rate)
         self.leaks = Leaks(LeakSwitches(leak_file("fire_dqn"), LEAKS, self._rate.clock))
         self.steps = 0
@@ -127,10 +127,10 @@ class FireTrainer:
         print(f"Cleanup after update {self.agent.updates}: {_gpu_memory()}", flush=True)
 
     def _clean_all(self, when: str) -> None:
-        if self.enforced:  # a leak that forgets the bound forgets to clear, too
+        if self.enforced:  # a leak that forgets a bound forgets to clear, too
+            self.agent.cleanup_memory()
             self.clear_local_buffer()
         gc.collect()
-        empty_cuda_cache()
         print(
             f"Performing memory cleanup ({when}): {_gpu_memory()}, "
             f"agent memory {len(self.agent.memory.buffer)}, experience buffer {len(self.collected)}",

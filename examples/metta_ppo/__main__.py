@@ -1,4 +1,4 @@
-"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [trainer.NAME=VALUE]`.
+"""Train foragers: `python -m examples.metta_ppo [--leak stats=10] [--torch-profiler] [trainer.NAME=VALUE]`.
 
 `trainer=simple.medium` reads `configurations/simple/medium.yaml`, and `--config FILE` any file of this form.
 """
@@ -34,4 +34,12 @@ if __name__ == "__main__":
         chosen = tracking(sys.argv)
     except (OSError, ValueError) as problem:
         sys.exit(f"python -m examples.metta_ppo: {problem}")
-    sys.exit(run("metta_ppo", LEAKS, 50.0, lambda own: MettaTrainer(own.seed, own.rate, chosen)))
+    sys.exit(
+        run(
+            "metta_ppo",
+            LEAKS,
+            50.0,
+            lambda own: MettaTrainer(own.seed, own.rate, chosen, own.torch_profiler),
+            {"--torch-profiler": "run torch's profiler once in fifty epochs"},
+        )
+    )

@@ -26,6 +26,7 @@ STORED_POLICIES = 5
 KEPT_EVALS = 50
 KEPT_READINGS = 1000
 EVALUATE_EVERY = 10
+PROFILE_EVERY = 50
 MEASURE_EVERY = 10
 WATCHED = (
     "experience",
@@ -67,11 +68,16 @@ class MettaTrainer:
         seed: of the environments and the network.
         rate: steps of all environments together per second at most; None for as fast as it goes.
         tracking: the original's options of memory tracking.
+        profiled: whether torch's profiler runs now and then, in one call of the policy.
 
     """
 
     def __init__(
-        self, seed: int = 0, rate: float | None = 50.0, tracking: MemoryTracking | None = None
+        self,
+        seed: int = 0,
+        rate: float | None = 50.0,
+        tracking: MemoryTracking | None = None,
+        profiled: bool = False,
     ) -> None:
         torch.manual_seed(seed)
         self.environments = VectorEnvironments(WORKERS, EACH, seed)
@@ -87,7 +93,7 @@ class MettaTrainer:
         self.curriculum: dict[str, float] = {}  # how well each task is mastered
         self.system_monitor = SystemMonitor()
         self.wandb_run: Any = _active_run()
-        self.torch_profiler: torch.profiler.profile | None = None
+        self.torch_profiler: list[tuple[str, int, float]] | None = [] if profiled else None
         self.tracking = tracking or MemoryTracking()
         self._rate = Rate(rate)
         self.leaks = Leaks(LeakSwitches(leak_file("metta_ppo"), LEAKS, self._rate.clock))
@@ -156,8 +162,20 @@ class MettaTrainer:
         self.lstm_states["live"] = state
         self.system_monitor.observe()
         self.stats["reward"] = [float(experience.rewards.mean())]
-        last_value: torch.Tensor = self.policy(self._observations, state)[1]
+        with self._profiled():
+            last_value: torch.Tensor = self.policy(self._observations, state)[1]
         return last_value
+
+    @contextmanager
+    def _profiled(self) -> Iterator[None]:
+        """Torch's profiler now and then, if it was asked for; kept are operations, calls and microseconds."""
+        if self.torch_profiler is None or (self.epochs + 1) % PROFILE_EVERY:
+            yield
+            return
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+            yield
+        averages = profiler.key_averages()
+        self.torch_profiler = [(one.key, one.count, one.cpu_time_total) for one in averages]
 
     def evaluate(self) -> None:
         """Note how the policy does, and store it beside the few before it."""

@@ -111,6 +111,7 @@ class Exporter:
             reads=OwnedReads(self.safe_point),
             readings=self._recent_readings,
             paths=self.buffers.paths,
+            bounded=lambda: self._readings([self.events, self.buffers, self.buffers.sizes]).bounded(),
             found_world=self._count_world,
         )
         self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)
@@ -247,7 +248,7 @@ class Exporter:
 
     def explanation(self) -> Explanation:
         """What grows, and what leaks."""
-        return self.explainer.latest
+        return self.explainer.now()
 
     def _recent_readings(self) -> Readings | None:
         """Every exposed level, as a recent scrape found it, else as it is now; None if a collector hangs.
@@ -288,10 +289,10 @@ class Exporter:
         was_running, self.is_running = self.is_running, False
         self.explainer.conclude()
         registration, self.registration = self.registration, None
-        if was_running and log_findings and self.explainer.enabled:
-            log.info("%s has ended: %s", self.name, self._conclusion())
         if self._journal is not None:
             self._journal.stop()
+        if was_running and log_findings and self.explainer.enabled:
+            log.info("%s has ended: %s", self.name, self._conclusion())
         if registration is not None:
             registration.remove(failure)
         if self.server is not None:
@@ -303,7 +304,7 @@ class Exporter:
         self.memory.close()
 
     def _conclusion(self) -> str:
-        """What was found, in a line. What a memory report found is not contradicted at the end."""
+        """What was found, in a line; with memory reports what such a report says of the end."""
         explanation = self.explanation()
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return reported or headline(explanation)

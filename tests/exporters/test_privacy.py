@@ -73,7 +73,7 @@ def test_no_explanation_shows_a_key_a_value_or_a_text(secret: str) -> None:
     findings = [_finding(candidate, MemoryGrowth(memory, 0.0, 400.0), seen=()) for candidate in candidates]
     assert {"it.users[*]", 'it.users["known"]["deeper"][*]', "it.items"} <= {one.path for one in findings}
     explanation = Explanation("leak", 400.0, 1e9, 1.0, tuple(findings), "")
-    collector = ExplanationCollector(SimpleNamespace(latest=explanation, judged_at=1.0, spent_on={}))
+    collector = ExplanationCollector(SimpleNamespace(now=lambda: explanation, judged_at=1.0, spent_on={}))
     exposed = "\n".join(str(sample) for family in collector.collect() for sample in family.samples)
     for text in (json.dumps(explanation.as_json()), narrative(explanation), message(explanation), exposed):
         assert WORD not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prometheus_client import Metric
@@ -34,6 +34,15 @@ class _Size:
     stored: Size | None
     full_bytes: float | None
     attached: Attached | None
+    items: float | None
+
+    def with_items(self, items: float | None) -> _Size:
+        """The size with another number of items: they are counted more often than they are measured."""
+        if self.stored is None or not self.items or items is None or items == self.items:
+            return self
+        stored = self.stored.times(items / self.items)
+        off = stored.error_bytes + abs(stored.bytes - self.stored.bytes)
+        return replace(self, stored=replace(stored, error_bytes=off))
 
 
 class BufferCollector:
@@ -76,6 +85,11 @@ class BufferCollector:
         else:
             self._capacities[name] = capacity
         return items, capacity
+
+    def recount(self, name: str, found: Contents | None) -> tuple[float | None, float | None]:
+        """Items and capacity, as of now."""
+        counted = self._latest[name] = self.count(name, found)
+        return counted
 
     def latest(self, name: str) -> tuple[float | None, float | None]:
         """Items and capacity at the last sample."""
@@ -128,12 +142,13 @@ class BufferSizeCollector:
     def _measure(self, name: str, container: Any) -> _Size:
         sources = self._buffers.declared[name]
         found = _contents(sources, container)
-        stored, full_bytes = _bytes(sources, found, *self._buffers.count(name, found))
-        return _Size(stored, full_bytes, attached_tensors(found) if found else None)
+        items, capacity = self._buffers.recount(name, found)
+        stored, full_bytes = _bytes(sources, found, items, capacity)
+        return _Size(stored, full_bytes, attached_tensors(found) if found else None, items)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families of the last sample."""
-        latest = self._latest
+        latest = {name: size.with_items(self._buffers.latest(name)[0]) for name, size in self._latest.items()}
         yield from gauges("buffer", latest, *_FAMILIES)
         yield offheap_bytes(
             "trainer_buffer", "buffer", {name: size.stored for name, size in latest.items() if size.stored}

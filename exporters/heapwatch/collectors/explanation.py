@@ -19,7 +19,7 @@ class ExplanationCollector:
     """The verdict, what leaks, and up to 20 growing paths with their bytes.
 
     Args:
-        explainer: an object with `latest` (an explanation), `judged_at` (seconds since the epoch) and
+        explainer: an object with `now()` (an explanation), `judged_at` (seconds since the epoch) and
             `spent_on` (CPU seconds of the search so far, by activity).
 
     """
@@ -31,7 +31,7 @@ class ExplanationCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the verdict, the growing paths and what finding them cost."""
-        latest = self._explainer.latest
+        latest = self._explainer.now()
         yield GaugeMetricFamily(
             "trainer_judged_timestamp_seconds",
             "When the verdict was last renewed; absent before the first one.",

@@ -146,7 +146,7 @@ class Readings:
 
     def sample(self, now: float) -> Sample:
         """Return what a judge wants to know; `now` is in seconds since the epoch."""
-        bounded = dict(self._bounded())
+        bounded = self.bounded()
         held = [
             nbytes
             for name, nbytes in self.by("trainer_buffer_bytes", "buffer").items()
@@ -210,6 +210,10 @@ class Readings:
     def _declares_bound(self, buffer: str) -> bool:
         series = ("trainer_buffer_capacity_items", "trainer_buffer_capacity_bytes")
         return any(self.value(name, buffer=buffer) is not None for name in series)
+
+    def bounded(self) -> dict[Component, tuple[float, float]]:
+        """Return items and capacity of each container that has a bound."""
+        return dict(self._bounded())
 
     def _bounded(self) -> Iterable[tuple[Component, tuple[float, float]]]:
         """Items and capacity of each container; the capacity from the bytes if only these are known."""

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import itemgetter
 
@@ -19,7 +19,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
-from heapwatch.explain.levels import Declared, finished
+from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
@@ -88,10 +88,11 @@ class Explainer:
         readings: returns the levels that are not read here, such as what the trainer declared; None if a
             collector hangs.
         paths: where each declared buffer is, by name.
+        bounded: returns items and bound of each container that has one, as they were read last.
         found_world: told of each physics world, as by `Worlds`.
 
     Attributes:
-        latest: the newest explanation.
+        latest: the newest explanation; `now` has what came to exceed its bound since then, too.
         enabled: False where HEAPWATCH_EXPLAIN is off, or where no lock makes reads of objects safe; then
             levels are judged, and no object is looked at.
         judge: judges all levels every 30 seconds.
@@ -110,6 +111,7 @@ class Explainer:
         reads: OwnedReads | None = None,
         readings: Callable[[], Readings | None] = lambda: Readings(()),
         paths: Callable[[], dict[str, str]] = dict,
+        bounded: Callable[[], Mapping[Component, tuple[float, float]]] = dict,
         found_world: Found = lambda name, count: None,
     ) -> None:
         self._reads = reads or OwnedReads()
@@ -126,6 +128,7 @@ class Explainer:
         self._describer = Describer(self.inventory)
         self._readings = readings
         self._paths = paths
+        self._bounded = bounded
         self._declared = Declared()
         self.judge = TrainerJudge()
         self.judged_at: float | None = None
@@ -148,6 +151,10 @@ class Explainer:
         self._recent: deque[tuple[float, Explanation]] = deque(maxlen=_MOST_RECENT)
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
+
+    def now(self) -> Explanation:
+        """The newest explanation, with what exceeds its bound now."""
+        return with_past_bound(self.latest, self.judge.past_bound(self._bounded()))
 
     def start(self) -> None:
         """Start the thread."""

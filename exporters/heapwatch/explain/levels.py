@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heapwatch.explain.findings import Explanation, Finding, ranked
@@ -50,6 +50,13 @@ def finished(
     if explanation.verdict in _COMFORT:
         explanation = _with_rising(explanation, judge)
     return replace(explanation, leaks=_leaks(explanation, judge.leaks, levels))
+
+
+def with_past_bound(explanation: Explanation, leaks: Iterable[Leak]) -> Explanation:
+    """The explanation with containers that are past their bound now: alerts wait, the verdict does not."""
+    for leak in leaks:
+        explanation = _with_leak(explanation, leak, {})
+    return explanation
 
 
 def _with_leak(explanation: Explanation, leak: Leak, paths: Mapping[str, str]) -> Explanation:

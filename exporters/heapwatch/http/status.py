@@ -16,7 +16,7 @@ from heapwatch.explain.findings import Explanation, labelled, message
 from heapwatch.judge.component import Component
 from heapwatch.judge.limits import ExceededLimit, growth_alert, limit_of, threshold_alert
 from heapwatch.judge.rates import GrowthRates
-from heapwatch.judge.trainer import PAST_BOUND, Leak
+from heapwatch.judge.trainer import Leak
 from heapwatch.runtime.cleanup import CleanupResult
 
 # document key -> {field: series}, all by one label
@@ -223,7 +223,7 @@ def _alert(leak: Leak) -> ExceededLimit:
     """The leak as the rules alert it."""
     severity = "critical" if leak.component.resource == "memory" and leak.reason == "growth" else "warning"
     if leak.reason == "bound":
-        return ExceededLimit(severity, "leak", *leak.component, leak.amount, PAST_BOUND * (leak.bound or 0.0))
+        return ExceededLimit(severity, "leak", *leak.component, leak.amount, leak.bound or 0.0)
     if leak.reason == "graphs":
         return ExceededLimit(severity, "graphs", *leak.component, leak.amount, 0.0)
     return ExceededLimit(severity, "leak", *leak.component, leak.per_minute, 0.0)

@@ -113,6 +113,7 @@ class TrainerJudge:
         self._ends: dict[Component, deque[tuple[float, float, float]]] = {}
         self._ages: defaultdict[str, Ring] = defaultdict(Ring)
         self._over: Counter[Component] = Counter()
+        self._trimmed: set[Component] = set()
         self._graphs: Counter[Component] = Counter()
         self._steps, self._cycles, self._cleanups = (Ring(_RESET_STEPS + FAST_STEPS) for _ in range(3))
         self._explained, self._retained = ExplainedGrowth(), MeasuredLevel()
@@ -291,23 +292,34 @@ class TrainerJudge:
 
     def _past_bound(self, sample: Sample) -> Iterator[Leak]:
         """Containers that have held more items than their bound allows for some minutes."""
-        over = {one for one, (items, bound) in sample.bounded.items() if items > PAST_BOUND * bound}
-        self._over = Counter({component: self._over[component] + 1 for component in over})
-        for component, lasted in self._over.items():
-            if lasted >= _BOUND_STEPS:
-                items, bound = sample.bounded[component]
+        cleaned = len(set(self._cleanups.last(2))) > 1
+        for component, (items, bound) in sample.bounded.items():
+            if items <= PAST_BOUND * bound:
+                if self._over.pop(component, 0) and not cleaned:
+                    self._trimmed.add(component)
+                continue
+            self._over[component] += 1
+            if self._over[component] >= _BOUND_STEPS:
                 yield Leak(component, "bound", 0.0, items, bound)
+
+    def past_bound(self, bounded: Mapping[Component, tuple[float, float]]) -> list[Leak]:
+        """Containers that hold more items than their bound allows, before this has lasted for minutes.
+
+        One that was cut back by itself, and not by a cleanup, is trimmed every so often and not among them.
+        """
+        return [
+            Leak(component, "bound", 0.0, items, bound)
+            for component, (items, bound) in bounded.items()
+            if items > PAST_BOUND * bound and component not in self._trimmed
+        ]
 
     def _holding_graphs(self, sample: Sample) -> Iterator[Leak]:
         """Buffers of which many items have had their autograd graph for minutes; full ones let go of none."""
-        many = {
-            component
-            for component, (tensors, items) in sample.graphs.items()
-            if tensors and tensors >= _GRAPH_SHARE * items
-        }
-        self._graphs = Counter({component: self._graphs[component] + 1 for component in many})
-        for component, lasted in self._graphs.items():
+        for component, (tensors, stored) in sample.graphs.items():
+            if not tensors or tensors < _GRAPH_SHARE * stored:
+                self._graphs.pop(component, None)
+                continue
+            self._graphs[component] += 1
             items, bound = sample.bounded.get(component, (0.0, math.inf))
-            if lasted >= (_FULL_GRAPH_STEPS if items >= bound else _GRAPH_STEPS):
-                tensors, _ = sample.graphs[component]
+            if self._graphs[component] >= (_FULL_GRAPH_STEPS if items >= bound else _GRAPH_STEPS):
                 yield Leak(component, "graphs", 0.0, tensors, bound if bound < math.inf else None)

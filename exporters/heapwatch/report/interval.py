@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heapwatch.recording.points import CYCLES, Pace, Point, Run
@@ -23,8 +23,8 @@ class MemoryReport:
     """Keeps points of a run, at the intervals of `Pace`, and logs reports on them.
 
     There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`. `explain`
-    returns the trainer's explanation as a JSON object. `leak` is the leak of the newest report in one line,
-    with the cycle of the report; empty if it has none.
+    returns the trainer's explanation as a JSON object. `leak` is the leak of the whole run in one line, once
+    it has ended; empty if it has none.
 
     Raises:
         ValueError: an invalid interval or unit.
@@ -60,16 +60,19 @@ class MemoryReport:
             self._points.append(point)
         if point.event == "cycle" and done // self._interval > self._reported // self._interval:
             self._reported = done
-            report = analyse(Run(self._trainer, tuple(self._points), explanation=self._explain()))
+            report = self._report(self._points)
             log.info("%s", interval_lines(report, self._unit, done))
-            self.leak = ""
             if report.finding is not None:
-                self.leak = f"{leak_line(report)} (report of {self._unit} {done})"
                 log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
 
     def close(self) -> None:
-        """Forget the points."""
-        self._points = []
+        """Note the leak, and forget the points."""
+        points, self._points = self._points, []
+        if points:
+            self.leak = leak_line(self._report(points))
+
+    def _report(self, points: Sequence[Point]) -> Report:
+        return analyse(Run(self._trainer, tuple(points), explanation=self._explain()))
 
 
 def interval_lines(report: Report, unit: str, done: int) -> Block:

@@ -82,7 +82,13 @@ def found_leak(
 
 
 def _past_bound(name: str) -> Callable[[Point], bool]:
-    return lambda point: name not in point.buffers or point.buffers[name].past_bound
+    """Whether a point has more in a buffer than is allowed, be it little, or does not have the buffer."""
+
+    def holds(point: Point) -> bool:
+        held = point.buffers.get(name)
+        return held is None or held.full_bytes is None or held.nbytes - held.full_bytes >= 1
+
+    return holds
 
 
 def _rises_with(judged: Judgement, memory: Judgement) -> bool:

@@ -38,7 +38,7 @@ def test_items_bytes_and_both_when_full_and_memory_elsewhere_apart(buffers, tmp_
     assert found.value("trainer_buffer_capacity_items", buffer="replay") == 200
     assert found.value("trainer_buffer_bytes", buffer="replay") == pytest.approx(400_000, rel=0.03)
     assert found.value("trainer_buffer_capacity_bytes", buffer="replay") == pytest.approx(1_600_000, rel=0.03)
-    assert found.value("trainer_buffer_error_bytes", buffer="replay") == 0
+    assert 0 < found.value("trainer_buffer_error_bytes", buffer="replay") < 12_000  # 32 of 50 were visited
     assert found.value("trainer_buffer_attached_tensors", buffer="replay") == 0
     assert found.value("trainer_buffer_offheap_bytes", buffer="mapped", place="mapped") == 5000
     assert found.value("trainer_buffer_bytes", buffer="mapped") < 2000

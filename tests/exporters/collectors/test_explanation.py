@@ -29,7 +29,7 @@ def finding(number=0, **about):
 def collected(explanation):
     return list(
         ExplanationCollector(
-            SimpleNamespace(latest=explanation, judged_at=5.0, spent_on={"walk": 0.5})
+            SimpleNamespace(now=lambda: explanation, judged_at=5.0, spent_on={"walk": 0.5})
         ).collect()
     )
 

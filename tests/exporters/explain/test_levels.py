@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heapwatch.explain.findings import Explanation, Finding, message
-from heapwatch.explain.levels import DETACH, Declared, finished
+from heapwatch.explain.levels import DETACH, Declared, finished, with_past_bound
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.memory import MemoryGrowth
@@ -73,6 +73,17 @@ def test_bodies_that_rise_fast_are_no_comfort_before_they_can_be_judged(samples,
 def test_a_container_past_its_bound_is_a_leak():
     (finding,) = beside(HEALTHY, judge_of(Leak(REPLAY, "bound", 0.0, 1300.0, 1000.0))).findings
     assert (finding.type, finding.items, finding.capacity_items) == ("buffer replay", 1300, 1000)
+
+
+def test_past_its_bound_the_verdict_is_a_leak_before_there_is_an_alert():
+    past = Leak(REPLAY, "bound", 0.0, 1300.0, 1000.0)
+    found = with_past_bound(HEALTHY, [past])
+    assert found.verdict == "leak"
+    assert "buffer replay (1,300 now, bound 1,000) leaks" in message(found)
+    assert found.leaks == ()
+    judged = beside(HEALTHY, judge_of(past))
+    assert with_past_bound(judged, [past]) == judged
+    assert with_past_bound(HEALTHY, []) == HEALTHY
 
 
 def test_memory_that_leaks_is_reported_once():

@@ -124,7 +124,7 @@ def test_what_leaks_is_quoted_from_the_explanation():
     alerts = [alert for alert in document["alerts"] if alert["kind"] in ("leak", "graphs")]
     assert [(alert["severity"], alert["component"], alert["limit"]) for alert in alerts] == [
         ("warning", "dynamic", 0),
-        ("warning", "death", 1100),
+        ("warning", "death", 1000),
         ("warning", "replay", 0),
     ]
 

@@ -196,6 +196,20 @@ def test_a_container_past_its_bound_is_a_leak_after_some_minutes():
     assert (leak.reason, leak.amount, leak.bound) == ("bound", 1200, 1000)
     cut = [Sample(bounded={REPLAY: (1200.0 if at % 6 else 900.0, 1000.0)}) for at in range(60)]
     assert not any(leaks(cut)), "trimmed every so often"
+    missed = [Sample(bounded={} if at == 3 else {REPLAY: (1200.0, 1000.0)}) for at in range(12)]
+    assert [len(one) for one in leaks(missed)] == [0] * 8 + [1] * 4, "a reading that was missed"
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_what_is_past_its_bound_is_known_at_once_unless_it_is_trimmed_without_a_cleanup(cleaned):
+    judge = TrainerJudge()
+    found = []
+    for at, items in enumerate([1000.0, 1100.0, 1101.0, 1200.0, 1000.0, 1200.0]):
+        bounded = {REPLAY: (items, 1000.0)}
+        assert not judge.observe(30.0 * at, Sample(bounded=bounded, cleanups=float(cleaned and at > 3)))
+        found.append([(leak.reason, leak.amount, leak.bound) for leak in judge.past_bound(bounded)])
+    past = [[("bound", items, 1000.0)] for items in (1101.0, 1200.0)]
+    assert found == [[], [], *past, [], past[1] if cleaned else []]
 
 
 @pytest.mark.parametrize(("items", "minutes"), [(1000.0, 2), (500.0, 10)], ids=["full", "growing"])

@@ -68,6 +68,8 @@ def test_a_buffer_past_its_bound_is_a_finding_and_explains_nothing_more():
         "replay buffer: 11 GB, past its bound of 4 GB",
         "Started at generation 8",
     ]
+    slowly = generations(60, buffers=lambda n: filled((4 + 0.02 * max(0, n - 20)) * GB, 4 * GB))
+    assert analyse(slowly).finding.since == 21
 
 
 @pytest.mark.parametrize("count", range(1, 9))

@@ -58,11 +58,10 @@ def test_the_documents_report(logged):
     assert warning.splitlines()[0] == "LEAK FOUND:"
 
 
-def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
+def test_the_last_line_is_that_of_a_report_of_the_end(logged):
     with heapwatch.Watch("fire_dqn") as watch:
         watch.memory_report_interval(10, "episode")
         (report,) = watch._exporter._journal.sinks
-        assert report.leak == ""
         for episode in range(1, 12):
             now = time.time() + 60.0 * episode
             buffers = {"memory": Buffer(2e6, 20, 1e6)}
@@ -70,8 +69,18 @@ def test_what_a_report_found_is_not_contradicted_at_the_end(logged):
             report.take(point)
         watch._exporter.is_running = True
     found = "memory buffer: 2 MB, past its bound of 1 MB"
-    assert logged()[-1] == f"fire_dqn has ended: leak: {found} (report of episode 10)"
-    report.take(Point(now + 540, "cycle", 1e9, progress={"episode": 20}))
+    assert logged()[-1] == f"fire_dqn has ended: leak: {found}"
+
+
+def test_a_leak_that_a_report_found_and_that_was_cleaned_up_is_none_at_the_end(logged):
+    report = MemoryReport("fire_dqn", 10, "episode")
+    for episode in range(1, 20):
+        held = Buffer(2e6, 20, 1e6) if episode < 12 else Buffer(1e6, 10, 1e6)
+        report.take(
+            Point(60.0 * episode, "cycle", 1e9, progress={"episode": episode}, buffers={"memory": held})
+        )
+    assert "LEAK FOUND" in logged()[-1]
+    report.close()
     assert report.leak == ""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.sizing.tensor_storage import Storages
-from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime, Tally, Walk
+from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, SURE, OutOfTime, Tally, Walk
 
 __all__ = ["OutOfTime", "Size", "deep_size", "size_by_items"]
 
@@ -27,8 +27,9 @@ class Size:
 
     Attributes:
         bytes: on the heap of this process.
-        error_bytes: how far `bytes` may be off: the standard error of the estimate, plus memory that may be
-            held unseen. 0 if every object was visited and is of a known type.
+        error_bytes: how far `bytes` may be off: three standard errors of the estimate, plus memory that may
+            be held unseen or was counted more than once. 0 if every object was visited and is of a known
+            type.
         gpu_bytes: on an accelerator.
         mapped_bytes: in file-backed pages.
         shared_bytes: in memory shared with other processes.
@@ -59,6 +60,7 @@ def deep_size(
     budget_seconds: float = BUDGET_SECONDS,
     elsewhere: Iterable[int] = (),
     one_of_many: bool = False,
+    exact: bool = False,
     storages: Storages | None = None,
 ) -> Size:
     """Bytes that `obj` and everything reachable from it hold, each counted once.
@@ -68,7 +70,8 @@ def deep_size(
 
     Classes, modules, functions' globals and the frames of running functions are not followed. A container of
     more than `samples` items is estimated from a stratified sample of that many; of up to 32 times as many if
-    the standard error is above 1 %.
+    the standard error is above 1 %. With `exact` arrays and tensors that several
+    of up to 1024 items hold are found in all of them, and what items share counts as such an error, too.
 
     Of a tensor that another thread may be changing, the part of its storage that it uses counts, unless
     `storages` knows the whole.
@@ -78,7 +81,7 @@ def deep_size(
         OutOfTime: the objects that must be visited one by one did not fit in the budget.
 
     """
-    walk = Walk(samples, budget_seconds, elsewhere, storages)
+    walk = Walk(samples, budget_seconds, elsewhere, storages, exact=exact)
     tally = walk.one_of_many(obj, samples) if one_of_many else walk.everything([obj], samples)[0]
     return _size(tally, walk)
 
@@ -115,7 +118,7 @@ def _size(tally: Tally, walk: Walk) -> Size:
         unseen = resident if tally.unread else min(tally.slack, resident)
     return Size(
         bytes=held["heap"],
-        error_bytes=math.ceil(math.sqrt(tally.variance) + unseen),
+        error_bytes=math.ceil(SURE * math.sqrt(tally.variance) + unseen),
         gpu_bytes=held.get("gpu", 0),
         mapped_bytes=held.get("mapped", 0),
         shared_bytes=held.get("shared", 0),

@@ -34,6 +34,7 @@ _FILLED_NAMES = (
 _INNER = ("buffer", "memory", "_storage", "storage", "experiences", "transitions", "data")
 
 _LEAST_RING_BYTES = 1_000_000
+_BUDGET_SECONDS = 0.1  # half of it for what items share
 _ATTACHED_SAMPLES = 32
 _OBJECTS_AN_ITEM = 100
 _DEEPEST = 4
@@ -63,7 +64,7 @@ class Contents:
             OutOfTime, ContainerChanged: as `heapwatch.measure.sizing.deep_size.deep_size`.
 
         """
-        whole = deep_size(self.holder)
+        whole = deep_size(self.holder, exact=True, budget_seconds=_BUDGET_SECONDS)
         if self.capacity is None or self.capacity == 0:
             return whole, None
         filled = self.items / self.capacity

@@ -55,6 +55,11 @@ def positions(length: int, count: int) -> list[int]:
     return [0, *middle, length - 1]
 
 
+def one_in_each(length: int, count: int) -> list[int]:
+    """A random position in each of `count` parts of `range(length)`, in increasing order."""
+    return sorted({int((part + _random.random()) * length / count) for part in range(count)})
+
+
 def pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
     """The items at the increasing positions `wanted`; a dict's item is `[key, value]`, any other's `[item]`.
 

@@ -140,6 +140,31 @@ class Storages:
         return read is not None
 
 
+def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
+    """The storages of tensors that are among objects several times, and large ones, each once, read together.
+
+    None of them while another thread may be changing one.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "UntypedStorage"):
+        return []
+    seen: set[int] = set()
+    wanted: dict[int, Any] = {}
+    for tensor in [one for one in objects if type(one) is torch.Tensor]:
+        if tensor.layout is torch.strided and tensor.device.type != "meta":
+            address = torch._C._storage_address(tensor)
+            if address in seen or tensor.nbytes >= _SMALL:
+                wanted[address] = tensor
+            seen.add(address)
+    found, tensors = [], list(wanted.values())
+    for first in range(0, len(tensors), _MOST_WANTED):
+        read = read_alone(tensors[first : first + _MOST_WANTED], (torch._C.TensorBase.untyped_storage,))
+        if read is None:
+            return []
+        found += [storage_memory(storage) for (storage,) in read]
+    return found
+
+
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     """The memory of a tensor and its gradient.
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 import gc
 import math
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from heapwatch.measure.introspection.exclusive_reads import held_by_ended
 from heapwatch.measure.introspection.layout import (
@@ -47,6 +48,7 @@ from heapwatch.measure.sizing.sampling import (
     Container,
     ContainerChanged,
     length_of,
+    one_in_each,
     pick,
     positions,
     shuffled,
@@ -59,15 +61,18 @@ from heapwatch.measure.sizing.tensor_storage import (
     array_items,
     array_view,
     owned_bytes,
+    shared_storages,
     storage_memory,
     tensor_parts,
 )
 
 _BEFORE = 4  # items before an item that may share objects with it: a frame stack of 4
 _RUNS, _COMPARED = 2, 8  # runs of neighbours that are compared, if items may share objects, and their length
+_SAMPLES_A_RUN = 16  # of a larger sample
 _FEW_REFERENCES = 8
 FEWEST_SAMPLES = 8  # of a container inside an item, and when the time runs out
 _WANTED_ERROR = 0.01  # relative standard error from which more samples are taken
+SURE = 3  # standard errors by which an estimate may be off
 _MOST_TIMES = 32  # most samples, as a multiple of the usual number
 _SMALL = 512  # bytes of a string or number up to which sharing between neighbours is ignored
 
@@ -83,6 +88,20 @@ _KNOWN_LIBRARIES = ("torch", "tensordict", "torchao", "torchrl")
 
 class OutOfTime(RuntimeError):
     """The object could not be measured within its time budget."""
+
+
+class _OwnShare(NamedTuple):
+    """The share of the bytes of items that no neighbour has as well.
+
+    `error` is its standard error, `excess` how much of it items further away may have, too.
+    """
+
+    share: float
+    error: float
+    excess: float
+
+
+_ALL_OWN = _OwnShare(1.0, 0.0, 0.0)
 
 
 class Tally:
@@ -118,8 +137,11 @@ class Walk:
         budget_seconds: float,
         elsewhere: Iterable[int] = (),
         storages: Storages | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self.objects = 0
+        self._exact = exact
         self._storages = storages or Storages()
         self._samples = samples
         self._budget = budget_seconds
@@ -229,6 +251,9 @@ class Walk:
         kind = self._kinds[id(cls)] = kind_of(cls)
         return kind
 
+    def _kind_of(self, cls: type) -> Kind:
+        return self._kinds.get(id(cls)) or self._kind(cls)
+
     def _make(self, parts: list[Any]) -> list[Any]:
         self._kept += parts
         return parts
@@ -237,66 +262,132 @@ class Walk:
         """What the items of a long container hold, from a sample of them."""
         usual = samples == self._samples
         before = self._counted.copy() if usual else set()
-        total, error = self._sampled(container, samples)
+        apart = self._again(lambda: self._arrays_of(container), before) if usual and self._exact else None
+        apart = apart or Tally()
+        before |= self._counted
+        total, variance = self._sampled(container, samples)
+        error = math.sqrt(variance) / max(total.held["heap"] + apart.held["heap"], 1.0)
         # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
-            total = self._resampled(container, math.ceil(samples * times), before) or total
+            more, length = math.ceil(samples * times), length_of(container)
+            whole = self._again(lambda: self._whole(container), before) if more >= length else None
+            more = min(more, length)
+            total = whole or self._again(lambda: self._sampled(container, more)[0], before) or total
+        total.add(apart)
         return total
 
-    def _resampled(self, container: Container, samples: int, before: set[int]) -> Tally | None:
-        """The estimate from a new sample, without the counts of the first; None when time ran out."""
-        first = self._counted - before
+    def _again(self, measure: Callable[[], Tally], before: set[int]) -> Tally | None:
+        """A measurement in half of the time left, without what was counted since; None if that ran out."""
+        first, deadline = self._counted - before, self._deadline
         self._counted -= first
+        self._deadline -= (deadline - own_time()) / 2
         try:
-            return self._sampled(container, min(length_of(container), samples))[0]
+            return measure()
         except OutOfTime:
+            self._counted &= before
             self._counted |= first
             return None
+        finally:
+            self._deadline = deadline
+
+    def _whole(self, container: Container) -> Tally:
+        """What all items hold."""
+        tally = Tally()
+        self._count_all(gc.get_referents(container), tally, FEWEST_SAMPLES)
+        return tally
+
+    def _arrays_of(self, container: Container) -> Tally:
+        """The memory of arrays and tensors that several items hold, and of large tensors, each once.
+
+        They are looked for in the items and in what these consist of, unless there are too many items.
+        """
+        tally = Tally()
+        if length_of(container) > self._samples * _MOST_TIMES:
+            return tally
+        objects = gc.get_referents(container)
+        objects += gc.get_referents(*objects)
+        objects += gc.get_referents(*(one for one in objects if type(one) in (dict, list, tuple)))
+        arrays = [one for one in objects if self._kind_of(type(one)) == "array"]
+        several = Counter(map(id, arrays))
+        shared = {id(one): one for one in arrays if several[id(one)] > 1}
+        self._count_all([*shared_storages(objects), *shared.values()], tally, FEWEST_SAMPLES)
+        return tally
 
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
-        """The estimate from one sample, and its standard error as a share of it."""
+        """The estimate from one sample, and the variance by which it is decided whether to take a larger one.
+
+        What items share is part of that only where exactness was asked for: it takes many times as many.
+        """
         length = length_of(container)
         if not length:  # emptied by another thread
             raise ContainerChanged(f"a {type_of(container)} was emptied while it was read")
         wanted = positions(length, samples)
         items = pick(container, wanted)
-        shared: dict[int, list[Any]] = {}
+        shared: dict[int, Any] = {}
+        met: dict[int, dict[int, int]] = {}
         seen: dict[int, Tally] = {}
         may_share = False
         until = own_time() + (self._deadline - own_time()) / 2
         for index in shuffled(len(items)):
-            seen[index], shares = self._reach(items[index], shared, set())
-            may_share |= shares
+            seen[index], spare, met[index] = self._reach(items[index], shared, set())
+            may_share |= spare > 0
             if own_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
         items.clear()
-        tallies = [seen[index] for index in sorted(seen)]
-        own = self._own_share(container) if may_share else 1.0
-        scale = length * own / len(tallies)
+        order = sorted(seen)
+        tallies = [seen[index] for index in order]
+        own = self._own_share(container, samples) if may_share else _ALL_OWN
+        scale = length / len(tallies)
         total = Tally()
         for tally in tallies:
-            total.add(tally, scale)
-        on_heap = [tally.held["heap"] for tally in tallies]
-        total.variance += (length * own) ** 2 * variance_of_mean(on_heap, length)
-        error = math.sqrt(total.variance) / max(total.held["heap"], 1.0)
-        self._add_shared(total, shared, length / len(tallies))
-        return total, error
+            total.add(tally, scale * own.share)
+        of_items = total.held["heap"]
+        counts = Counter[int]()
+        for index in order:
+            counts.update(met[index])
+        values = self._add_shared(total, shared, counts, scale)
+        alone = [own.share * tally.held["heap"] for tally in tallies]
+        each = [
+            held + sum(many * values.get(key, 0.0) for key, many in met[index].items())
+            for index, held in zip(order, alone, strict=True)
+        ]
+        variance = length**2 * variance_of_mean(each, length) + (own.error * of_items / own.share) ** 2
+        total.slack += own.excess * of_items / own.share
+        # One more item might be unlike all that were seen.
+        unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
+        total.variance += variance + unlike**2
+        return total, variance if self._exact else length**2 * variance_of_mean(alone, length)
 
-    def _reach(self, stack: list[Any], shared: dict[int, list[Any]], reached: set[int]) -> tuple[Tally, bool]:
-        """Size of what `stack` reaches beyond what is `reached`, and whether other items may share it.
+    def _reach(
+        self, stack: list[Any], shared: dict[int, Any], reached: set[int]
+    ) -> tuple[Tally, float, dict[int, int]]:
+        """Size of what `stack` reaches beyond what is `reached`, and how much of it others may have, too.
 
-        Objects with many references go into `shared`, with the number of references to them that were met.
+        Objects with many references go into `shared`; how many references to each were met is the third.
         """
+        tally, several, met = self._reached(stack, shared, reached)
+        spare = 0.0
+        while several:
+            obj, times = several.popitem()[1]
+            others = 1 - times / _references(obj)
+            if others > 0:
+                spare += others * self._reached([obj], {}, set())[0].total()
+        return tally, min(spare, tally.total()), met
+
+    def _reached(
+        self, stack: list[Any], shared: dict[int, Any], reached: set[int]
+    ) -> tuple[Tally, dict[int, list[Any]], dict[int, int]]:
+        """The size; objects with a few references, with how many of them were met; and as `_reach`."""
         tally, kinds = Tally(), self._kinds
-        seen: dict[int, int] = {}
-        several: list[Any] = []
+        met: dict[int, int] = {}
+        several: dict[int, list[Any]] = {}
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in reached:
-                if key in seen:
-                    seen[key] += 1
+                if key in several:
+                    several[key][1] += 1
                 continue
             if key in self._counted:
                 continue
@@ -305,7 +396,8 @@ class Walk:
             kind = kinds.get(id(cls)) or self._kind(cls)
             if references > _FEW_REFERENCES:
                 if kind != "opaque":
-                    shared.setdefault(key, [obj, 0])[1] += 1
+                    shared.setdefault(key, obj)
+                    met[key] = met.get(key, 0) + 1
                 continue
             reached.add(key)
             if kind == "atom" and (size := own_bytes(obj, cls)) <= _SMALL:
@@ -313,42 +405,61 @@ class Walk:
                 tally.held["heap"] += size
                 continue
             if references > 1:
-                seen[key] = 1
-                several.append(obj)
+                several[key] = [obj, 1]
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-        may_share = False
-        while several and not may_share:
-            obj = several.pop()
-            may_share = _references(obj) > seen[_key(obj)]
-        return tally, may_share
+        return tally, several, met
 
-    def _own_share(self, container: Container) -> float:
+    def _own_share(self, container: Container, samples: int) -> _OwnShare:
         """The share of the bytes of items that remains if what neighbours share counts once.
 
         In a few runs of neighbours each item is measured alone, and without what those before it hold.
         """
         length = length_of(container)
         size = min(length, _BEFORE + _COMPARED)
-        alone = apart = 0.0
-        for start in sorted({round(part * (length - size) / (_RUNS + 1)) for part in range(1, _RUNS + 1)}):
+        until = own_time() + (self._deadline - own_time()) / 2
+        starts = one_in_each(length - size + 1, max(_RUNS, samples // _SAMPLES_A_RUN))
+        compared: list[tuple[float, float]] = []
+        spare = 0.0
+        for at in shuffled(len(starts)):
             reached: set[int] = set()
-            for number, item in enumerate(pick(container, range(start, start + size))):
+            for number, item in enumerate(pick(container, range(starts[at], starts[at] + size))):
                 added = self._reach(item.copy(), {}, reached)[0].total()
                 if number >= _BEFORE:
-                    apart += added
-                    alone += self._reach(item, {}, set())[0].total()
-        return apart / alone if alone else 1.0
+                    alone, of_others, _ = self._reach(item, {}, set())
+                    compared.append((added, alone.total()))
+                    spare += of_others
+            if own_time() > until and len(compared) > _COMPARED:
+                break
+        whole = sum(alone for _, alone in compared)
+        if not whole:
+            return _ALL_OWN
+        share = sum(added for added, _ in compared) / whole
+        mean, many = whole / len(compared), len(compared)
+        # As if one more had been seen that is unlike the others.
+        squares = sum((added - share * alone) ** 2 for added, alone in compared)
+        squares += (mean * max(share, 1 - share)) ** 2
+        error = math.sqrt(squares / (many * (many + 1))) / mean
+        return _OwnShare(max(share, 1e-9), error, max(0.0, share - 1 + spare / whole))
 
-    def _add_shared(self, total: Tally, shared: dict[int, list[Any]], scale: float) -> None:
-        """Add objects with many references, by the share of these references that the sample represents."""
+    def _add_shared(
+        self, total: Tally, shared: dict[int, Any], met: Mapping[int, int], scale: float
+    ) -> dict[int, float]:
+        """Add objects with many references, by the share of these references that the sample represents.
+
+        Returns the bytes on the heap that stand for one reference to each.
+        """
+        values = {}
         while shared:
-            key, (obj, seen) = shared.popitem()
+            key, obj = shared.popitem()
             if key in self._counted:
                 continue
             references = _references(obj)
             held, back = self.everything([obj], FEWEST_SAMPLES)
             outside = references - back
-            total.add(held, scale * seen / outside if outside > _FEW_REFERENCES else scale * seen)
+            part = 1 / outside if outside > _FEW_REFERENCES else 1.0
+            values[key] = held.held["heap"] * part
+            total.add(held, scale * met[key] * part)
+        return values
 
 
 def kind_of(cls: type) -> Kind:

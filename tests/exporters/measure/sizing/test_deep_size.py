@@ -133,10 +133,10 @@ def test_the_error_bound_covers_unequal_items():
         strings = ["x" * generator.randint(1, 2000) for _ in range(LENGTH)]
         exact = sys.getsizeof(strings) + sum(map(sys.getsizeof, strings))
         estimate = deep_size(strings, budget_seconds=60)
-        assert 0 < estimate.error_bytes < 0.05 * exact
-        covered += abs(estimate.bytes - exact) <= 2 * estimate.error_bytes
+        assert 0 < estimate.error_bytes < 0.07 * exact
+        covered += abs(estimate.bytes - exact) <= estimate.error_bytes
 
-    assert covered >= 34  # two standard errors: 95 % of 40, less what chance allows
+    assert covered >= 38  # three standard errors: 99.7 % of 40, less what chance allows
 
 
 def test_unequal_items_get_more_samples_and_what_they_share_is_counted_with_these_too():
