@@ -82,7 +82,7 @@ class ErlTrainer:
             watch.events("generation_times", "generation_times")
             watch.events("upload_queue", "uploads", capacity=MOST_UPLOADS)
             watch.size("best_agent.actor", lambda: self.best_agent.actor.state_dict())
-            watch.memory_report_interval(1, "generation")
+            watch.memory_report_interval(1, "generation", trend=True)
             watch.on_cleanup(self.clean)
             yield watch
 
@@ -95,6 +95,7 @@ class ErlTrainer:
             while steps is None or self.steps < steps:
                 self._run_generation(watch)
         finally:  # also at SIGTERM
+            watch.checkpoint("end_of_training")
             print(watch.growth_since("baseline"), flush=True)
             for large in watch.large_objects(LARGE_BYTES):
                 print(f"LARGE OBJECT: {large.type:<20} {size(large.nbytes)}", flush=True)
@@ -181,9 +182,9 @@ class ErlTrainer:
             )
             state = following
             self.steps += 1
-            self.leaks.step()
             watch.step()
             self._rate.wait()
+            self.leaks.step()
         watch.progress("episode")
         return environment.get_episode_summary().fitness
 

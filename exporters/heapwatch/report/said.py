@@ -98,5 +98,7 @@ def _sample(point: Point, age_seconds: float) -> Sample:
             one: (buffer.nbytes, buffer.full_bytes) for one, buffer in held.items() if buffer.full_bytes
         },
         graphs={one: (point.graphs.get(one.name, 0.0), buffer.items or 0.0) for one, buffer in held.items()},
-        reading_ages={} if point.counted_at is None else {"objects": point.time - point.counted_at},
+        reading_ages={
+            Component("objects", name): point.time - counted for name, counted in point.counted_at.items()
+        },
     )

@@ -14,22 +14,23 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from itertools import chain, compress
-from typing import NamedTuple
 
 from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
-from heapwatch.measure.objects.tracked import may_have_audit_hooks, tracked_and_in_tuples, tracked_types
+from heapwatch.measure.objects.tracked import may_have_audit_hooks, tracked_and_in_tuples, type_keys
 
 _CHUNK = 4096  # objects whose referents are listed at a time
 _FOLLOWED = frozenset(map(identity, (dict, tuple)))
 
 
-class Census(NamedTuple):
-    """Instances by class, and when they were counted: Unix time in seconds; None if they never were."""
+@dataclass(frozen=True)
+class Census:
+    """Instances by class, and when each class was counted last, in Unix time in seconds."""
 
-    counts: dict[str, float]
-    at: float | None = None
+    counts: Mapping[str, float] = field(default_factory=dict)
+    at: Mapping[str, float] = field(default_factory=dict)
 
 
 class InstanceCounter:
@@ -57,16 +58,28 @@ class InstanceCounter:
         self._watched[name] = weakref.ref(cls)
         return name
 
-    def take(self) -> dict[str, float]:
-        """Live instances by name, without classes that were deleted."""
-        watched = {name: list(_family(cls)) for name, cls in self._classes()}
+    def has(self, *, tracked: bool) -> bool:
+        """Whether it counts any class that the collector tracks, or one that it does not."""
+        return any(is_tracked(cls) == tracked for _, cls in self._classes())
+
+    def take(self, *, tracked: bool | None = None) -> dict[str, float]:
+        """Live instances by name, without classes that were deleted.
+
+        Args:
+            tracked: count only the classes that the collector tracks, or only the others.
+
+        """
+        watched = {
+            name: list(_family(cls)) for name, cls in self._classes() if tracked in (None, is_tracked(cls))
+        }
+        if not watched:
+            return {}
         families = {name: set(map(identity, family)) for name, family in watched.items()}
         # `id` takes half the time, but calls audit hooks.
         key = identity if may_have_audit_hooks() else id
         classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
-        untracked = {identity(cls) for cls in classes.values() if not flags_of(cls) & HAS_GC}
-        # All in C: a Python loop over a million objects would take ten times as long.
-        found = Counter(filter(classes.__contains__, map(key, tracked_types())))
+        untracked = {identity(cls) for cls in classes.values() if not is_tracked(cls)}
+        found = Counter(type_keys(set(classes), key))
         counts = Counter({identity(classes[one]): number for one, number in found.items()})
         if untracked:
             counts += _untracked(untracked)
@@ -79,6 +92,11 @@ class InstanceCounter:
                 del self._watched[name]
             else:
                 yield name, cls
+
+
+def is_tracked(cls: type) -> bool:
+    """Whether the collector tracks the instances of a class."""
+    return bool(flags_of(cls) & HAS_GC)
 
 
 def _family(cls: type) -> Iterator[type]:
