@@ -65,7 +65,7 @@ def said_of(run: Run) -> Said:
 
 def judged_in_time(run: Run) -> TrainerJudge | None:
     """The trainer's judge after this run; None if the points of its second half are too far apart for it."""
-    times = [point.time for point in run.points]
+    times = [point.time for point in run.points if point.event != "checkpoint"]  # just after another one
     middle = (times[0] + times[-1]) / 2
     pauses = [later - before for before, later in pairwise(times) if later >= middle]
     if not pauses or median(pauses) > _MOST_SECONDS:

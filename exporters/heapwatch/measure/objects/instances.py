@@ -14,15 +14,15 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import chain, compress
+from operator import not_
 
 from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
 from heapwatch.measure.objects.tracked import may_have_audit_hooks, tracked_and_in_tuples, type_keys
 
 _CHUNK = 4096  # objects whose referents are listed at a time
-_FOLLOWED = frozenset(map(identity, (dict, tuple)))
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,13 @@ class InstanceCounter:
         }
         if not watched:
             return {}
-        families = {name: set(map(identity, family)) for name, family in watched.items()}
         # `id` takes half the time, but calls audit hooks.
         key = identity if may_have_audit_hooks() else id
+        families = {name: set(map(key, family)) for name, family in watched.items()}
         classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
-        untracked = {identity(cls) for cls in classes.values() if not is_tracked(cls)}
-        found = Counter(type_keys(set(classes), key))
-        counts = Counter({identity(classes[one]): number for one, number in found.items()})
-        if untracked:
-            counts += _untracked(untracked)
+        counts = Counter(type_keys(set(classes), key))
+        if untracked := {place for place, cls in classes.items() if not is_tracked(cls)}:
+            counts += _untracked(untracked, key)
         return {name: sum(counts[one] for one in family) for name, family in families.items()}
 
     def _classes(self) -> Iterator[tuple[str, type]]:
@@ -107,25 +105,32 @@ def _family(cls: type) -> Iterator[type]:
         yield from _family(subclass)
 
 
-def _untracked(wanted: Set[int]) -> Counter[int]:
-    """Instances of classes that the collector does not track, by the identity of their class.
+def _untracked(wanted: Set[int], key: Callable[[type], int]) -> Counter[int]:
+    """Instances of classes that the collector does not track, by the key of their class.
 
     Args:
-        wanted: the identities of the classes.
+        wanted: the keys of the classes.
+        key: of a class.
 
     """
     tracked, waiting = tracked_and_in_tuples()
+    in_tuples = bool(waiting)  # then it is what all tracked tuples refer to
+    followed = {key(dict), key(tuple)}
+    relevant = wanted | followed
     classes: dict[int, int] = {}  # of the instances, by their identity
     seen: set[int] = set()
     for start in range(0, len(tracked), _CHUNK):
         waiting += gc.get_referents(*tracked[start : start + _CHUNK])
         while waiting:
-            kinds = list(map(identity, map(type, waiting)))
-            found = list(compress(waiting, map(wanted.__contains__, kinds)))
-            classes.update(zip(map(identity, found), map(identity, map(type, found)), strict=True))
-            inside = list(compress(waiting, map(_FOLLOWED.__contains__, kinds)))
+            # All in C until few are left: there are several references to an object.
+            some = list(compress(waiting, map(relevant.__contains__, map(key, map(type, waiting)))))
+            if in_tuples:
+                some = list(compress(some, map(not_, map(gc.is_tracked, some))))
+            found = [one for one in some if key(type(one)) in wanted]
+            classes.update((identity(one), key(type(one))) for one in found)
+            inside = [one for one in some if key(type(one)) in followed]
             inside = [one for one in inside if type(one) is tuple or not gc.is_tracked(one)]
-            unseen = {key: one for one in inside if (key := identity(one)) not in seen}
+            unseen = {place: one for one in inside if (place := identity(one)) not in seen}
             seen.update(unseen)
             bases = [base for one in found if (base := getattr(one, "base", None)) is not None]
             waiting = gc.get_referents(*unseen.values()) + bases
