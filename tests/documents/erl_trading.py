@@ -241,9 +241,8 @@ def evolution_leaks(_example: Example) -> None:
         assert not run.warnings("DDPGAgent")
     for leaked in (1, 16):
         with evolved(3, population=leaked) as run:
-            first, *later = run.warnings("DDPGAgent")
+            (first,) = run.warnings("DDPGAgent")  # the next one would be at twice as many
             assert first == f"DDPGAgent: {17 + leaked} are alive, 17 expected"
-            assert later == [f"DDPGAgent: {17 + 3 * leaked} are alive, 17 expected"] * (leaked > 8)
             assert not Evolved(lines=run.lines[: run.lines.index(first)]).reports()
             assert run.findings() == {
                 number: found("evolve_population", "DDPGAgent", 17, leaked, 1, number) for number in (1, 2, 3)
