@@ -76,12 +76,14 @@ def judged(series: Points, terms: Terms) -> Judgement:
     baseline, current = series[0][1], series[-1][1]
     risen = growth.total if growth.span else max(0.0, current - baseline)
     bend, since, rate = series[0][0], 0, 0.0
-    if len(series) > 1 and (risen > terms.least or terms.leaks):
+    bound = terms.bound
+    is_past = bound is not None and current > PAST_BOUND * bound
+    if len(series) > 1 and (risen > terms.least or terms.leaks or is_past):
         bend, since, rate = rise_of(series)
     word: Word = "healthy"
     reason = ""
-    if terms.bound is not None and current > PAST_BOUND * terms.bound:
-        word, reason = "leak", f"past its bound of {terms.bound:.0f}"
+    if is_past:
+        word, reason = "leak", f"past its bound of {bound:.0f}"
         reason += f", {each(rate, terms.unit)}" if rate > 0 else ""
     elif terms.leaks:
         word, reason = "leak", each(rate, terms.unit)
