@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from examples.erl_trading.market import make_market
 from heapwatch.http.status import Status
 from heapwatch.judge.component import GROWN
+from heapwatch.judge.limits import ALIASES
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text, finding_lines, sections
 from heapwatch.report.findings import analyse
@@ -23,7 +24,7 @@ from tests.dashboards.documents import interpolate, targets
 from tests.documents.evolved import Evolved, evolved, said_by
 from tests.documents.example import Example, finished
 from tests.documents.rows import Check, labels, limit
-from tests.documents.rules import NOTHING, evaluate
+from tests.documents.rules import NOTHING, SCRAPES, evaluate
 from tests.exporters.report.runs import GB, filled, generations
 
 COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
@@ -185,6 +186,29 @@ def whole_run(example: Example) -> None:
     assert said == [[], ["warning"], ["critical"]]
 
 
+def grown_a_generation(profile: str, most: float) -> Check:
+    """A check that growth of so many bytes a generation is at the limit, and a hundredth more above it."""
+
+    def check(example: Example) -> None:
+        limit(profile, "memory", "trainer", generation=most)(example)
+        exported = next((alias for alias, of in ALIASES.items() if of == profile), profile)
+        found = 'job:trainer_resource:fast_growth_per_cycle{resource="memory", per="generation"}'
+        for share, over in ((1.0, 0), (1.01, 1)):
+            ended = [float(scrape // 4) for scrape in range(SCRAPES)]  # one a minute
+            evaluate(
+                f'trainer_limit_profile{{profile="{exported}"}} 1\n',
+                {f"count({found}) or vector(0)": {"{}": over}},
+                {
+                    'trainer_progress_total{unit="generation"}': ended,
+                    'trainer_process_resident_memory_bytes{role="trainer"}': [
+                        4e9 + share * most * generation for generation in ended
+                    ],
+                },
+            )
+
+    return check
+
+
 def memory_left(example: Example) -> None:
     """What the rules and the panel make of what the example exposes."""
     text = example.metrics()
@@ -221,18 +245,28 @@ def evaluation_leaks(_example: Example) -> None:
 
 
 def training_leaks(_example: Example) -> None:
-    """In a run of its own, with 30 MB of tensors a generation."""
-
-    def named() -> bool:
-        finding = leaking.report().finding
-        return finding is not None and finding.phase == "train_population" and "Tensor" in finding.objects
-
+    """In a run of its own, with 30 losses a generation, 1 MB each: what is found is what its log counted."""
     with TemporaryDirectory() as folder:
         leaking = Example("erl_trading", Path(folder), "--rate=200", "--leak=tensors=900")
         try:
-            leaking.until(named)
+            leaking.until(lambda: "LEAK FOUND:\nPhase: train_population" in leaking.log())
+            _, _, told = leaking.log().partition("LEAK FOUND:\n")
+            before, _, _ = leaking.log().partition("LEAK FOUND:\n")
         finally:
             leaking.stop()
+    counted = [
+        int(count) for count in re.findall(r"(?m)^checkpoint after_evolution: .*, Tensor (\d+)", before)
+    ]
+    number = len(re.findall("Memory Report", before))
+    told_count = re.search(
+        r"(?m)^Tensor count: (\d+) -> (\d+) \(increasing by ([\d.]+) each generation\)$", told
+    )
+    assert told_count, told
+    assert int(told_count[2]) == counted[number - 1]
+    rate = (counted[number - 1] - counted[0]) / (number - 1)
+    assert float(told_count[3]) == pytest.approx(rate, rel=0.1)
+    assert re.search(r"(?m)^Growth: \+(2[89]|3[0-4])(\.\d)? MB per generation$", told), told
+    assert "\nStarted at generation 1\n" in told
 
 
 def evolution_leaks(_example: Example) -> None:
@@ -387,10 +421,8 @@ CHECKS: dict[str, Check] = {
     "the top 20 objects of 10 MB or more, whatever holds them": largest,
     "total growth: 25 to 35 GB is normal, 100 GB or more a leak": whole_run,
     "a report after each generation": reports,
-    "more than +5 GB a generation is a leak": limit("erl-trading", "memory", "trainer", generation=5e9),
-    "~500 MB a generation after the fixes": limit(
-        "erl-trading-aggressive", "memory", "trainer", generation=500e6
-    ),
+    "more than +5 GB a generation is a leak": grown_a_generation("erl-trading", 5e9),
+    "~500 MB a generation after the fixes": grown_a_generation("erl-trading-aggressive", 500e6),
     "GPU memory stable under 20 GB": limit("erl-trading", "gpu_memory", "", warning=20e9),
     "30 to 40 GB is stable, the run with 175 GB was killed": limit(
         "erl-trading", "memory", "trainer", warning=40e9, critical=100e9

@@ -119,15 +119,17 @@ class Journal:
         if not self.sinks or unit not in CYCLES or total == self._progress.get(unit):
             return
         self._progress = {**self._progress, unit: total}
-        if not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit):
+        is_cycle = not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit)
+        if is_cycle:
             self._unit = unit
-            due = [is_due(unit, total) for is_due in self._is_due]
+        levels = None
+        if any([is_due(unit, total) for is_due in self._is_due]):
             try:
-                levels = self._read(False) if any(due) else None
+                levels = self._read(False)
             except Exception as error:
                 self._failures.record("journal", "levels", error)
-                levels = None
-            self._put(self._mark("cycle", unit, levels=levels))
+        if is_cycle or levels is not None:
+            self._put(self._mark("cycle" if is_cycle else "sample", unit, levels=levels))
 
     def found_large(self, large: tuple[tuple[str, float], ...]) -> None:
         """Note class and bytes of the largest objects."""

@@ -73,7 +73,7 @@ class MemoryReport:
         done = int(point.progress.get(self._unit, 0))
         if self._pace.keeps(point):
             self._points.append(point)
-        if point.event == "cycle" and done // self._interval > self._reported // self._interval:
+        if point.event in ("cycle", "sample") and done // self._interval > self._reported // self._interval:
             self._reported, began = done, own_time()
             report = analyse(Run(self._trainer, tuple(self._points), explanation=self._explain()))
             lines = interval_lines(report, self._unit, done)

@@ -105,6 +105,18 @@ def test_a_report_is_of_the_cycle_in_which_it_is_due(logged, monkeypatch, interv
     ]
 
 
+def test_a_report_of_a_smaller_unit_is_also_of_the_cycle_in_which_it_is_due(logged, monkeypatch):
+    monkeypatch.setattr("heapwatch.report.interval._MOST_SHARE", 1.0)
+    monkeypatch.setattr("heapwatch.recording.journal._STOP_SECONDS", 60)
+    with heapwatch.Watch("erl") as watch:
+        watch.memory_report_interval(10, "episode")
+        for episode in range(1, 50):
+            watch.progress("episode")
+            if episode % 16 == 0:
+                watch.progress("generation")
+    assert epochs_reported(logged()) == [10, 20, 30, 40]
+
+
 def test_reports_that_take_too_much_time_are_left_out(logged, monkeypatch):
     report = MemoryReport("metta", 1, "epoch")
     now = 1000.0
