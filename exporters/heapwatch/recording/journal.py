@@ -123,7 +123,8 @@ class Journal:
         if is_cycle:
             self._unit = unit
         levels = None
-        if any([is_due(unit, total) for is_due in self._is_due]):
+        due = [is_due(unit, total) for is_due in self._is_due]  # each one is told
+        if any(due):
             try:
                 levels = self._read(False)
             except Exception as error:
