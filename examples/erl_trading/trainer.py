@@ -1,5 +1,6 @@
 """Evaluate, train, evolve: one generation after another, and the few lines that have it watched."""
 
+import gc
 import random
 import time
 from collections import deque
@@ -144,6 +145,8 @@ class ErlTrainer:
         old = self.population
         self.population = _with_mutants([old[index] for index in ranked[:ELITE]])
         self.leaks.in_evolution(old, self.best_agent, self.fitness_history)
+        del old
+        gc.collect()  # networks and optimizers refer to each other
 
     def _save(self) -> None:
         """Replace the checkpoint: the agents that survived, the best first, without the replay buffer."""

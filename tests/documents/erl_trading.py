@@ -35,22 +35,22 @@ POINTS = ("after_evaluation", "after_training", "after_evolution")
 def counts(example: Example) -> None:
     """In the running example, and at each checkpoint of a run."""
     example.until(lambda: COUNTS.items() <= example.readings().by("trainer_objects", "type").items())
-    with evolved(3) as run:
-        assert [point.label for point, _ in run.points] == ["baseline", *3 * POINTS, "end_of_training"]
-        for point, alive in run.points:
-            assert {name: point.objects[name] for name in alive} == alive
-            assert COUNTS.items() <= alive.items()
-            assert not point.ages
-        assert not any(run.warnings(name) for name in COUNTS)
-        assert run.findings() == {1: [], 2: [], 3: []}
+    run = evolved(4)
+    assert [point.label for point, _ in run.points] == ["baseline", *4 * POINTS, "end_of_training"]
+    for point, alive in run.points:
+        assert {name: point.objects[name] for name in alive} == alive
+        assert COUNTS.items() <= alive.items()
+        assert point.ages.keys() <= {"ndarray"}  # for which there may not be the time
+    assert not any(run.warnings(name) for name in COUNTS)
+    assert run.findings() == {1: [], 2: [], 3: [], 4: []}
 
 
 def arrays(_example: Example) -> None:
     """At each checkpoint; once the buffer is full, a history a generation that leaks is one array more."""
-    with evolved(5, episodes=1) as run:
-        assert all(point.objects["ndarray"] == alive["ndarray"] for point, alive in run.points)
-        *_, before, after = (point.objects["ndarray"] for point, _ in run.points if point.label == POINTS[-1])
-        assert after - before == 1
+    run = evolved(4, arrays=True, episodes=1)
+    assert all(point.objects["ndarray"] == alive["ndarray"] for point, alive in run.points)
+    *_, before, after = (point.objects["ndarray"] for point, _ in run.points if point.label == POINTS[-1])
+    assert after - before == 1
 
 
 def memory(example: Example) -> None:
@@ -95,8 +95,8 @@ def reports(example: Example) -> None:
     line = re.compile(r"(?m)^Memory Report - Generation (\d+)$")
     example.until(lambda: len(line.findall(example.log())) > 3)
     assert [int(number) for number in line.findall(example.log())][:4] == [1, 2, 3, 4]
-    with evolved(6) as run:
-        assert list(run.reports()) == [1, 2, 3, 4, 5, 6]
+    run = evolved(4)
+    assert list(run.reports()) == [1, 2, 3, 4]
 
 
 def titled(example: Example, *titles: str) -> None:
@@ -116,16 +116,16 @@ def trend(example: Example) -> None:
     example.until(lambda: len(trend_of(example)) > 3 * 3)
     first, *others = trend_of(example)
     assert [first, *others] == ended(len(others))
-    with evolved(4) as run:
-        resident = [point.resident_bytes / 1e9 for point, _ in run.points]
-        for number, report in run.reports().items():
-            _, _, table = report.partition("MEMORY TREND ACROSS GENERATIONS\n")
-            rows = re.findall(r"(?m)^(\S.*\S) +([\d.]+) GB +(baseline|[+-][\d.]+ GB)$", table)
-            assert [label for label, _, _ in rows] == ended(3 * number)
-            told = [float(gigabytes) for _, gigabytes, _ in rows]
-            assert told == pytest.approx(resident[: len(told)], abs=0.01)
-            changes = [float(change.split()[0]) for _, _, change in rows[1:]]
-            assert changes == pytest.approx(np.diff(told), abs=0.0011)
+    run = evolved(4)
+    resident = [point.resident_bytes / 1e9 for point, _ in run.points]
+    for number, report in run.reports().items():
+        _, _, table = report.partition("MEMORY TREND ACROSS GENERATIONS\n")
+        rows = re.findall(r"(?m)^(\S.*\S) +([\d.]+) GB +(baseline|[+-][\d.]+ GB)$", table)
+        assert [label for label, _, _ in rows] == ended(3 * number)
+        told = [float(gigabytes) for _, gigabytes, _ in rows]
+        assert told == pytest.approx(resident[: len(told)], abs=0.01)
+        changes = [float(change.split()[0]) for _, _, change in rows[1:]]
+        assert changes == pytest.approx(np.diff(told), abs=0.0011)
 
 
 def ended(phases: int) -> list[str]:
@@ -137,16 +137,16 @@ def ended(phases: int) -> list[str]:
 def growth(example: Example) -> None:
     """In the record, and in each report of the log: from the baseline to the end of that generation."""
     titled(example, "MEMORY GROWTH ANALYSIS", "OBJECT COUNT CHANGES")
-    with evolved(3, environments=16) as run:
-        for number, report in run.reports().items():
-            _, _, analysis = report.partition("MEMORY GROWTH ANALYSIS\n")
-            told = {row.split()[0]: row for row in analysis.splitlines() if row}
-            now = next(point for point, _ in run.points[3 * number :])
-            assert size_of(told["Baseline"]) == pytest.approx(run.points[0][0].resident_bytes, abs=10e6)
-            assert size_of(told["Current"]) == pytest.approx(now.resident_bytes, abs=10e6)
-            for name, alive in COUNTS.items():
-                more = 16 * (number - 1) if name == "TradingEnvironment" else 0
-                assert re.search(rf"(?m)^  {name} +{alive} -> {alive + more} \(\+{more}\)  ", report)
+    run = evolved(6, environments=16)
+    for number, report in run.reports().items():
+        _, _, analysis = report.partition("MEMORY GROWTH ANALYSIS\n")
+        told = {row.split()[0]: row for row in analysis.splitlines() if row}
+        now = next(point for point, _ in run.points[3 * number :])
+        assert size_of(told["Baseline"]) == pytest.approx(run.points[0][0].resident_bytes, abs=10e6)
+        assert size_of(told["Current"]) == pytest.approx(now.resident_bytes, abs=10e6)
+        for name, alive in COUNTS.items():
+            more = 16 * (number - 1) if name == "TradingEnvironment" else 0
+            assert re.search(rf"(?m)^  {name} +{alive} -> {alive + more} \(\+{more}\)  ", report)
 
 
 def size_of(row: str) -> float:
@@ -271,16 +271,16 @@ def training_leaks(_example: Example) -> None:
 
 def evolution_leaks(_example: Example) -> None:
     """Said in the generation itself: one more than expected, and then each doubling; 17 are not said."""
-    with evolved(3) as run:
-        assert not run.warnings("DDPGAgent")
+    run = evolved(4)
+    assert not run.warnings("DDPGAgent")
     for leaked in (1, 16):
-        with evolved(3, population=leaked) as run:
-            (first,) = run.warnings("DDPGAgent")  # the next one would be at twice as many
-            assert first == f"DDPGAgent: {17 + leaked} are alive, 17 expected"
-            assert not Evolved(lines=run.lines[: run.lines.index(first)]).reports()
-            assert run.findings() == {
-                number: found("evolve_population", "DDPGAgent", 17, leaked, 1, number) for number in (1, 2, 3)
-            }
+        run = evolved(3, population=leaked)
+        (first,) = run.warnings("DDPGAgent")  # the next one would be at twice as many
+        assert first == f"DDPGAgent: {17 + leaked} are alive, 17 expected"
+        assert not Evolved(lines=run.lines[: run.lines.index(first)]).reports()
+        assert run.findings() == {
+            number: found("evolve_population", "DDPGAgent", 17, leaked, 1, number) for number in (1, 2, 3)
+        }
 
 
 def found(phase: str, name: str, expected: int, leaked: int, since: int, number: int) -> list[str]:
@@ -305,17 +305,16 @@ def no_leak(_example: Example) -> None:
 
 def report_of_a_leak(example: Example) -> None:
     """From the first generation that leaks on, and in the log of the running example."""
-    for leaked in (1, 16):
-        with evolved(4, environments=leaked) as run:
-            assert run.findings() == {
-                number: found("evaluate_population", "TradingEnvironment", 2, leaked, 2, number)
-                for number in (1, 2, 3, 4)
-            }
-    with evolved(9, environments=16) as run:
-        told = re.search(r"(?m)^Growth: \+([\d.]+ MB) per generation$", run.reports()[9])
-        assert told
-        kept = 16 * make_market(0).nbytes
-        assert size_of(told[1]) == pytest.approx(kept, rel=0.2)
+    for leaked, generations in ((1, 3), (16, 6)):
+        run = evolved(generations, environments=leaked)
+        assert run.findings() == {
+            number + 1: found("evaluate_population", "TradingEnvironment", 2, leaked, 2, number + 1)
+            for number in range(generations)
+        }
+    told = re.search(r"(?m)^Growth: \+([\d.]+ MB) per generation$", run.reports()[6])
+    assert told
+    kept = 16 * make_market(0).nbytes
+    assert size_of(told[1]) == pytest.approx(kept, rel=0.2)
     with example.leaking(environments=900.0):
         named = r"LEAK FOUND:\nPhase: evaluate_population\n(.+\n)?TradingEnvironment count: 2 -> \d+ "
         example.until(lambda: re.search(named, example.log()))
@@ -370,12 +369,12 @@ def checkpoint_lines(example: Example) -> None:
     for label in ("baseline", *POINTS):
         line = rf"(?m)^checkpoint {label}: [\d.]+ GB, .*VMS [\d.]+ GB, TradingEnvironment 2, DDPGAgent 17, .*"
         example.until(lambda line=line: re.search(line, example.log()))
-    with evolved(2, environments=16) as run:
-        lines = [line for line in run.lines if line.startswith("checkpoint ")]
-        for line, (point, alive) in zip(lines, run.points, strict=True):
-            assert line.startswith(f"checkpoint {point.label}: {point.resident_bytes / 1e9:.3f} GB, ")
-            assert all(f", {name} {count}" in line for name, count in alive.items())
-            assert "earlier" not in line
+    run = evolved(6, environments=16)
+    lines = [line for line in run.lines if line.startswith("checkpoint ")]
+    for line, (point, alive) in zip(lines, run.points, strict=True):
+        assert line.startswith(f"checkpoint {point.label}: {point.resident_bytes / 1e9:.3f} GB, ")
+        assert all(f", {name} {count}" in line for name, count in alive.items())
+        assert ("earlier" in line) == bool(point.ages)
 
 
 def end_of_the_log(example: Example) -> None:
@@ -401,12 +400,12 @@ def stopped(example: Example) -> None:
     *_, summary = example.log().split("Memory Report - Generation")
     assert re.search(r"RAM: +[\d.]+ GB -> [\d.]+ GB", summary), summary
     assert len(re.findall(r"LARGE OBJECT: \S+ +[\d.]+ MB", summary)) > 0
-    with evolved(3.5, ends=False, environments=16, population=16) as run:
-        baseline, _ = run.points[0]
-        assert (run.alive["TradingEnvironment"], run.alive["DDPGAgent"]) == (2 + 3 * 16, 17 + 3 * 16)
-        for name, alive in run.alive.items():
-            before = round(baseline.objects[name])
-            assert re.search(rf"(?m)^  {name} +{before} -> {alive} \({alive - before:+}\)$", run.printed)
+    run = evolved(3.5, ends=False, environments=16, population=16)
+    baseline, _ = run.points[0]
+    assert (run.alive["TradingEnvironment"], run.alive["DDPGAgent"]) == (2 + 3 * 16, 17 + 3 * 16)
+    for name, alive in run.alive.items():
+        before = round(baseline.objects[name])
+        assert re.search(rf"(?m)^  {name} +{before} -> {alive} \({alive - before:+}\)$", run.printed)
 
 
 CHECKS: dict[str, Check] = {

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 import torch
 
 from examples.common.command import Served
@@ -67,14 +69,26 @@ class Evolved:
         return [line for line in self.lines if line.startswith(f"{name}: ")]
 
 
-@contextmanager
-def evolved(generations: float, *, ends: bool = True, **a_generation: int) -> Iterator[Evolved]:
+@cache
+def evolved(generations: float, *, ends: bool = True, arrays: bool = False, **a_generation: int) -> Evolved:
     """Have the example train here for so many generations, with so many units of leaks in each.
 
-    Without `ends` it is ended by SystemExit as by SIGTERM, in the middle of a generation.
+    Args:
+        generations: so many of them.
+        ends: otherwise it is ended by SystemExit as by SIGTERM, in the middle of a generation.
+        arrays: count arrays, too, and give the library the time to do so at each checkpoint.
+        a_generation: units of each leak.
+
     """
     run = Evolved()
-    with own_state(), said_by("heapwatch") as run.lines, redirect_stdout(io.StringIO()) as printed:
+    with (
+        own_state(),
+        pytest.MonkeyPatch.context() as patch,
+        said_by("heapwatch") as run.lines,
+        redirect_stdout(io.StringIO()) as printed,
+    ):
+        if arrays:
+            patch.setattr("heapwatch.exporter.CHECKPOINT_SECONDS", 600.0)
         minutes = STEPS / RATE / 60
         write(leak_file("erl_trading"), {name: units / minutes for name, units in a_generation.items()})
         trainer = ErlTrainer(rate=RATE)
@@ -92,7 +106,7 @@ def evolved(generations: float, *, ends: bool = True, **a_generation: int) -> It
             def checkpoint(label: str) -> Checkpoint | None:
                 point = take(label)
                 if point is not None:
-                    run.points.append((point, own_count()))
+                    run.points.append((point, own_count(arrays)))
                 return point
 
             watch.checkpoint = checkpoint  # type: ignore[method-assign]
@@ -100,18 +114,20 @@ def evolved(generations: float, *, ends: bool = True, **a_generation: int) -> It
                 trainer.train(watch, round(generations * STEPS))
             except SystemExit:
                 assert not ends
-            run.alive = own_count()
+            run.alive = own_count(arrays)
         run.printed = printed.getvalue()
-        yield run
+    return run
 
 
-def own_count() -> dict[str, int]:
-    """Live instances as the collector lists them, and arrays as all that is listed refers to them."""
+def own_count(arrays: bool) -> dict[str, int]:
+    """Live instances as the collector lists them, and `arrays` as all that is listed refers to them."""
     listed = gc.get_objects()
     counted = {
         cls.__name__: sum(issubclass(type(one), cls) for one in listed)
         for cls in (TradingEnvironment, DDPGAgent, ReplayBuffer, torch.Tensor, mpl.figure.Figure)
     }
+    if not arrays:
+        return counted
     seen: dict[int, object] = {}
     waiting: list[object] = listed
     while waiting:

@@ -6,8 +6,10 @@ import gc
 import logging
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from statistics import median
 from typing import Any, TypeVar
 
 from prometheus_client import Metric
@@ -26,7 +28,8 @@ Value = TypeVar("Value")
 
 # Seconds that a count takes for each block of memory that Python has, on a slow machine: of classes that the
 # collector tracks, and of others.
-_RATE, _SLOW_RATE = 50e-9, 1e-6
+_RATE, _SLOW_RATE = 100e-9, 1e-6
+_RATES = 5  # of the last counts, of which the median tells what the next one takes: a machine may be held up
 
 
 class NamedSources:
@@ -194,7 +197,8 @@ class InstanceSampler:
         self.counts: dict[str, float] = {}
         self.at: float | None = None
         self._take = take
-        self._rate = first_rate
+        self._first_rate = first_rate
+        self._rates: deque[float] = deque(maxlen=_RATES)
 
     def sample(self) -> None:
         """Count. That stops the whole program meanwhile."""
@@ -205,11 +209,11 @@ class InstanceSampler:
             self.counts = {}
             raise
         self.at = time.time()
-        self._rate = (own_time() - began) / max(1, sys.getallocatedblocks())
+        self._rates.append((own_time() - began) / max(1, sys.getallocatedblocks()))
 
     def expected_seconds(self) -> float:
-        """CPU time that a count would take now, from the time that the last one took."""
-        return self._rate * sys.getallocatedblocks()
+        """CPU time that a count would take now, from what the last ones took."""
+        return median(self._rates or [self._first_rate]) * sys.getallocatedblocks()
 
 
 class ObjectCollector:

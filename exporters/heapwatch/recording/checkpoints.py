@@ -162,4 +162,7 @@ def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, f
 
 def _age(point: Checkpoint, name: str, which: str = "") -> str:
     """How much older than a checkpoint the count of a class is; empty if it is of that moment."""
-    return f"{which} counted {duration(point.ages[name])} earlier" if name in point.ages else ""
+    if name not in point.ages:
+        return ""
+    age = point.ages[name]
+    return f"{which} counted {duration(age) if age >= 1 else f'{age:.2g} s'} earlier"

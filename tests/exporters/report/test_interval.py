@@ -92,7 +92,7 @@ def test_a_report_is_of_the_cycle_in_which_it_is_due(logged, monkeypatch, interv
         watch.size("buffer", nbytes=lambda: 1e6 * len(done))
         watch.size_interval(interval)
         watch.memory_report_interval(interval)
-        for epoch in range(3 * interval + 1):
+        for epoch in range(4 * interval - 1):
             done.append(epoch)
             watch.progress("epoch")
         monkeypatch.setattr("heapwatch.recording.journal._STOP_SECONDS", 60)
@@ -119,13 +119,13 @@ def test_a_report_of_a_smaller_unit_is_also_of_the_cycle_in_which_it_is_due(logg
 
 def test_reports_that_take_too_much_time_are_left_out(logged, monkeypatch):
     report = MemoryReport("metta", 1, "epoch")
-    now = 1000.0
-    monkeypatch.setattr("heapwatch.report.interval.time.monotonic", lambda: now)
+    now = [1000.0]
+    monkeypatch.setattr("heapwatch.report.interval.time.monotonic", lambda: now[0])
     monkeypatch.setattr("heapwatch.report.interval.own_time", iter([0.0, 2.0]).__next__)
     assert report.is_due("epoch", 1)
     epochs(report, 1)
-    for now, due in ((1007.9, False), (1008.1, True)):
-        assert report.is_due("epoch", round(now)) is due
+    for now[0], epoch, due in ((1007.9, 2, False), (1008.1, 3, True)):
+        assert report.is_due("epoch", epoch) is due
     assert not report.is_due("episode", 5000)
 
 
