@@ -305,11 +305,11 @@ def no_leak(_example: Example) -> None:
 
 def report_of_a_leak(example: Example) -> None:
     """From the first generation that leaks on, and in the log of the running example."""
-    for leaked, generations in ((1, 3), (16, 6)):
-        run = evolved(generations, environments=leaked)
+    for leaked, trained in ((1, 3), (16, 6)):
+        run = evolved(trained, environments=leaked)
         assert run.findings() == {
             number + 1: found("evaluate_population", "TradingEnvironment", 2, leaked, 2, number + 1)
-            for number in range(generations)
+            for number in range(trained)
         }
     told = re.search(r"(?m)^Growth: \+([\d.]+ MB) per generation$", run.reports()[6])
     assert told

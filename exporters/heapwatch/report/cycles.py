@@ -16,13 +16,19 @@ _FEWEST_CYCLES = 2  # that end in the record; with fewer of all units, it is div
 
 
 class Cycles:
-    """A run's points by cycle of the largest unit of which two or more have ended, else by minute."""
+    """A run's points by cycle of the largest unit of which two or more have ended, else by minute.
 
-    def __init__(self, run: Run) -> None:
+    Of the unit `asked` for, one is enough.
+    """
+
+    def __init__(self, run: Run, asked: str = "") -> None:
         self.points = _with_counts_at_ends(run.points)
         first, last = run.points[0].progress, run.points[-1].progress
         ended = {unit: last[unit] - first.get(unit, 0.0) for unit in CYCLES if unit in last}
-        self.unit = next((unit for unit, many in ended.items() if many >= _FEWEST_CYCLES), "minute")
+        self.unit = next(
+            (unit for unit, many in ended.items() if many >= (1 if unit == asked else _FEWEST_CYCLES)),
+            "minute",
+        )
         self._began = run.points[0].time
         self._counted = self.unit != "minute"
         by_cycle: dict[int, list[Point]] = defaultdict(list)

@@ -79,15 +79,16 @@ class Report:
         return "too early" if undecided else self.memory.verdict
 
 
-def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
+def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
     """Judge a run.
 
     Args:
         run: at least one point.
         large_bytes: least size of a large object.
+        unit: of the cycles to compare, from the first one on; by default of which two have ended.
 
     """
-    cycles, said, last = Cycles(run), said_of(run), run.points[-1]
+    cycles, said, last = Cycles(run, unit), said_of(run), run.points[-1]
     resident = cycles.series(lambda point: point.resident_bytes)
     memory = judged(
         resident,

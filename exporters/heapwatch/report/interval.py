@@ -75,7 +75,8 @@ class MemoryReport:
             self._points.append(point)
         if point.event in ("cycle", "sample") and done // self._interval > self._reported // self._interval:
             self._reported, began = done, own_time()
-            report = analyse(Run(self._trainer, tuple(self._points), explanation=self._explain()))
+            run = Run(self._trainer, tuple(self._points), explanation=self._explain())
+            report = analyse(run, unit=self._unit)
             lines = interval_lines(report, self._unit, done)
             log.info("%s", Block([*lines, *(trend_lines(report, _MOST_ROWS) if self._trend else ())]))
             self.leak = ""
