@@ -174,7 +174,7 @@ class Exporter:
 
     def _sample_costly_soon(self) -> None:
         """After a cleanup: levels that are sampled rarely, as they are costly, would be old for minutes."""
-        counting = self._objects.samplers if self._objects else []
+        counting: list[Sampler] = [*self._objects.samplers] if self._objects else []
         for sampler in (*counting, self.sizes, self.buffers.sizes):
             self.safe_point.prompt(sampler)
 
