@@ -15,7 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from examples.erl_trading.market import make_market
 from heapwatch.http.status import Status
 from heapwatch.judge.component import GROWN
-from heapwatch.judge.limits import ALIASES
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text, finding_lines, sections
 from heapwatch.report.findings import analyse
@@ -24,7 +23,7 @@ from tests.dashboards.documents import interpolate, targets
 from tests.documents.evolved import Evolved, evolved, said_by
 from tests.documents.example import Example, finished
 from tests.documents.rows import Check, labels, limit
-from tests.documents.rules import NOTHING, SCRAPES, evaluate
+from tests.documents.rules import NOTHING, evaluate
 from tests.exporters.report.runs import GB, filled, generations
 
 COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
@@ -184,29 +183,6 @@ def whole_run(example: Example) -> None:
         alerts = Status(lambda: NOTHING).document(text_string_to_metric_families(text))["alerts"]
         said.append([alert["severity"] for alert in alerts if alert["component"] == GROWN.name])
     assert said == [[], ["warning"], ["critical"]]
-
-
-def grown_a_generation(profile: str, most: float) -> Check:
-    """A check that growth of so many bytes a generation is at the limit, and a hundredth more above it."""
-
-    def check(example: Example) -> None:
-        limit(profile, "memory", "trainer", generation=most)(example)
-        exported = next((alias for alias, of in ALIASES.items() if of == profile), profile)
-        found = 'job:trainer_resource:fast_growth_per_cycle{resource="memory", per="generation"}'
-        for share, over in ((1.0, 0), (1.01, 1)):
-            ended = [float(scrape // 4) for scrape in range(SCRAPES)]  # one a minute
-            evaluate(
-                f'trainer_limit_profile{{profile="{exported}"}} 1\n',
-                {f"count({found}) or vector(0)": {"{}": over}},
-                {
-                    'trainer_progress_total{unit="generation"}': ended,
-                    'trainer_process_resident_memory_bytes{role="trainer"}': [
-                        4e9 + share * most * generation for generation in ended
-                    ],
-                },
-            )
-
-    return check
 
 
 def memory_left(example: Example) -> None:
@@ -420,8 +396,10 @@ CHECKS: dict[str, Check] = {
     "the top 20 objects of 10 MB or more, whatever holds them": largest,
     "total growth: 25 to 35 GB is normal, 100 GB or more a leak": whole_run,
     "a report after each generation": reports,
-    "more than +5 GB a generation is a leak": grown_a_generation("erl-trading", 5e9),
-    "~500 MB a generation after the fixes": grown_a_generation("erl-trading-aggressive", 500e6),
+    "more than +5 GB a generation is a leak": limit("erl-trading", "memory", "trainer", generation=5e9),
+    "~500 MB a generation after the fixes": limit(
+        "erl-trading-aggressive", "memory", "trainer", generation=500e6
+    ),
     "GPU memory stable under 20 GB": limit("erl-trading", "gpu_memory", "", warning=20e9),
     "30 to 40 GB is stable, the run with 175 GB was killed": limit(
         "erl-trading", "memory", "trainer", warning=40e9, critical=100e9
