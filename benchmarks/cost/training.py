@@ -40,6 +40,7 @@ import heapwatch
 from benchmarks.cost.turns import paired_blocks
 from benchmarks.measure import Claim, Report, Table
 from heapwatch.integrations.stable_baselines3 import HeapwatchCallback
+from heapwatch.runtime.safe_point import Sampler
 
 Pair = tuple[float, float]  # CPU seconds of a block with what is measured, and of its neighbour without
 
@@ -156,9 +157,9 @@ class Watched:
         point = self.watch._exporter.safe_point
         visit = point.visit
 
-        def clocked(*, stepping: bool) -> None:
+        def clocked(*, stepping: bool, at_once: Sampler | None = None) -> None:
             began = time.thread_time()
-            visit(stepping=stepping)
+            visit(stepping=stepping, at_once=at_once)
             self.sampling += time.thread_time() - began
 
         point.visit = clocked  # type: ignore[method-assign]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, read_json, replace
 
+_ROUNDING = 1e-9  # what hundreds of steps add up to may be this much less than a whole unit
+
 
 def leak_file(trainer: str, state: Path | None = None) -> Path:
     """Where the leak switches of the example `trainer` are kept; `state` defaults to HEAPWATCH_STATE."""
@@ -104,6 +106,6 @@ class LeakSwitches:
         units = {}
         for name, rate in self.rates.items():
             owed = self._owed.get(name, 0.0) + rate * minutes
-            units[name] = int(owed)
+            units[name] = int(owed + _ROUNDING)
             self._owed[name] = owed - units[name]
         return units

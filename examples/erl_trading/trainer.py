@@ -1,5 +1,6 @@
 """Evaluate, train, evolve: one generation after another, and the few lines that have it watched."""
 
+import gc
 import random
 import time
 from collections import deque
@@ -82,7 +83,7 @@ class ErlTrainer:
             watch.events("generation_times", "generation_times")
             watch.events("upload_queue", "uploads", capacity=MOST_UPLOADS)
             watch.size("best_agent.actor", lambda: self.best_agent.actor.state_dict())
-            watch.memory_report_interval(1, "generation")
+            watch.memory_report_interval(1, "generation", trend=True)
             watch.on_cleanup(self.clean)
             yield watch
 
@@ -95,6 +96,7 @@ class ErlTrainer:
             while steps is None or self.steps < steps:
                 self._run_generation(watch)
         finally:  # also at SIGTERM
+            watch.checkpoint("end_of_training")
             print(watch.growth_since("baseline"), flush=True)
             for large in watch.large_objects(LARGE_BYTES):
                 print(f"LARGE OBJECT: {large.type:<20} {size(large.nbytes)}", flush=True)
@@ -143,6 +145,8 @@ class ErlTrainer:
         old = self.population
         self.population = _with_mutants([old[index] for index in ranked[:ELITE]])
         self.leaks.in_evolution(old, self.best_agent, self.fitness_history)
+        del old
+        gc.collect()  # networks and optimizers refer to each other
 
     def _save(self) -> None:
         """Replace the checkpoint: the agents that survived, the best first, without the replay buffer."""
@@ -181,9 +185,9 @@ class ErlTrainer:
             )
             state = following
             self.steps += 1
-            self.leaks.step()
             watch.step()
             self._rate.wait()
+            self.leaks.step()
         watch.progress("episode")
         return environment.get_episode_summary().fitness
 

@@ -40,7 +40,7 @@ from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.objects.instances import Census
 from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
-from heapwatch.recording.checkpoints import Checkpoints, Memory
+from heapwatch.recording.checkpoints import Checkpoint, Checkpoints, Memory
 from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import CollectionStuck, Collector, Exposition, Snapshots
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from heapwatch.recording.journal import Journal, Sink
 
 log = logging.getLogger("heapwatch")
+CHECKPOINT_SECONDS = 0.2  # CPU time that the counts of one checkpoint may take
 Declared = TypeVar("Declared")
 
 
@@ -92,9 +93,7 @@ class Exporter:
         self.buffers = BufferCollector(self.failures, interval)
         self.sizes = SizeCollector(self.failures, interval)
         self._objects: ObjectCollector | None = None
-        self.checkpoints = Checkpoints(
-            self._memory_now, lambda: self._objects.latest.counts if self._objects else {}
-        )
+        self.checkpoints = Checkpoints(self._memory_now, self._counted_since)
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
         unique = UniqueMemoryCollector(tree)
@@ -161,7 +160,7 @@ class Exporter:
             self.safe_point.schedule(collector, anywhere=anywhere)
 
     def sample_sizes_every(self, interval: int, unit: str) -> None:
-        """Measure named objects at the first safe point after every `interval` of `unit`."""
+        """Measure named objects after every `interval` of `unit`: at once if that is at a safe point."""
         reached = 0
 
         def due(counted: str, total: int) -> None:
@@ -170,14 +169,15 @@ class Exporter:
             if counted == unit and total // interval > reached:
                 reached = total // interval
                 self.safe_point.prompt(self.sizes)
+                self.safe_point.visit(stepping=False, at_once=self.sizes)
 
-        self.progress.on_progress.append(due)
+        self.progress.on_progress.insert(0, due)  # a memory report of this moment has these sizes
 
     def _sample_costly_soon(self) -> None:
         """After a cleanup: levels that are sampled rarely, as they are costly, would be old for minutes."""
-        for sampler in (self._objects, self.sizes, self.buffers.sizes):
-            if sampler is not None:
-                self.safe_point.prompt(sampler)
+        counting: list[Sampler] = [*self._objects.samplers] if self._objects else []
+        for sampler in (*counting, self.sizes, self.buffers.sizes):
+            self.safe_point.prompt(sampler)
 
     def count_objects(self, *classes: type) -> None:
         """Count live instances. The census that this needs is taken from the first call on.
@@ -204,7 +204,28 @@ class Exporter:
         if self._objects is None:
             self._objects = objects
             self.register(objects)
+        self.safe_point.schedule(*objects.samplers)
         return declared
+
+    def checkpoint(self, label: str) -> Checkpoint | None:
+        """Record memory and counts at a named point; None if memory could not be read."""
+        phase = self.phases.just_ended
+        try:
+            taken = self.checkpoints.take(label)
+        except Exception as error:
+            self.failures.record("checkpoints", label, error)
+            return None
+        if self._journal is not None:
+            self._journal.checkpoint(taken.label, phase, taken.resident_bytes)
+        return taken
+
+    def _counted_since(self, moment: float) -> Census:
+        """Visit the safe point, and count what was not counted since a moment, if there is time for it."""
+        self.safe_point.visit(stepping=False)
+        if self._objects is None:
+            return Census()
+        self.safe_point.sample_now(*self._objects.not_counted_since(moment, CHECKPOINT_SECONDS))
+        return self._objects.latest
 
     def count_bodies(self, bodies: BodyCollector) -> None:
         """Count a world's bodies: at safe points alone, and none inside the world's own step."""
@@ -309,8 +330,11 @@ class Exporter:
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return reported or headline(explanation)
 
-    def add_sink(self, sink: Sink) -> None:
-        """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last."""
+    def add_sink(self, sink: Sink, is_due: Callable[[str, int], bool] | None = None) -> None:
+        """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last.
+
+        `is_due` tells of a unit and its total whether the sink needs the point of that moment itself.
+        """
         if self._journal is None:
             from heapwatch.recording.journal import Journal  # for a trainer that records, reports or tracks
 
@@ -318,12 +342,12 @@ class Exporter:
                 self.failures,
                 self.memory.read,
                 self._levels_for_points,
-                lambda: self._objects.latest if self._objects else Census({}),
+                lambda: self._objects.latest if self._objects else Census(),
             )
             self.phases.on_end.append(self._journal.phase_ended)
             self.progress.on_progress.append(self._journal.progressed)
         self.safe_point.sample_unowned()
-        self._journal.add_sink(sink)
+        self._journal.add_sink(sink, is_due)
 
     def found_large(self, found: Sequence[Large]) -> None:
         """Hand the largest objects of now to the sinks."""
@@ -369,7 +393,7 @@ class Exporter:
         if costly:
             self._costly_families = self._families([*self._process, self._gpu])
         sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
-        sampled += [self._objects, self._own] if self._objects else []
+        sampled += [self._objects] if self._objects else []
         return Readings(self._costly_families + self._families(sampled))
 
     def _readings(self, collectors: Iterable[Collector]) -> Readings:

@@ -1,11 +1,8 @@
 """MEMORY_DEBUGGING.md and the memory leak fixes of generation 13: evolutionary trading."""
 
-import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,31 +12,44 @@ import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 
+from examples.erl_trading.market import make_market
 from heapwatch.http.status import Status
 from heapwatch.judge.component import GROWN
-from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text, finding_lines, sections
 from heapwatch.report.findings import analyse
 from heapwatch.watch import Watch
 from tests.dashboards.documents import interpolate, targets
-from tests.documents.example import SECONDS, Example, finished
+from tests.documents.evolved import Evolved, evolved, said_by
+from tests.documents.example import Example, finished
 from tests.documents.rows import Check, labels, limit
 from tests.documents.rules import NOTHING, evaluate
 from tests.exporters.report.runs import GB, filled, generations
 
 COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
+PHASES = ("evaluate_population", "train_population", "evolve_population")
+POINTS = ("after_evaluation", "after_training", "after_evolution")
 
 
 def counts(example: Example) -> None:
+    """In the running example, and at each checkpoint of a run."""
     example.until(lambda: COUNTS.items() <= example.readings().by("trainer_objects", "type").items())
+    run = evolved(4)
+    assert [point.label for point, _ in run.points] == ["baseline", *4 * POINTS, "end_of_training"]
+    for point, alive in run.points:
+        assert {name: point.objects[name] for name in alive} == alive
+        assert COUNTS.items() <= alive.items()
+        assert point.ages.keys() <= {"ndarray"}  # for which there may not be the time
+    assert not any(run.warnings(name) for name in COUNTS)
+    assert run.findings() == {1: [], 2: [], 3: [], 4: []}
 
 
-def arrays(example: Example) -> None:
-    """The replay buffer of the example alone holds more than a thousand."""
-    kept = [np.zeros(1) for _ in range(10)]
-    assert InstanceCounter([np.ndarray]).take()["ndarray"] >= len(kept)
-    example.until(lambda: example.value("trainer_objects", type="ndarray") > 1000, 2 * SECONDS)
+def arrays(_example: Example) -> None:
+    """At each checkpoint; once the buffer is full, a history a generation that leaks is one array more."""
+    run = evolved(4, arrays=True, episodes=1)
+    assert all(point.objects["ndarray"] == alive["ndarray"] for point, alive in run.points)
+    *_, before, after = (point.objects["ndarray"] for point, _ in run.points if point.label == POINTS[-1])
+    assert after - before == 1
 
 
 def memory(example: Example) -> None:
@@ -79,29 +89,13 @@ def gpu(_example: Example) -> None:
     assert ", GPU 2.340 GB, 3.000 GB reserved" in lines[0]
 
 
-@contextmanager
-def said_by(name: str) -> Iterator[list[str]]:
-    """What a logger says meanwhile."""
-    lines: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    try:
-        yield lines
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-
-
 def reports(example: Example) -> None:
-    """One after each of the first generations."""
+    """One after each generation, and none between; also where generations take no time."""
     line = re.compile(r"(?m)^Memory Report - Generation (\d+)$")
     example.until(lambda: len(line.findall(example.log())) > 3)
     assert [int(number) for number in line.findall(example.log())][:4] == [1, 2, 3, 4]
-    assert "Object Count Changes:" in example.log()
+    run = evolved(4)
+    assert list(run.reports()) == [1, 2, 3, 4]
 
 
 def titled(example: Example, *titles: str) -> None:
@@ -116,18 +110,48 @@ def trend_of(example: Example) -> list[str]:
 
 
 def trend(example: Example) -> None:
-    """Every phase of every generation, in the order in which they end."""
+    """Every phase of every generation in the order in which they end: in the record, and in each report."""
     titled(example, "BASELINE", "MEMORY SNAPSHOT", "MEMORY TREND ACROSS GENERATIONS")
     example.until(lambda: len(trend_of(example)) > 3 * 3)
     first, *others = trend_of(example)
-    assert first == "Trainer initialized (baseline)"
-    phases = ("evaluate_population", "train_population", "evolve_population")
-    ended = [f"Gen {number}: After {phase}" for number in range(1, len(others)) for phase in phases]
-    assert others == ended[: len(others)]
+    assert [first, *others] == ended(len(others))
+    run = evolved(4)
+    resident = [point.resident_bytes / 1e9 for point, _ in run.points]
+    for number, report in run.reports().items():
+        _, _, table = report.partition("MEMORY TREND ACROSS GENERATIONS\n")
+        rows = re.findall(r"(?m)^(\S.*\S) +([\d.]+) GB +(baseline|[+-][\d.]+ GB)$", table)
+        assert [label for label, _, _ in rows] == ended(3 * number)
+        told = [float(gigabytes) for _, gigabytes, _ in rows]
+        assert told == pytest.approx(resident[: len(told)], abs=0.01)
+        changes = [float(change.split()[0]) for _, _, change in rows[1:]]
+        assert changes == pytest.approx(np.diff(told), abs=0.0011)
+
+
+def ended(phases: int) -> list[str]:
+    """The labels of a trend of so many phases."""
+    labels = [f"Gen {number + 1}: After {phase}" for number in range(phases) for phase in PHASES]
+    return ["Trainer initialized (baseline)", *labels[:phases]]
 
 
 def growth(example: Example) -> None:
+    """In the record, and in each report of the log: from the baseline to the end of that generation."""
     titled(example, "MEMORY GROWTH ANALYSIS", "OBJECT COUNT CHANGES")
+    run = evolved(6, environments=16)
+    for number, report in run.reports().items():
+        _, _, analysis = report.partition("MEMORY GROWTH ANALYSIS\n")
+        told = {row.split()[0]: row for row in analysis.splitlines() if row}
+        now = next(point for point, _ in run.points[3 * number :])
+        assert size_of(told["Baseline"]) == pytest.approx(run.points[0][0].resident_bytes, abs=10e6)
+        assert size_of(told["Current"]) == pytest.approx(now.resident_bytes, abs=10e6)
+        for name, alive in COUNTS.items():
+            more = 16 * (number - 1) if name == "TradingEnvironment" else 0
+            assert re.search(rf"(?m)^  {name} +{alive} -> {alive + more} \(\+{more}\)  ", report)
+
+
+def size_of(row: str) -> float:
+    """The bytes that a row ends in, such as `364 MB`."""
+    *_, number, unit = row.split()
+    return float(number) * {"MB": 1e6, "GB": 1e9}[unit]
 
 
 def large(_example: Example) -> None:
@@ -197,24 +221,55 @@ def evaluation_leaks(_example: Example) -> None:
 
 
 def training_leaks(_example: Example) -> None:
-    """In a run of its own, with 30 MB of tensors a generation."""
-
-    def named() -> bool:
-        finding = leaking.report().finding
-        return finding is not None and finding.phase == "train_population" and "Tensor" in finding.objects
-
+    """In a run of its own, with 30 losses a generation, 1 MB each: what is found is what its log counted."""
     with TemporaryDirectory() as folder:
         leaking = Example("erl_trading", Path(folder), "--rate=200", "--leak=tensors=900")
         try:
-            leaking.until(named)
+            leaking.until(lambda: "LEAK FOUND:\nPhase: train_population" in leaking.log())
+            _, _, told = leaking.log().partition("LEAK FOUND:\n")
+            before, _, _ = leaking.log().partition("LEAK FOUND:\n")
         finally:
             leaking.stop()
+    counted = [
+        int(count) for count in re.findall(r"(?m)^checkpoint after_evolution: .*, Tensor (\d+)", before)
+    ]
+    number = len(re.findall("Memory Report", before))
+    told_count = re.search(
+        r"(?m)^Tensor count: (\d+) -> (\d+) \(increasing by ([\d.]+) each generation\)$", told
+    )
+    assert told_count, told
+    assert int(told_count[2]) == counted[number - 1]
+    rate = (counted[number - 1] - counted[0]) / (number - 1)
+    assert float(told_count[3]) == pytest.approx(rate, rel=0.1)
+    assert re.search(r"(?m)^Growth: \+(2[89]|3[0-4])(\.\d)? MB per generation$", told), told
+    assert "\nStarted at generation 1\n" in told
 
 
-def evolution_leaks(example: Example) -> None:
-    with example.leaking(population=600.0):
-        example.until(lambda: example.value("trainer_objects", type="DDPGAgent") > 33)
-    example.until(lambda: "DDPGAgent: " in example.log() and "17 expected" in example.log())
+def evolution_leaks(_example: Example) -> None:
+    """Said in the generation itself: one more than expected, and then each doubling; 17 are not said."""
+    run = evolved(4)
+    assert not run.warnings("DDPGAgent")
+    for leaked in (1, 16):
+        run = evolved(3, population=leaked)
+        (first,) = run.warnings("DDPGAgent")  # the next one would be at twice as many
+        assert first == f"DDPGAgent: {17 + leaked} are alive, 17 expected"
+        assert not Evolved(lines=run.lines[: run.lines.index(first)]).reports()
+        assert run.findings() == {
+            number: found("evolve_population", "DDPGAgent", 17, leaked, 1, number) for number in (1, 2, 3)
+        }
+
+
+def found(phase: str, name: str, expected: int, leaked: int, since: int, number: int) -> list[str]:
+    """What is found in a generation if so many leak in each since one: more than a tenth past the bound."""
+    alive = expected + leaked * (number - since + 1)
+    if alive <= 1.1 * expected:
+        return []
+    rate = f"past its bound of {expected}, increasing by {leaked} each generation"
+    return [
+        f"Phase: {phase}",
+        f"{name} count: {expected} -> {alive} ({rate})",
+        f"Started at generation {since}",
+    ]
 
 
 def no_leak(_example: Example) -> None:
@@ -225,8 +280,18 @@ def no_leak(_example: Example) -> None:
 
 
 def report_of_a_leak(example: Example) -> None:
+    """From the first generation that leaks on, and in the log of the running example."""
+    for leaked, trained in ((1, 3), (16, 6)):
+        run = evolved(trained, environments=leaked)
+        assert run.findings() == {
+            number + 1: found("evaluate_population", "TradingEnvironment", 2, leaked, 2, number + 1)
+            for number in range(trained)
+        }
+    told = re.search(r"(?m)^Growth: \+([\d.]+ MB) per generation$", run.reports()[6])
+    assert told
+    kept = 16 * make_market(0).nbytes
+    assert size_of(told[1]) == pytest.approx(kept, rel=0.2)
     with example.leaking(environments=900.0):
-        example.until(lambda: example.value("trainer_objects", type="TradingEnvironment") > 20)
         named = r"LEAK FOUND:\nPhase: evaluate_population\n(.+\n)?TradingEnvironment count: 2 -> \d+ "
         example.until(lambda: re.search(named, example.log()))
 
@@ -276,12 +341,16 @@ def uploads(example: Example) -> None:
 
 
 def checkpoint_lines(example: Example) -> None:
-    """Each has the address space; objects and arrays follow once they are counted."""
-    line = r"(?m)^checkpoint {}: [\d.]+ GB, .*VMS [\d.]+ GB, "
-    for label in ("baseline", "after_evaluation", "after_training", "after_evolution"):
-        example.until(lambda label=label: re.search(line.format(label), example.log()))
-    counted = r"since the last after_evaluation,(?=.* Tensor [1-9])(?=.* ndarray [1-9])"
-    example.until(lambda: re.search(counted, example.log()), 2 * SECONDS)
+    """Each has the address space and the counts of its moment, arrays among them."""
+    for label in ("baseline", *POINTS):
+        line = rf"(?m)^checkpoint {label}: [\d.]+ GB, .*VMS [\d.]+ GB, TradingEnvironment 2, DDPGAgent 17, .*"
+        example.until(lambda line=line: re.search(line, example.log()))
+    run = evolved(6, environments=16)
+    lines = [line for line in run.lines if line.startswith("checkpoint ")]
+    for line, (point, alive) in zip(lines, run.points, strict=True):
+        assert line.startswith(f"checkpoint {point.label}: {point.resident_bytes / 1e9:.3f} GB, ")
+        assert all(f", {name} {count}" in line for name, count in alive.items())
+        assert ("earlier" in line) == bool(point.ages)
 
 
 def end_of_the_log(example: Example) -> None:
@@ -302,10 +371,17 @@ def freed(example: Example) -> None:
 
 
 def stopped(example: Example) -> None:
+    """At SIGTERM, and of the moment at which it came: in the middle of an evaluation that leaks."""
     example.stop()
     *_, summary = example.log().split("Memory Report - Generation")
     assert re.search(r"RAM: +[\d.]+ GB -> [\d.]+ GB", summary), summary
     assert len(re.findall(r"LARGE OBJECT: \S+ +[\d.]+ MB", summary)) > 0
+    run = evolved(3.5, ends=False, environments=16, population=16)
+    baseline, _ = run.points[0]
+    assert (run.alive["TradingEnvironment"], run.alive["DDPGAgent"]) == (2 + 3 * 16, 17 + 3 * 16)
+    for name, alive in run.alive.items():
+        before = round(baseline.objects[name])
+        assert re.search(rf"(?m)^  {name} +{before} -> {alive} \({alive - before:+}\)$", run.printed)
 
 
 CHECKS: dict[str, Check] = {

@@ -295,7 +295,6 @@ def test_checkpoints_are_noted_and_growth_is_reported_by_label(watch, caplog):
     with caplog.at_level(logging.INFO, logger="heapwatch"):
         watch.checkpoint("baseline")
         alive += [Trainer(), Trainer()]
-        watch._exporter.safe_point.sample_now(watch._exporter._objects)
         watch.checkpoint("after_evaluation")
     assert [point.label for point in watch.checkpoints] == ["baseline", "after_evaluation"]
     assert watch.growth_since("baseline").objects == {"Trainer": 2}
@@ -316,7 +315,7 @@ def test_more_objects_than_expected_are_said_at_once_and_have_a_limit(watch, cap
     step_until_sampled(watch)
     assert "expected" not in caplog.text
     alive.append(Market())
-    watch._exporter.safe_point.sample_now(watch._exporter._objects)
+    watch._exporter.safe_point.sample_now(*watch._exporter._objects.samplers)
     assert caplog.messages == ["Market: 3 are alive, 2 expected"]
     assert value(exposed(watch), "trainer_limit", resource="objects", component="Market") == 3
     alive.clear()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import gc
 import logging
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from statistics import median
 from typing import Any, TypeVar
 
 from prometheus_client import Metric
 
 from heapwatch.collectors.families import gauge, gauges, offheap_bytes
 from heapwatch.measure.objects.instances import Census, InstanceCounter
+from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import MAX_DECLARED, MAX_NAMES, keep_largest
@@ -20,6 +25,11 @@ from heapwatch.runtime.sources import NoValue, Source, SourceGone, count_of
 log = logging.getLogger("heapwatch")
 
 Value = TypeVar("Value")
+
+# Seconds that a count takes for each block of memory that Python has, on a slow machine: of classes that the
+# collector tracks, and of others.
+_RATE, _SLOW_RATE = 100e-9, 1e-6
+_RATES = 5  # of the last counts, of which the median tells what the next one takes: a machine may be held up
 
 
 class NamedSources:
@@ -164,17 +174,78 @@ class SizeCollector:
         yield offheap_bytes("trainer_object_size", "object", latest)
 
 
+class InstanceSampler:
+    """Counts instances of the classes that the garbage collector tracks, or of those that it does not.
+
+    Args:
+        name: of the sampler.
+        interval: least number of seconds between counts by the clock.
+        take: counts now, by class.
+        first_rate: what a count takes, until one was made: seconds for each block of memory that Python has.
+
+    Attributes:
+        counts: the last ones by class; empty if the last count failed.
+        at: when that was, in Unix time in seconds; None before the first.
+
+    """
+
+    def __init__(
+        self, name: str, interval: float, take: Callable[[], dict[str, float]], first_rate: float
+    ) -> None:
+        self.name = name
+        self.interval = interval
+        self.counts: dict[str, float] = {}
+        self.at: float | None = None
+        self._take = take
+        self._first_rate = first_rate
+        self._rates: deque[float] = deque(maxlen=_RATES)
+
+    def sample(self) -> None:
+        """Count. That stops the whole program meanwhile."""
+        began = own_time()
+        try:
+            self.counts = self._take()
+        except BaseException:
+            self.counts = {}
+            raise
+        self.at = time.time()
+        self._rates.append((own_time() - began) / max(1, sys.getallocatedblocks()))
+
+    def expected_seconds(self) -> float:
+        """CPU time that a count would take now, from what the last ones took."""
+        return median(self._rates or [self._first_rate]) * sys.getallocatedblocks()
+
+
 class ObjectCollector:
-    """Counts instances at safe points. This pauses training, so the safe point limits its rate."""
+    """Counts instances at safe points, and at checkpoints. This pauses training.
+
+    `samplers` count classes that the garbage collector tracks, which is fast, and those that it does not.
+    """
 
     name = "objects"
 
     def __init__(self, interval: float) -> None:
-        self.interval = interval
-        self._census = InstanceCounter()
-        self.latest = Census({})
+        self._counter = InstanceCounter()
         self._expected: dict[str, int] = {}
         self._most_said: dict[str, float] = {}
+        self._samplers = {
+            True: InstanceSampler("objects", interval, partial(self._count, True), _RATE),
+            False: InstanceSampler("untracked_objects", interval, partial(self._count, False), _SLOW_RATE),
+        }
+
+    @property
+    def samplers(self) -> list[InstanceSampler]:
+        """Those that have classes to count, the faster one first."""
+        return [one for tracked, one in self._samplers.items() if self._counter.has(tracked=tracked)]
+
+    @property
+    def latest(self) -> Census:
+        """The last counts."""
+        known = [one for one in self._samplers.values() if one.at is not None]
+        return Census(
+            {name: count for one in known for name, count in one.counts.items()},
+            {name: one.at for one in known for name in one.counts if one.at is not None},
+        )
 
     def count(self, *classes: type) -> list[str]:
         """Count live instances of `classes`, subclasses included; returns their names in the counts.
@@ -186,33 +257,49 @@ class ObjectCollector:
         for cls in classes:
             if not isinstance(cls, type):
                 raise ValueError(f"objects takes classes, got {cls!r}")
-        return [self._census.count(cls) for cls in classes]
+        return [self._counter.count(cls) for cls in classes]
 
     def expect(self, cls: type, count: int) -> str:
-        """Count `cls`, and warn when a census finds more than `count`; returns its name in the counts."""
+        """Count `cls`, and warn when a count finds more than `count`; returns its name in the counts."""
         (name,) = self.count(cls)
         self._expected[name] = count
         return name
 
-    def sample(self) -> None:
-        """Take a census."""
-        self.latest = Census(self._census.take(), round(time.time(), 3))
-        if any(self._is_news(name) for name in self._expected):
-            gc.collect()  # unreachable objects must not count as alive
-            self.latest = Census(self._census.take(), round(time.time(), 3))
-        for name, expected in self._expected.items():
-            alive = self.latest.counts.get(name, 0)
-            if self._is_news(name):
-                log.warning("%s: %d are alive, %d expected", name, alive, expected)
-                self._most_said[name] = alive
-            elif alive <= expected:
-                self._most_said.pop(name, None)
-
-    def _is_news(self, name: str) -> bool:
-        """Whether more are alive than expected, and twice as many as at the last warning."""
-        alive = self.latest.counts.get(name, 0)
-        return alive > self._expected[name] and alive >= 2 * self._most_said.get(name, 0)
+    def not_counted_since(self, moment: float, seconds: float) -> list[InstanceSampler]:
+        """The samplers that have not counted since a moment, of which all together take at most `seconds`."""
+        due = []
+        for one in self.samplers:
+            takes = one.expected_seconds()
+            if (one.at is None or one.at < moment) and takes <= seconds:
+                seconds -= takes
+                due.append(one)
+        return due
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the counts of the last census."""
-        yield gauge("trainer_objects", "Live instances of a watched class.", "type", self.latest.counts)
+        """Yield the last counts, and their ages."""
+        latest, now = self.latest, time.time()
+        yield gauge("trainer_objects", "Live instances of a watched class.", "type", latest.counts)
+        yield gauge(
+            "trainer_objects_age_seconds",
+            "Seconds since the instances of a watched class were counted.",
+            "type",
+            {name: max(0.0, now - at) for name, at in latest.at.items()},
+        )
+
+    def _count(self, tracked: bool) -> dict[str, float]:
+        counts = self._counter.take(tracked=tracked)
+        if any(self._is_news(name, counts) for name in self._expected):
+            gc.collect()  # unreachable objects must not count as alive
+            counts = self._counter.take(tracked=tracked)
+        for name, expected in self._expected.items():
+            if self._is_news(name, counts):
+                log.warning("%s: %d are alive, %d expected", name, counts[name], expected)
+                self._most_said[name] = counts[name]
+            elif name in counts and counts[name] <= expected:
+                self._most_said.pop(name, None)
+        return counts
+
+    def _is_news(self, name: str, counts: Mapping[str, float]) -> bool:
+        """Whether more are alive than expected, and twice as many as at the last warning."""
+        alive = counts.get(name, 0)
+        return alive > self._expected[name] and alive >= 2 * self._most_said.get(name, 0)

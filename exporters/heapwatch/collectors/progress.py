@@ -28,6 +28,7 @@ Result = TypeVar("Result")
 UNITS = ("step", "episode", "epoch", "generation")
 _MAX_UNITS = 16
 _PAUSES_SECONDS = 6 * 3600.0  # for which a pause counts at least, and at most twice as long
+_MOMENT_SECONDS = 1.0  # on a busy machine
 
 
 class Progress(NamedTuple):
@@ -135,7 +136,7 @@ class Phase:
         self._open: tuple[float, int, object] | None = None
 
     def __enter__(self) -> Self:
-        self._open = perf_counter(), self._phases.resident(), self._open
+        self._open = perf_counter(), self._phases.begin(), self._open
         return self
 
     def __exit__(
@@ -167,11 +168,23 @@ class PhaseCollector:
 
     def __init__(self, failures: Failures, safe_point: SafePoint, memory: ResidentMemory) -> None:
         self.resident = memory.read
+        self._ended = ("", 0.0)  # the last phase to end since one began, and when
         self.on_end: list[Callable[[str, int, int], None]] = []  # given name, RSS and its change, in bytes
         self._failures = failures
         self._safe_point = safe_point
         self._finished: dict[str, _Finished] = {}
         self._known: set[str] = set()
+
+    @property
+    def just_ended(self) -> str:
+        """The phase that has ended a moment ago, if none has begun since; else empty."""
+        name, ended = self._ended
+        return name if perf_counter() - ended < _MOMENT_SECONDS else ""
+
+    def begin(self) -> int:
+        """A phase begins: its resident memory, in bytes."""
+        self._ended = ("", 0.0)
+        return self.resident()
 
     def phase(self, name: str) -> Phase:
         """A run of the phase `name`. A name that is not allowed, or over the limit, counts as `other`."""
@@ -191,6 +204,7 @@ class PhaseCollector:
             self._safe_point.visit(stepping=False)
         for function in self.on_end:
             function(name, resident, resident - began_resident)
+        self._ended = name, perf_counter()
 
     def collect(self) -> Iterable[Metric]:
         """Yield the last run of each phase."""

@@ -180,8 +180,14 @@ class Readings:
                 for name, whole in self.by("trainer_buffer_capacity_bytes", "buffer").items()
             },
             reading_ages={
-                _RESOURCE_OF.get(name, name): age
-                for name, age in self.by("trainer_exporter_sample_age_seconds", "collector").items()
+                **{
+                    _RESOURCE_OF.get(name, name): age
+                    for name, age in self.by("trainer_exporter_sample_age_seconds", "collector").items()
+                },
+                **{
+                    Component("objects", name): age
+                    for name, age in self.by("trainer_objects_age_seconds", "type").items()
+                },
             },
         )
 

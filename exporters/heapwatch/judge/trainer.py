@@ -80,7 +80,8 @@ class Sample:
         bounded: number of items and declared bound of each container that has one.
         graphs: number of tensors with autograd graphs and number of items of each buffer.
         to_fill: bytes that each declared buffer will still take until it is full.
-        reading_ages: seconds since a resource was read, where it is not read each time.
+        reading_ages: seconds since a resource, or one of its components, was read, where it is not read
+            each time.
 
     """
 
@@ -95,7 +96,7 @@ class Sample:
     bounded: Mapping[Component, tuple[float, float]] = field(default_factory=dict)
     graphs: Mapping[Component, tuple[float, float]] = field(default_factory=dict)
     to_fill: Mapping[str, float] = field(default_factory=dict)
-    reading_ages: Mapping[str, float] = field(default_factory=dict)
+    reading_ages: Mapping[str | Component, float] = field(default_factory=dict)
 
 
 class TrainerJudge:
@@ -111,7 +112,7 @@ class TrainerJudge:
         self._levels: dict[Component, MeasuredLevel] = {}
         self._found: dict[Component, tuple[int, Reason, float]] = {}
         self._ends: dict[Component, deque[tuple[float, float, float]]] = {}
-        self._ages: defaultdict[str, Ring] = defaultdict(Ring)
+        self._ages: defaultdict[str | Component, Ring] = defaultdict(Ring)
         self._over: Counter[Component] = Counter()
         self._trimmed: set[Component] = set()
         self._graphs: Counter[Component] = Counter()
@@ -191,8 +192,8 @@ class TrainerJudge:
                 self._ends.pop(component, None)
         if reset:
             self._ends.clear()
-        for resource, age in sample.reading_ages.items():
-            self._ages[resource].add(age)
+        for read, age in sample.reading_ages.items():
+            self._ages[read].add(age)
         self._retained.add(sample.retained, reset=reset)
         self._explained.add(sample.buffer_bytes, sample.retained, sample.virtual)
 
@@ -222,7 +223,8 @@ class TrainerJudge:
 
     def _growths(self, component: Component, level: MeasuredLevel, sample: Sample) -> list[float]:
         """Growth per minute by each of the tests that find any."""
-        ages, maturity = self._ages.get(component.resource), self._maturity(component, sample)
+        ages = self._ages.get(component, self._ages.get(component.resource))
+        maturity = self._maturity(component, sample)
         mature = maturity == 2 and component != _RETAINED  # what malloc keeps levels off slowly
         found = []
         for minutes in WINDOWS:

@@ -6,10 +6,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from heapwatch.text.numbers import from_to, gigabytes
+from heapwatch.measure.objects.instances import Census
+from heapwatch.text.numbers import duration, from_to, gigabytes
 from heapwatch.text.terminal import plain
 
 log = logging.getLogger("heapwatch")
@@ -30,12 +31,16 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Memory and live objects by class (as last counted) at a named point."""
+    """Memory and live objects by class at a named point; `time` is Unix time in seconds.
+
+    `ages` has the classes that could not be counted at that point, and how many seconds before it they were.
+    """
 
     label: str
     time: float
     memory: Memory
     objects: Mapping[str, float]
+    ages: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def resident_bytes(self) -> int:
@@ -70,32 +75,39 @@ class CheckpointGrowth:
             f"{gigabytes(self.current.resident_bytes)} ({gigabytes(self.bytes, signed=True)}, {share:+.1%})",
         ]
         before, after = self.baseline.objects, self.current.objects
-        lines += [f"  {name:<20} {from_to(before[name], after[name])}" for name in self.objects]
+        lines += [
+            f"  {name:<20} {from_to(before[name], after[name])}"
+            f"{_age(self.baseline, name, ', the baseline')}{_age(self.current, name, ',')}"
+            for name in self.objects
+        ]
         return "\n".join(map(plain, lines))
 
 
 class Checkpoints:
     """The first checkpoint of a run and the newest thousand.
 
-    `objects` returns the live objects by class, as last counted; `clock` the seconds since 1970.
+    `count` returns live objects by class, of which as many as possible were counted after the time that it is
+    given; `clock` the seconds since 1970.
     """
 
     def __init__(
         self,
         memory: Callable[[], Memory],
-        objects: Callable[[], Mapping[str, float]],
+        count: Callable[[float], Census],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._memory = memory
-        self._objects = objects
+        self._count = count
         self._clock = clock
         self._first: Checkpoint | None = None
         self._newest: deque[Checkpoint] = deque(maxlen=_KEPT)
 
     def take(self, label: str) -> Checkpoint:
         """Add a checkpoint, and log the change since the previous, the label's last and the first one."""
-        label = plain(label, _LONGEST_LABEL)
-        now = Checkpoint(label, self._clock(), self._memory(), dict(self._objects()))
+        label, moment = plain(label, _LONGEST_LABEL), self._clock()
+        memory, census = self._memory(), self._count(moment)
+        ages = {name: moment - at for name, at in census.at.items() if at < moment}
+        now = Checkpoint(label, moment, memory, dict(census.counts), ages)
         before = self._newest[-1] if self._newest else None
         same = next((point for point in reversed(self._newest) if point.label == label), None)
         first = self._first = self._first or now
@@ -144,5 +156,13 @@ def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, f
     if now.memory.gpu_allocated is not None and now.memory.gpu_reserved is not None:
         held = f"{gigabytes(now.memory.gpu_allocated)}, {gigabytes(now.memory.gpu_reserved)} reserved"
         parts.append(f"GPU {held}")
-    parts += [f"{name} {count:.0f}" for name, count in now.objects.items()]
+    parts += [f"{name} {count:.0f}{_age(now, name)}" for name, count in now.objects.items()]
     return ", ".join(parts)
+
+
+def _age(point: Checkpoint, name: str, which: str = "") -> str:
+    """How much older than a checkpoint the count of a class is; empty if it is of that moment."""
+    if name not in point.ages:
+        return ""
+    age = point.ages[name]
+    return f"{which} counted {duration(age) if age >= 1 else f'{age:.2g} s'} earlier"

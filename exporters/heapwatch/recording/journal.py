@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from heapwatch.collectors.readings import Readings
 from heapwatch.measure.gpu import allow_capture
@@ -34,14 +34,21 @@ class Sink(Protocol):
 
 
 class _Mark(NamedTuple):
+    """A moment. `name` is that of its phase, cycle or checkpoint.
+
+    `levels` are those of the moment itself, where a sink needs it; the others get the levels of their batch.
+    """
+
     time: float
     census: Census
     event: str
     name: str
     resident_bytes: int
-    delta_bytes: int | None
     progress: dict[str, float]
+    phase: str = ""
+    delta_bytes: int | None = None
     large: tuple[tuple[str, float], ...] = ()
+    levels: Readings | None = None
 
 
 class Journal:
@@ -49,7 +56,8 @@ class Journal:
 
     At the end of a phase or a cycle the training thread only reads the resident memory and appends it to a
     queue. The journal's own thread adds the latest samples. If a sink is slower than training for long, the
-    oldest moments are dropped.
+    oldest moments are dropped. At the end of a cycle that a sink needs itself, such as that of a report, the
+    training thread also reads the latest samples.
 
     Args:
         failures: counts the errors of sinks.
@@ -65,7 +73,7 @@ class Journal:
         failures: Failures,
         resident: Callable[[], int],
         read: Callable[[bool], Readings],
-        count: Callable[[], Census] = lambda: Census({}),
+        count: Callable[[], Census] = Census,
     ) -> None:
         self.sinks: tuple[Sink, ...] = ()
         self._failures = failures
@@ -75,16 +83,23 @@ class Journal:
         self._marks: deque[_Mark] = deque(maxlen=_MOST_WAITING)
         self._progress: dict[str, float] = {}
         self._unit = ""
+        self._is_due: tuple[Callable[[str, int], bool], ...] = ()
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add_sink(self, sink: Sink) -> None:
-        """Pass points to `sink` from now on; the first one at once, in the calling thread."""
+    def add_sink(self, sink: Sink, is_due: Callable[[str, int], bool] | None = None) -> None:
+        """Pass points to `sink` from now on; the first one at once, in the calling thread.
+
+        `is_due` tells of a unit and its total whether the sink needs the end of this cycle. It is then passed
+        on at once, with the levels of that moment, and is not left out.
+        """
         if self._stopped.is_set():
             return
         self._give(self._mark("start"), True, (sink,))
         self.sinks = (*self.sinks, sink)
+        self._is_due += () if is_due is None else (is_due,)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="heapwatch-journal", daemon=True)
             self._thread.start()
@@ -92,16 +107,30 @@ class Journal:
     def phase_ended(self, name: str, resident_bytes: int, delta_bytes: int) -> None:
         """Note the end of a phase."""
         if self.sinks:
-            self._put(self._mark("phase", name, resident_bytes, delta_bytes))
+            self._put(self._mark("phase", name, resident_bytes, phase=name, delta_bytes=delta_bytes))
+
+    def checkpoint(self, label: str, phase: str, resident_bytes: int) -> None:
+        """Note a named point, and the phase that ended just before."""
+        if self.sinks:
+            self._put(self._mark("checkpoint", label, resident_bytes, phase=phase))
 
     def progressed(self, unit: str, total: int) -> None:
         """Note that `total` of `unit` are done; it is a cycle unless a larger unit is counted."""
         if not self.sinks or unit not in CYCLES or total == self._progress.get(unit):
             return
         self._progress = {**self._progress, unit: total}
-        if not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit):
+        is_cycle = not self._unit or CYCLES.index(unit) <= CYCLES.index(self._unit)
+        if is_cycle:
             self._unit = unit
-            self._put(self._mark("cycle", unit))
+        levels = None
+        due = [is_due(unit, total) for is_due in self._is_due]  # each one is told
+        if any(due):
+            try:
+                levels = self._read(False)
+            except Exception as error:
+                self._failures.record("journal", "levels", error)
+        if is_cycle or levels is not None:
+            self._put(self._mark("cycle" if is_cycle else "sample", unit, levels=levels))
 
     def found_large(self, large: tuple[tuple[str, float], ...]) -> None:
         """Note class and bytes of the largest objects."""
@@ -114,6 +143,7 @@ class Journal:
             return
         self._stopped.set()
         self._wake.set()
+        self._hurry.set()
         if self._thread is not None:
             self._thread.join(_STOP_SECONDS)
 
@@ -123,19 +153,14 @@ class Journal:
         self._stopped = threading.Event()
         self._stopped.set()
 
-    def _mark(
-        self,
-        event: str,
-        name: str = "",
-        resident_bytes: int | None = None,
-        delta_bytes: int | None = None,
-        large: tuple[tuple[str, float], ...] = (),
-    ) -> _Mark:
+    def _mark(self, event: str, name: str = "", resident_bytes: int | None = None, **about: Any) -> _Mark:
         resident = self._resident() if resident_bytes is None else resident_bytes
-        return _Mark(time.time(), self._count(), event, name, resident, delta_bytes, self._progress, large)
+        return _Mark(time.time(), self._count(), event, name, resident, self._progress, **about)
 
     def _put(self, mark: _Mark) -> None:
         self._marks.append(mark)
+        if mark.levels is not None:
+            self._hurry.set()
         if not self._wake.is_set():
             self._wake.set()
 
@@ -151,7 +176,8 @@ class Journal:
             if not marked:
                 self._put(self._mark("sample"))
             self._drain(costly)
-            self._stopped.wait(_BATCH_SECONDS)
+            self._hurry.wait(_BATCH_SECONDS)
+            self._hurry.clear()
         self._drain(True)
         for sink in self.sinks:
             try:
@@ -160,7 +186,7 @@ class Journal:
                 self._failures.record("journal", f"{sink.name}, closing", error)
 
     def _drain(self, costly: bool) -> None:
-        """Pass on the waiting moments: the latest of each phase, and those well before it.
+        """Pass on waiting moments: those that a sink needs, the latest of each phase, and those well before.
 
         On a busy machine a batch comes late, and has several cycles.
         """
@@ -169,7 +195,8 @@ class Journal:
         following: dict[tuple[str, str], float] = {}
         for mark in reversed(marks):
             key = (mark.event, mark.name)
-            if key not in following or mark.time <= following[key] - _BATCH_SECONDS:
+            is_apart = key not in following or mark.time <= following[key] - _BATCH_SECONDS
+            if is_apart or mark.levels is not None:
                 following[key] = mark.time
                 kept.append(mark)
         for mark in reversed(kept):
@@ -179,13 +206,13 @@ class Journal:
     def _give(self, mark: _Mark, costly: bool, sinks: tuple[Sink, ...]) -> None:
         try:
             point = point_of(
-                self._read(costly),
+                self._read(costly) if mark.levels is None else mark.levels,
                 time=round(mark.time, 3),
                 event=mark.event,
                 objects=dict(mark.census.counts),
-                counted_at=mark.census.at,
+                counted_at={name: round(at, 3) for name, at in mark.census.at.items()},
                 resident_bytes=mark.resident_bytes,
-                phase=mark.name if mark.event == "phase" else "",
+                phase=mark.phase,
                 delta_bytes=mark.delta_bytes,
                 progress=mark.progress,
                 large=mark.large,

@@ -34,9 +34,10 @@ class Buffer(NamedTuple):
 class Point:
     """Levels at one moment, in bytes or counts; None or absent if not known.
 
-    `event` says which moment: the `start` of the recording, the end of a `phase`, the end of a `cycle`
-    (a generation, an epoch, an episode), or none of these (`sample`). `time` is Unix time in seconds.
-    `objects` are live objects by class, as counted at `counted_at`, `items` other counts (`static bodies`,
+    `event` says which moment: the `start` of the recording, the end of a `phase`, a `checkpoint`, the end of
+    a `cycle` (a generation, an epoch, an episode), or none of these (`sample`). `phase` is the one that ends,
+    or has ended just before the checkpoint. `time` is Unix time in seconds. `objects` are live objects by
+    class, `counted_at` when each class was counted, `items` other counts (`static bodies`,
     `food_sources`, items of a buffer without a bound), `bounds` the upper bounds of some of both, `graphs`
     the number of tensors of a buffer that hold their autograd graph, `large` class and bytes of the largest
     single objects, if the trainer searched for them.
@@ -54,7 +55,7 @@ class Point:
     progress: Mapping[str, float] = field(default_factory=dict)
     buffers: Mapping[str, Buffer] = field(default_factory=dict)
     objects: Mapping[str, float] = field(default_factory=dict)
-    counted_at: float | None = None
+    counted_at: Mapping[str, float] = field(default_factory=dict)
     items: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
     graphs: Mapping[str, float] = field(default_factory=dict)
@@ -75,9 +76,10 @@ class Point:
             return done
         return max(1, done if self.event == "cycle" else done + 1)
 
-    def is_counted_since(self, time: float) -> bool:
-        """Whether objects were counted between this time and the point's own, or it is not known when."""
-        return self.counted_at is None or time < self.counted_at <= self.time + _CLOCKS_SECONDS
+    def is_counted_since(self, time: float, name: str) -> bool:
+        """Whether a class was counted between this time and the point's own, or it is not known when."""
+        at = self.counted_at.get(name)
+        return at is None or time < at <= self.time + _CLOCKS_SECONDS
 
     def count(self, name: str) -> float:
         """The count of a class or of another counted item; 0 if it was not known."""
@@ -111,6 +113,8 @@ class Pace:
         """Whether to keep the next point."""
         if self._began is None:
             self._began = point.time
+        if point.event == "checkpoint" and point.phase:
+            return self._keeps  # with the end of the phase
         unit = next((unit for unit in CYCLES if unit in point.progress), "")
         cycle = point.cycle(unit) if unit else None
         if cycle is None or cycle != self._cycle:
@@ -152,7 +156,7 @@ def point_of(
     resident = by_role.get("trainer") if resident_bytes is None else resident_bytes
     if resident is None:
         return None
-    age = readings.value("trainer_exporter_sample_age_seconds", collector="objects")
+    ages = readings.by("trainer_objects_age_seconds", "type")
     nbytes, items, full = (
         readings.by(f"trainer_buffer_{what}", "buffer") for what in ("bytes", "items", "capacity_bytes")
     )
@@ -173,7 +177,7 @@ def point_of(
         **{
             "progress": readings.by("trainer_progress_total", "unit"),
             "objects": readings.by("trainer_objects", "type"),
-            "counted_at": None if age is None else round(time - age, 3),
+            "counted_at": {name: round(time - age, 3) for name, age in ages.items()},
             **about,
         },
     )
@@ -226,7 +230,10 @@ def from_json(document: Mapping[str, Any]) -> Point:
     """The point that `to_json` wrote; TypeError or another error if it is none."""
     buffers = {name: Buffer(*parts) for name, parts in document.get("buffers", {}).items()}
     large = tuple((name, nbytes) for name, nbytes in document.get("large", ()))
-    return Point(**{**document, "buffers": buffers, "large": large})
+    counted_at = document.get("counted_at", {})
+    if not isinstance(counted_at, dict):  # of an earlier version, for all classes
+        counted_at = dict.fromkeys(document.get("objects", {}), counted_at)
+    return Point(**{**document, "buffers": buffers, "large": large, "counted_at": counted_at})
 
 
 def _sum(values: Mapping[str, float]) -> float | None:

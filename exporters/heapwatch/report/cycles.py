@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
@@ -15,17 +16,23 @@ _FEWEST_CYCLES = 2  # that end in the record; with fewer of all units, it is div
 
 
 class Cycles:
-    """A run's points by cycle of the largest unit of which two or more have ended, else by minute."""
+    """A run's points by cycle of the largest unit of which two or more have ended, else by minute.
 
-    def __init__(self, run: Run) -> None:
-        self.points = run.points
+    Of the unit `asked` for, one is enough.
+    """
+
+    def __init__(self, run: Run, asked: str = "") -> None:
+        self.points = _with_counts_at_ends(run.points)
         first, last = run.points[0].progress, run.points[-1].progress
         ended = {unit: last[unit] - first.get(unit, 0.0) for unit in CYCLES if unit in last}
-        self.unit = next((unit for unit, many in ended.items() if many >= _FEWEST_CYCLES), "minute")
+        self.unit = next(
+            (unit for unit, many in ended.items() if many >= (1 if unit == asked else _FEWEST_CYCLES)),
+            "minute",
+        )
         self._began = run.points[0].time
         self._counted = self.unit != "minute"
         by_cycle: dict[int, list[Point]] = defaultdict(list)
-        for point in run.points:
+        for point in self.points:
             by_cycle[self.number(point)].append(point)
         self._by_cycle = dict(sorted(by_cycle.items()))
         # Of one cycle; several may lie between two points.
@@ -41,10 +48,10 @@ class Cycles:
         """The seconds from the first point to this one."""
         return point.time - self._began
 
-    def series(self, read: Callable[[Point], float | None], *, counted: bool = False) -> Points:
+    def series(self, read: Callable[[Point], float | None], *, counted: str = "") -> Points:
         """The level at the end of each cycle: temporary memory is freed by then.
 
-        With `counted`, cycles in which objects were not counted are left out; the first is a baseline. The
+        With `counted`, cycles in which this class was not counted are left out; the first is a baseline. The
         last minute may not be a whole one.
         """
         series: list[tuple[float, float]] = []
@@ -53,7 +60,7 @@ class Cycles:
             known = [
                 value
                 for point in points
-                if not (counted and series) or point.is_counted_since(began)
+                if not (counted and series) or point.is_counted_since(began, counted)
                 if (value := read(point)) is not None
             ]
             began = points[-1].time
@@ -87,10 +94,27 @@ class Cycles:
         return since
 
     def _drop_unfinished(self) -> None:
-        """The last cycle, when it has fewer points than the one before and enough others are left."""
-        numbers = list(self._by_cycle)
+        """The last cycle, when it has fewer points than the one before and enough others are left.
+
+        That it has ended is known where cycles are counted: on a busy machine some of its points are missing.
+        """
+        numbers, last = list(self._by_cycle), self.points[-1]
+        if self._counted and last.progress.get(self.unit) == numbers[-1]:
+            return
         if len(numbers) > 3 and len(self._by_cycle[numbers[-1]]) < len(self._by_cycle[numbers[-2]]):
             del self._by_cycle[numbers[-1]]
+
+
+def _with_counts_at_ends(points: Sequence[Point]) -> tuple[Point, ...]:
+    """The points; what a checkpoint counted just after a phase was alive at the end of that phase."""
+    found: list[Point] = []
+    for point in points:
+        before = found[-1] if found else point
+        if point.event == "checkpoint" and before.event == "phase" and before.phase == point.phase:
+            counted_at = {name: min(at, before.time) for name, at in point.counted_at.items()}
+            found[-1] = replace(before, objects=point.objects, counted_at=counted_at)
+        found.append(point)
+    return tuple(found)
 
 
 def reader(field: str, name: str) -> Callable[[Point], float | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from heapwatch.explain.findings import Explanation, labelled, narrative
@@ -11,7 +11,7 @@ from heapwatch.recording.points import Point
 from heapwatch.report.findings import Report, TrendRow
 from heapwatch.report.judgement import Judgement
 from heapwatch.report.leak import FoundLeak
-from heapwatch.text.numbers import from_to, gigabytes, size, size_change
+from heapwatch.text.numbers import duration, from_to, gigabytes, size, size_change
 from heapwatch.text.tables import aligned
 from heapwatch.text.terminal import plain
 
@@ -108,9 +108,12 @@ def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
     return [*lines, f"Started at {unit} {finding.since}"]
 
 
-def verdict(judged: Judgement) -> str:
-    """The verdict, in capitals if it is bad, and its reason."""
-    return f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
+def verdict(judged: Judgement, report: Report) -> str:
+    """The verdict, in capitals if it is bad, its reason, and how old the last reading is."""
+    words = f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
+    if judged.last < report.memory.last:
+        words += f", last read in {report.unit} {judged.last:.0f}"
+    return words
 
 
 def _shouted(word: Word) -> str:
@@ -148,9 +151,15 @@ def _snapshot(title: str, point: Point) -> Section:
     for name, buffer in point.buffers.items():
         full = f" of {size(buffer.full_bytes)}" if buffer.full_bytes else ""
         rows.append((f"Buffer {name}", f"{size(buffer.nbytes)}{full}"))
-    rows += [(f"{name} objects", f"{count:.0f}") for name, count in point.objects.items()]
+    rows += [(f"{name} objects{_age(point, name)}", f"{count:.0f}") for name, count in point.objects.items()]
     rows += [(name, f"{count:.0f}") for name, count in point.items.items()]
     return Section(title, ("", ""), rows)
+
+
+def _age(point: Point, name: str) -> str:
+    """That the count of a class is older than its point."""
+    age = point.time - point.counted_at.get(name, point.time)
+    return f", counted {duration(age)} earlier" if age >= 1 else ""
 
 
 def _trend(report: Report, most_rows: int) -> Section:
@@ -201,7 +210,7 @@ def _rates(report: Report) -> list[tuple[str, str]]:
 
 def _objects(report: Report) -> Section:
     rows = [
-        (name, from_to(judged.baseline, judged.current), verdict(judged))
+        (name, from_to(judged.baseline, judged.current), verdict(judged, report))
         for name, judged in report.objects.items()
     ]
     return Section("OBJECT COUNT CHANGES", ("Type", "Change", "Verdict"), rows)
@@ -215,7 +224,7 @@ def _sizes(report: Report) -> Section:
             size(judged.current),
             size_change(judged.change),
             f"{size_change(judged.per_cycle)}/{unit}",
-            verdict(judged),
+            verdict(judged, report),
         )
         for name, judged in report.sizes.items()
     ]
@@ -239,10 +248,20 @@ def _largest(report: Report) -> Section:
 
 def as_text(report: Report, most_rows: int) -> str:
     """The report in plain words and aligned columns."""
-    parts = [title(report), ""]
-    for section in sections(report, most_rows):
-        parts += [_RULE, section.title, _RULE, *_aligned(section), *section.lines, ""]
-    return "\n".join(parts)
+    return "\n".join([title(report), "", *_written(sections(report, most_rows))])
+
+
+def trend_lines(report: Report, most_rows: int) -> list[str]:
+    """The trend across cycles and the analysis of the growth, as in the whole report."""
+    return _written(map(_plain, (_trend(report, most_rows), _growth(report))))
+
+
+def _written(parts: Iterable[Section]) -> list[str]:
+    return [
+        line
+        for section in parts
+        for line in (_RULE, section.title, _RULE, *_aligned(section), *section.lines, "")
+    ]
 
 
 def _aligned(section: Section) -> list[str]:

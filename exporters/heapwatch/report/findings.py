@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heapwatch.judge.component import MEMORY, Component, material
 from heapwatch.judge.verdict import Word
@@ -79,15 +79,16 @@ class Report:
         return "too early" if undecided else self.memory.verdict
 
 
-def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
+def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
     """Judge a run.
 
     Args:
         run: at least one point.
         large_bytes: least size of a large object.
+        unit: of the cycles to compare, from the first one on; by default of which two have ended.
 
     """
-    cycles, said, last = Cycles(run), said_of(run), run.points[-1]
+    cycles, said, last = Cycles(run, unit), said_of(run), run.points[-1]
     resident = cycles.series(lambda point: point.resident_bytes)
     memory = judged(
         resident,
@@ -104,6 +105,10 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
     histories: dict[str, Points] = {}
     objects = _objects(cycles, said, histories)
     sizes = _sizes(cycles, said)
+    finding = found_leak(cycles, said, memory, objects, sizes, histories)
+    if finding is not None:  # one rate for one thing
+        objects |= finding.objects
+        memory = replace(memory, per_cycle=finding.memory_bytes_per_cycle)
     return Report(
         trainer=run.trainer,
         unit=cycles.unit,
@@ -115,7 +120,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6) -> Report:
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
-        finding=found_leak(cycles, said, memory, objects, sizes, histories),
+        finding=finding,
         said=said,
         notes=run.notes,
     )
@@ -129,7 +134,7 @@ def _objects(cycles: Cycles, said: Said, histories: dict[str, Points]) -> dict[s
     for field in ("objects", "items"):
         live = field == "objects"
         for name in cycles.names(field):
-            history = histories[name] = cycles.series(reader(field, name), counted=live)
+            history = histories[name] = cycles.series(reader(field, name), counted=name if live else "")
             component, first = Component("objects", name) if live else component_of(name), history[0][1]
             least = material(component, first)
             terms = Terms(

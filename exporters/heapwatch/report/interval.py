@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from heapwatch.measure.process.own_time import own_time
 from heapwatch.recording.points import CYCLES, Pace, Point, Run
-from heapwatch.report.document import finding_lines, leak_line, verdict
+from heapwatch.report.document import finding_lines, leak_line, trend_lines, verdict
 from heapwatch.report.findings import Report, analyse
 from heapwatch.runtime.labels import is_whole
 from heapwatch.text.numbers import from_to, size, size_change
@@ -17,14 +19,16 @@ log = logging.getLogger("heapwatch")
 
 _PACE = 5e-3  # after a month, with a cycle each second, 2,000 cycles
 _WIDTH = 60
+_MOST_ROWS = 100  # of the trend
+_MOST_SHARE = 0.2  # of the time for reports
 
 
 class MemoryReport:
     """Keeps points of a run, at the intervals of `Pace`, and logs reports on them.
 
-    There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`. `explain`
-    returns the trainer's explanation as a JSON object. `leak` is the leak of the whole run in one line, once
-    it has ended; empty if it has none.
+    There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`, with `trend`
+    also of the trend across cycles. `explain` returns the trainer's explanation as a JSON object. `leak` is
+    the leak of the whole run in one line, once it has ended; empty if it has none.
 
     Raises:
         ValueError: an invalid interval or unit.
@@ -39,6 +43,8 @@ class MemoryReport:
         interval: int,
         unit: str,
         explain: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        *,
+        trend: bool = False,
     ) -> None:
         if not is_whole(interval):
             raise ValueError(f"memory_report_interval must be a whole number above 0, got {interval!r}")
@@ -48,22 +54,33 @@ class MemoryReport:
         self._explain = explain
         self._interval = interval
         self._unit = unit
-        self._reported = 0
+        self._trend = trend
+        self._reported = self._asked = 0
+        self._rests_until = 0.0
         self.leak = ""
         self._pace = Pace(_PACE)
         self._points: list[Point] = []
+
+    def is_due(self, unit: str, total: int) -> bool:
+        """Whether a report is due at the end of this cycle; not while the last ones took too much time."""
+        before, self._asked = self._asked, total if unit == self._unit else self._asked
+        return self._asked // self._interval > before // self._interval and (
+            time.monotonic() >= self._rests_until
+        )
 
     def take(self, point: Point) -> None:
         """Keep the point, and log a report when one is due."""
         done = int(point.progress.get(self._unit, 0))
         if self._pace.keeps(point):
             self._points.append(point)
-        if point.event == "cycle" and done // self._interval > self._reported // self._interval:
-            self._reported = done
+        if point.event in ("cycle", "sample") and done // self._interval > self._reported // self._interval:
+            self._reported, began = done, own_time()
             report = self._report(self._points)
-            log.info("%s", interval_lines(report, self._unit, done))
+            lines = interval_lines(report, self._unit, done)
+            log.info("%s", Block([*lines, *(trend_lines(report, _MOST_ROWS) if self._trend else ())]))
             if report.finding is not None:
                 log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
+            self._rests_until = time.monotonic() + (own_time() - began) * (1 / _MOST_SHARE - 1)
 
     def close(self) -> None:
         """Note the leak, and forget the points."""
@@ -72,7 +89,8 @@ class MemoryReport:
             self.leak = leak_line(self._report(points))
 
     def _report(self, points: Sequence[Point]) -> Report:
-        return analyse(Run(self._trainer, tuple(points), explanation=self._explain()))
+        run = Run(self._trainer, tuple(points), explanation=self._explain())
+        return analyse(run, unit=self._unit)
 
 
 def interval_lines(report: Report, unit: str, done: int) -> Block:
@@ -94,7 +112,7 @@ def interval_lines(report: Report, unit: str, done: int) -> Block:
     if report.objects:
         lines += ["", "Object Count Changes:"]
         lines += [
-            f"  {name:<24} {from_to(judged.baseline, judged.current):>24}  {verdict(judged)}"
+            f"  {name:<24} {from_to(judged.baseline, judged.current):>24}  {verdict(judged, report)}"
             for name, judged in report.objects.items()
         ]
     leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]

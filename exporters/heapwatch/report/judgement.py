@@ -16,13 +16,15 @@ from heapwatch.report.since import Points, rise_of
 from heapwatch.text.numbers import size
 
 _MOST_AN_ITEM = 8  # largest number of objects in an item of a buffer
+_FULL = 0.99  # of what buffers held at most
 
 
 @dataclass(frozen=True)
 class Judgement:
     """The verdict on a level, with its reason in words: from the first level to the last.
 
-    `per_cycle` is its rise, `since` the cycle in which that began; both are 0 if it did not rise.
+    `per_cycle` is its rise, `since` the cycle in which that began; both are 0 if it did not rise. `last` is
+    the cycle of the last level.
     """
 
     verdict: Word
@@ -31,6 +33,7 @@ class Judgement:
     per_cycle: float = 0.0
     since: int = 0
     reason: str = ""
+    last: float = 0.0
 
     @property
     def change(self) -> float:
@@ -90,7 +93,7 @@ def judged(series: Points, terms: Terms) -> Judgement:
     elif risen > terms.least:
         word, reason = _rising(series, terms, level, rate)
     rises = word not in ("healthy", "warm-up")
-    return Judgement(word, baseline, current, rate if rises else 0.0, since, reason)
+    return Judgement(word, baseline, current, rate if rises else 0.0, since, reason, series[-1][0])
 
 
 def _rising(series: Points, terms: Terms, level: LevelSeries, rate: float) -> tuple[Word, str]:
@@ -122,9 +125,18 @@ def each(rate: float, unit: str) -> str:
 
 
 def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
-    """Whether the buffers took enough for the rise from its bend on; if it lasts, also in the last half."""
+    """Whether the buffers took enough for the rise from its bend on; if it lasts, also in the last half.
+
+    After they are full they take nothing: the level may not rise by more than what matters from then on.
+    """
     held = dict(terms.filled)
+    if not held:
+        return False
     before = max((number for number, (cycle, _) in enumerate(series) if cycle <= bend), default=0)
     unexplained = [level - held.get(cycle, 0.0) / terms.share for cycle, level in series]
+    most = _FULL * max(held.values())
+    full = next((number for number, (cycle, _) in enumerate(series) if held.get(cycle, 0.0) >= most), -1)
     starts = (0, before, len(series) // 2)[: 2 + lasting]
-    return bool(held) and all(unexplained[-1] <= unexplained[start] for start in starts)
+    return series[-1][1] <= series[full][1] + terms.least and all(
+        unexplained[-1] <= unexplained[start] for start in starts
+    )

@@ -29,12 +29,17 @@ class FoundLeak:
     """
 
     phase: str
-    growth_bytes_per_cycle: float
+    memory_bytes_per_cycle: float
     since: int
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
     past_bound: dict[str, Buffer]
     graphs: dict[str, float]
+
+    @property
+    def growth_bytes_per_cycle(self) -> float:
+        """Growth of the process, or of the named objects that leak where the process does not grow."""
+        return self.memory_bytes_per_cycle or sum(judged.per_cycle for judged in self.sizes.values())
 
 
 def found_leak(
@@ -77,7 +82,7 @@ def found_leak(
     since = min(begins)
     growth = cycles.growth_since(since)
     if growth < _LEAST_GROWTH:
-        growth = memory.per_cycle or sum(judged.per_cycle for judged in grown.values())
+        growth = memory.per_cycle
     return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, graphs)
 
 
@@ -126,8 +131,10 @@ def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
             continue
         if cycles.number(point) >= since:
             memory[point.phase] += point.delta_bytes or 0.0
-            counted = point.is_counted_since(before.time) and before.is_counted_since(began)
             for name in leaking:
+                if name in point.objects and name not in before.objects:
+                    continue
+                counted = point.is_counted_since(before.time, name) and before.is_counted_since(began, name)
                 if counted or name not in point.objects:
                     objects[point.phase] += max(0.0, point.count(name) - before.count(name))
         began, before = before.time, point

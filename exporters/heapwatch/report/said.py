@@ -65,7 +65,7 @@ def said_of(run: Run) -> Said:
 
 def judged_in_time(run: Run) -> TrainerJudge | None:
     """The trainer's judge after this run; None if the points of its second half are too far apart for it."""
-    times = [point.time for point in run.points]
+    times = [point.time for point in run.points if point.event != "checkpoint"]  # just after another one
     middle = (times[0] + times[-1]) / 2
     pauses = [later - before for before, later in pairwise(times) if later >= middle]
     if not pauses or median(pauses) > _MOST_SECONDS:
@@ -98,5 +98,7 @@ def _sample(point: Point, age_seconds: float) -> Sample:
             one: (buffer.nbytes, buffer.full_bytes) for one, buffer in held.items() if buffer.full_bytes
         },
         graphs={one: (point.graphs.get(one.name, 0.0), buffer.items or 0.0) for one, buffer in held.items()},
-        reading_ages={} if point.counted_at is None else {"objects": point.time - point.counted_at},
+        reading_ages={
+            Component("objects", name): point.time - counted for name, counted in point.counted_at.items()
+        },
     )

@@ -165,8 +165,11 @@ class SafePoint:
             self.tasks = (*self.tasks, *new)
             self.due = True
 
-    def visit(self, *, stepping: bool) -> None:
-        """Run what is due, if the calling thread owns the safe point. Raises only errors of the trainer."""
+    def visit(self, *, stepping: bool, at_once: Sampler | None = None) -> None:
+        """Run what is due, and `at_once`, if the calling thread owns the safe point.
+
+        Raises only errors of the trainer.
+        """
         if not self._owned(stepping) or not self._busy.acquire(blocking=False):
             return
         try:
@@ -177,6 +180,8 @@ class SafePoint:
             self._answer()
             for function in self.on_visit:
                 function()
+            if at_once is not None:
+                self.sample_now(at_once)
             self._sample_due()
         except BaseException as error:
             if is_trainers(error):

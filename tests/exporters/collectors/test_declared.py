@@ -159,13 +159,13 @@ def test_counts_of_the_last_census_are_those_of_classes_alone():
     collector = ObjectCollector(interval=5.0)
     with pytest.raises(ValueError, match="objects takes classes, got 'Agent'"):
         collector.count(Environment, "Agent")
-    collector.sample()
-    assert Readings(collector.collect()).by("trainer_objects", "type") == {}
+    assert collector.samplers == []
     collector.count(Agent, Environment)
     uncounted = ObjectCollector(interval=5.0)
     uncounted.count(Agent)
     assert Readings(uncounted.collect()).by("trainer_objects", "type") == {}
     agents = [Agent() for _ in range(4)]
-    collector.sample()
+    for sampler in collector.samplers:
+        sampler.sample()
     agents.clear()
     assert Readings(collector.collect()).by("trainer_objects", "type") == {"Agent": 4, "Environment": 0}

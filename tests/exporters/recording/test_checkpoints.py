@@ -1,7 +1,12 @@
 import logging
+import time
 
+import numpy as np
 import pytest
 
+import heapwatch
+from heapwatch.collectors.declared import InstanceSampler
+from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.checkpoints import Checkpoints, Memory
 
 
@@ -12,8 +17,11 @@ class Trainer:
         self.resident = 4_230_000_000
         self.objects = {"TradingEnvironment": 2, "DDPGAgent": 16}
         self.now = 1000.0
+        self.counted_at = {}
         self.checkpoints = Checkpoints(
-            lambda: Memory(self.resident, 12_450_000_000, *gpu), lambda: self.objects, lambda: self.now
+            lambda: Memory(self.resident, 12_450_000_000, *gpu),
+            lambda moment: Census(self.objects, self.counted_at),
+            lambda: self.now,
         )
 
     def run(self, *steps):
@@ -69,3 +77,67 @@ def test_a_fast_loop_is_not_logged_at_each_turn(logged):
     for _ in range(100):
         checkpoints.take("step")
     assert len(logged.messages) == 1
+
+
+def test_the_age_of_a_count_is_said_where_it_is_older_than_the_checkpoint(logged):
+    trainer = Trainer()
+    trainer.counted_at = {"TradingEnvironment": 1000.0, "DDPGAgent": 1000.1}
+    first = trainer.checkpoints.take("baseline")
+    trainer.now = 1060.0
+    trainer.counted_at = {"TradingEnvironment": 999.9, "DDPGAgent": 1060.0}
+    second = trainer.checkpoints.take("after_evaluation")
+    assert (dict(first.ages), dict(second.ages)) == ({}, {"TradingEnvironment": pytest.approx(60.1)})
+    assert logged.messages[0].endswith("TradingEnvironment 2, DDPGAgent 16")
+    assert logged.messages[1].endswith("TradingEnvironment 2 counted 60 s earlier, DDPGAgent 16")
+    lines = str(trainer.checkpoints.growth_since()).splitlines()
+    assert lines[3:] == [
+        "  TradingEnvironment   2 -> 2 (+0), counted 60 s earlier",
+        "  DDPGAgent            16 -> 16 (+0)",
+    ]
+
+
+class Environment:
+    pass
+
+
+def test_a_checkpoint_counts_what_is_alive_at_that_moment():
+    """Also where the budget has no time for samples, and in any thread."""
+    with heapwatch.Watch(budget=1e-9) as watch:
+        watch.expect(Environment, 2)
+        watch.objects(np.ndarray)
+        kept = [Environment(), Environment()]
+        watch.checkpoint("before")
+        for alive in (2, 3, 50, 2):
+            kept[:] = [Environment() for _ in range(alive)]
+            point = watch.checkpoint("after")
+            assert point.objects["Environment"] == alive
+            assert "Environment" not in point.ages
+            assert watch.growth_since("before").objects["Environment"] == alive - 2
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [(0.19, True), (0.21, False)])
+@pytest.mark.parametrize("name", ["objects", "untracked_objects"])
+def test_a_count_that_would_take_too_long_is_left_out(monkeypatch, name, seconds, counted):
+    """200 ms for both kinds of classes together; the other one takes nothing."""
+    takes = {"objects": 0.0, "untracked_objects": 0.0, name: seconds}
+    monkeypatch.setattr(InstanceSampler, "expected_seconds", lambda one: takes[one.name])
+    with heapwatch.Watch(budget=1e-9) as watch:
+        watch.objects(Environment, np.ndarray)
+        point = watch._exporter.safe_point
+        point.sample_now(*(task.sampler for task in point.tasks))  # none is due by the clock for hours
+        time.sleep(0.01)
+        taken = watch.checkpoint("after")
+    kinds = {"objects": "Environment", "untracked_objects": "ndarray"}
+    assert set(taken.objects) == set(kinds.values())
+    assert set(taken.ages) == (set() if counted else {kinds[name]})
+
+
+def test_more_than_expected_are_said_at_once(caplog):
+    with heapwatch.Watch(budget=1e-9) as watch:
+        watch.expect(Environment, 2)
+        for alive, said in ((2, 0), (3, 1), (3, 0), (5, 0), (6, 1), (2, 0), (3, 1)):
+            caplog.clear()
+            kept = [Environment() for _ in range(alive)]
+            watch.checkpoint("after")
+            assert len(kept) == alive
+            assert caplog.messages == [f"Environment: {alive} are alive, 2 expected"] * said

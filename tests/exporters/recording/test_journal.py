@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import heapwatch
+from heapwatch.collectors.families import gauge
 from heapwatch.collectors.readings import Readings
 from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.file import read_recording
@@ -110,18 +111,48 @@ def test_no_cycle_is_missing_where_the_journal_is_delayed(journal, kept, monkeyp
     assert phases == [(phase, number) for number in range(1, 7) for phase in ("evaluate", "train")]
 
 
+@pytest.mark.parametrize("interval", [1, 3, 7])
+def test_a_sink_gets_the_cycles_that_it_needs_with_the_levels_of_their_moment(begin, kept, interval):
+    """Cycles of no length at all; of the others the latest is passed on."""
+    done = 0
+    journal = begin(lambda costly: Readings([gauge("trainer_entities", "", "type", {"done": done})]))
+    journal.add_sink(kept, lambda unit, total: unit == "epoch" and total % interval == 0)
+    for done in range(1, 23):
+        journal.progressed("epoch", done)
+    done = 1000
+    journal.stop()
+    needed = [point for point in kept.points[1:] if point.progress["epoch"] % interval == 0]
+    assert [point.progress["epoch"] for point in needed] == list(range(interval, 23, interval))
+    assert [point.items["done"] for point in needed] == [point.progress["epoch"] for point in needed]
+
+
+def test_a_sink_gets_a_cycle_that_it_needs_at_once(begin, kept, monkeypatch):
+    monkeypatch.setattr("heapwatch.recording.journal._BATCH_SECONDS", 60)
+    journal = begin()
+    journal.add_sink(kept, lambda unit, total: True)
+    for epoch in (1, 2, 3):
+        journal.progressed("epoch", epoch)
+        deadline = time.monotonic() + 20
+        while kept.points[-1].progress.get("epoch") != epoch:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_a_point_has_the_count_of_its_own_moment(begin, kept):
-    latest = Census({"Agent": 2.0}, 1000.0)
+    latest = Census({"Agent": 2.0}, {"Agent": 1000.0})
     journal = begin(count=lambda: latest)
     journal.add_sink(kept)
     kept.held.clear()
     journal.phase_ended("evaluate", 1000, 0)
-    latest = Census({"Agent": 90.0}, 2000.0)
+    latest = Census({"Agent": 90.0}, {"Agent": 2000.0})
     journal.phase_ended("train", 1000, 0)
     kept.held.set()
     journal.stop()
     counted = [(point.phase, point.objects, point.counted_at) for point in kept.points if point.phase]
-    assert counted == [("evaluate", {"Agent": 2.0}, 1000.0), ("train", {"Agent": 90.0}, 2000.0)]
+    assert counted == [
+        ("evaluate", {"Agent": 2.0}, {"Agent": 1000.0}),
+        ("train", {"Agent": 90.0}, {"Agent": 2000.0}),
+    ]
 
 
 def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(journal, failures, kept):

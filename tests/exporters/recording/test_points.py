@@ -2,7 +2,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.collectors.readings import Readings
 from heapwatch.judge.component import Component
-from heapwatch.recording.points import Pace, Point, component_of, point_of
+from heapwatch.recording.points import Pace, Point, component_of, from_json, point_of, to_json
 from tests.exporters.report.runs import generations
 
 
@@ -54,6 +54,24 @@ def test_a_phase_that_ends_with_its_cycle_is_kept():
         ended,
         evaluated,
     ]
+
+
+def test_a_checkpoint_is_kept_with_the_end_of_its_phase():
+    pace, kept = Pace(0.1), []
+    for second in range(1000):
+        about = {"phase": "train", "resident_bytes": 1e9}
+        pair = [Point(second, "phase", **about), Point(second + 0.1, "checkpoint", **about)]
+        keeps = [pace.keeps(point) for point in pair]
+        assert keeps[0] == keeps[1]
+        kept += keeps
+    assert 20 < sum(kept) < 200
+
+
+def test_a_record_of_an_earlier_version_has_one_time_for_all_counts():
+    document = {"time": 9.0, "event": "cycle", "resident_bytes": 1e9, "objects": {"A": 1}, "counted_at": 5.0}
+    point = from_json(document)
+    assert point.counted_at == {"A": 5.0}
+    assert from_json(to_json(point)) == point
 
 
 def test_points_without_cycles_are_kept_at_intervals_and_those_of_large_objects_always():

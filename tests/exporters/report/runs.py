@@ -46,8 +46,8 @@ def on_a_busy_machine(
     chance = random.Random(seed)
     alive = {"TradingEnvironment": 2, "DDPGAgent": 17, "Tensor": 280, "dict": 50_000}
     alive[kind] = of
-    counted, counted_at, resident, time = dict(alive), 0.0, 0.36 * GB, 0.0
-    points = [Point(0.0, "start", resident, objects=dict(counted), counted_at=0.0)]
+    counted, counted_at, resident, time = dict(alive), dict.fromkeys(alive, 0.0), 0.36 * GB, 0.0
+    points = [Point(0.0, "start", resident, objects=dict(counted), counted_at=counted_at)]
     for generation in range(1, count + 1):
         seconds = chance.choice((1.5, 3.0, 12.0))
         for number, name in enumerate(PHASES):
@@ -60,7 +60,8 @@ def on_a_busy_machine(
                 alive["Tensor"] = 280 + chance.randrange(25)
             time, resident = time + seconds, resident + delta
             if chance.random() < 0.2:
-                counted, counted_at = dict(alive), time - chance.random() * seconds / 4
+                counted = dict(alive)
+                counted_at = dict.fromkeys(alive, time - chance.random() * seconds / 4)
             progress = {"generation": generation - 1}
             points.append(
                 Point(

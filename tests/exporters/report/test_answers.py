@@ -1,11 +1,16 @@
 """Phase, growth, count and start of a leak, on made histories of a machine too busy to count in time."""
 
+import random
+import re
 from dataclasses import replace
 
 import pytest
 
-from heapwatch.recording.points import Run
+from heapwatch.recording.points import Point, Run
+from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
+from heapwatch.report.interval import interval_lines
+from heapwatch.text.numbers import size_change
 from tests.exporters.report.runs import PHASES, generations, on_a_busy_machine
 
 LEAKS = {
@@ -35,6 +40,63 @@ def test_the_answers_are_right_or_it_is_too_early(kind, begins):
     assert answered >= 10
 
 
+def at_checkpoints(seed, *, begins, count, kind, of, made, phase, leaking):
+    """A run that counts at a checkpoint after each phase alone, while memory says nothing: it is noisy."""
+    chance, time = random.Random(seed), 0.0
+    alive = {"TradingEnvironment": 2, "DDPGAgent": 17, kind: of}
+    bounds = {"TradingEnvironment": 2, "DDPGAgent": 17}
+    counted = dict(alive), dict.fromkeys(alive, 0.0)
+
+    def point(event, after, name="", **progress):
+        nonlocal time
+        time += after
+        objects, counted_at = counted
+        return Point(
+            time, event, 1e9 + chance.gauss(0, 50e6), name, delta_bytes=chance.gauss(0, 50e6),
+            progress=progress, objects=objects, counted_at=counted_at, bounds=bounds,
+        )  # fmt: skip
+
+    points = [point("start", 0.0)]
+    for generation in range(1, count + 1):
+        for number, name in enumerate(PHASES):
+            if number == phase and generation >= begins:
+                alive[kind] += made
+            points.append(point("phase", 1.0, name, generation=generation - 1))
+            counted = dict(alive), dict.fromkeys(alive, time + chance.random())
+            points.append(point("checkpoint", chance.uniform(1.0, 2.0), name, generation=generation - 1))
+        points.append(point("cycle", 0.0, generation=generation))
+    return Run("erl_trading", tuple(points))
+
+
+@pytest.mark.parametrize("kind", ["TradingEnvironment", "DDPGAgent"])
+@pytest.mark.parametrize("begins", [1, 2, 5, 12])
+def test_the_answers_are_exact_where_checkpoints_count(kind, begins):
+    """From the first generation that leaks on, and none before."""
+    leak = LEAKS[kind]
+    for seed, count in enumerate(range(max(2, begins - 2), begins + 9)):
+        report = analyse(at_checkpoints(seed, begins=begins, count=count, kind=kind, **leak))
+        if count < begins:
+            assert report.finding is None
+            continue
+        found = report.finding.objects[kind]
+        alive = leak["of"] + leak["made"] * (count - begins + 1)
+        assert (report.finding.phase, report.finding.since) == (PHASES[leak["phase"]], begins)
+        assert (found.baseline, found.current, found.per_cycle) == (leak["of"], alive, leak["made"])
+        assert report.objects[kind] == found
+
+
+def test_a_report_has_one_rate_for_one_thing():
+    """In the finding, in the table of objects, in that of memory, in each report of the log."""
+    run = on_a_busy_machine(3, begins=6, count=24, **LEAKS["TradingEnvironment"])
+    report = analyse(run)
+    text = as_text(report, 30) + str(interval_lines(report, "generation", 24))
+    assert len(set(re.findall(r"increasing by ([\d.]+) each", text))) == 1
+    growth = size_change(report.finding.growth_bytes_per_cycle)
+    assert f"Growth: {growth} per generation" in text
+    assert re.search(rf"Growth per generation +{re.escape(growth)}\n", text)
+    assert re.search(rf"process \(RSS\) +\S+ MB \({re.escape(growth)}/generation\)", text)
+
+
 def test_counts_of_few_phases_do_not_outweigh_memory():
     """In one generation training made a few; all others were made where nobody counted."""
     points = []
@@ -44,7 +106,7 @@ def test_counts_of_few_phases_do_not_outweigh_memory():
         made = 10 * (point.phase == "train_population") if fresh else 0
         alive = {"TradingEnvironment": 2 + 16 * generation + made}
         counted_at = point.time if fresh or point.event == "cycle" else point.time - 1000
-        points.append(replace(point, objects=alive, counted_at=counted_at))
+        points.append(replace(point, objects=alive, counted_at=dict.fromkeys(alive, counted_at)))
     found = analyse(Run("erl_trading", tuple(points))).finding
     assert found is not None
     assert found.phase == "evaluate_population"
@@ -65,7 +127,9 @@ def test_a_class_that_is_expected_twice_needs_two_counts():
                 resident_bytes=resident,
                 delta_bytes=made,
                 objects=alive,
-                counted_at=point.time if counted == generation else 60.0 * 3 * counted,
+                counted_at={
+                    "TradingEnvironment": point.time if counted == generation else 60.0 * 3 * counted
+                },
                 bounds={"TradingEnvironment": 2},
             )
         )

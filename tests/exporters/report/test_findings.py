@@ -40,7 +40,7 @@ def test_a_count_that_is_older_than_a_phase_does_not_name_it():
     for point in run.points:
         if point.phase == "evolve_population" and point.cycle("generation") % 2:
             counted, objects = point.time, point.objects
-        points.append(replace(point, objects=objects, counted_at=counted))
+        points.append(replace(point, objects=objects, counted_at=dict.fromkeys(objects, counted)))
     report = analyse(Run("erl_trading", tuple(points)))
     assert report.finding.phase == "evaluate_population"
     assert report.objects["TradingEnvironment"].per_cycle == pytest.approx(16)

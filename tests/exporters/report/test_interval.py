@@ -1,4 +1,5 @@
 import logging
+import re
 import time
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 import heapwatch
 from heapwatch.recording.points import Buffer, Point
 from heapwatch.report.interval import MemoryReport
+from tests.exporters.report.runs import generations
 
 
 @pytest.fixture
@@ -82,6 +84,71 @@ def test_a_leak_that_a_report_found_and_that_was_cleaned_up_is_none_at_the_end(l
     assert "LEAK FOUND" in logged()[-1]
     report.close()
     assert report.leak == ""
+
+
+def epochs_reported(lines):
+    return [
+        int(text.rpartition(" ")[2]) for text in "\n".join(lines).splitlines() if text.startswith("Memory R")
+    ]
+
+
+@pytest.mark.parametrize("interval", [1, 3, 100])
+def test_a_report_is_of_the_cycle_in_which_it_is_due(logged, monkeypatch, interval):
+    """Cycles that last no time at all; reports may take all of it."""
+    monkeypatch.setattr("heapwatch.report.interval._MOST_SHARE", 1.0)
+    with heapwatch.Watch("metta") as watch:
+        done: list[int] = []
+        watch.size("buffer", nbytes=lambda: 1e6 * len(done))
+        watch.size_interval(interval)
+        watch.memory_report_interval(interval)
+        for epoch in range(4 * interval - 1):
+            done.append(epoch)
+            watch.progress("epoch")
+        monkeypatch.setattr("heapwatch.recording.journal._STOP_SECONDS", 60)
+    assert epochs_reported(logged()) == [interval, 2 * interval, 3 * interval]
+    sizes = [
+        line.split()[1:] for text in logged() for line in text.splitlines() if line.startswith("  buffer ")
+    ]
+    assert [size for size in sizes if len(size) == 2] == [
+        size_of.split() for size_of in (f"{interval} MB", f"{2 * interval} MB", f"{3 * interval} MB")
+    ]
+
+
+def test_a_report_of_a_smaller_unit_is_also_of_the_cycle_in_which_it_is_due(logged, monkeypatch):
+    monkeypatch.setattr("heapwatch.report.interval._MOST_SHARE", 1.0)
+    monkeypatch.setattr("heapwatch.recording.journal._STOP_SECONDS", 60)
+    with heapwatch.Watch("erl") as watch:
+        watch.memory_report_interval(10, "episode")
+        for episode in range(1, 50):
+            watch.progress("episode")
+            if episode % 16 == 0:
+                watch.progress("generation")
+    assert epochs_reported(logged()) == [10, 20, 30, 40]
+
+
+def test_reports_that_take_too_much_time_are_left_out(logged, monkeypatch):
+    report = MemoryReport("metta", 1, "epoch")
+    now = [1000.0]
+    monkeypatch.setattr("heapwatch.report.interval.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("heapwatch.report.interval.own_time", iter([0.0, 2.0]).__next__)
+    assert report.is_due("epoch", 1)
+    epochs(report, 1)
+    for now[0], epoch, due in ((1007.9, 2, False), (1008.1, 3, True)):
+        assert report.is_due("epoch", epoch) is due
+    assert not report.is_due("episode", 5000)
+
+
+def test_the_trend_follows_where_it_is_asked_for(logged):
+    for trend in (False, True):
+        report = MemoryReport("erl", 1, "generation", trend=trend)
+        for point in generations(2, evaluation=4.29e9).points:
+            report.take(point)
+    *_, without, with_trend = [text for text in logged() if "Memory Report - Generation 2" in text]
+    assert "MEMORY TREND" not in without
+    _, trend, growth = re.split(r"=+\n(?=MEMORY (?:TREND|GROWTH))", with_trend)
+    assert trend.startswith("MEMORY TREND ACROSS GENERATIONS\n")
+    assert len(re.findall(r"(?m)^(Trainer initialized|Gen [12]: After \w+) .*GB", trend)) == 7
+    assert re.search(r"(?m)^Growth +\+8\.58 GB \(\+202\.8%\)$", growth)
 
 
 def test_reports_come_at_the_interval_and_keep_a_bounded_history(logged):

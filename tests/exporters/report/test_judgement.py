@@ -95,6 +95,36 @@ def test_it_says_since_when_and_by_how_much(begins, since):
     assert found.change == 16 * (12 - begins)
 
 
+@pytest.mark.parametrize("leaked", [1, 3, 8, 15, 16])
+@pytest.mark.parametrize("began", [1, 2, 9, 30])
+def test_a_count_that_stood_still_tells_the_very_cycle_also_when_the_leak_began_within_it(leaked, began):
+    """Of a cycle in which 16 leak, the last part leaks alone. It is right in each cycle from then on."""
+
+    def level(cycle):
+        return 2 + (leaked + 16 * (cycle - began) if cycle >= began else 0)
+
+    assert judged(cycles(level, began - 1), Terms(10.0, "epoch", 60.0, bound=2.0)).since == 0
+    for count in range(began, began + 12):
+        found = judged(cycles(level, count), Terms(10.0, "epoch", 60.0, bound=2.0))
+        assert (found.verdict, found.since) == ("leak", began)
+        assert found.per_cycle == (leaked if count == began else 16)
+
+
+@pytest.mark.parametrize(("rise", "explained"), [(80, True), (81, False)])
+def test_a_fill_explains_only_as_much_as_fills(rise, explained):
+    """It ends in the third cycle; eight objects an item would explain ten times as much as rises later."""
+    full = cycles(lambda cycle: 1000 * min(cycle, 3), 13)
+    series = cycles(lambda cycle: 100 * min(cycle, 3) + rise / 10 * max(0, cycle - 3), 13)
+    found = judged(series, Terms(80.0, "epoch", 60.0, filled=full))
+    assert (found.verdict == "filling") == explained
+
+
+def test_what_rises_unevenly_after_the_buffers_are_full_is_not_explained_by_them():
+    full = cycles(lambda cycle: 400 * min(cycle, 2.5), 34)
+    series = cycles(lambda cycle: 272 + 120 * cycle + 60 * (cycle % 3), 34)
+    assert judged(series, Terms(80.0, "epoch", 4.0, filled=full)).verdict != "filling"
+
+
 MINUTES = 150
 
 

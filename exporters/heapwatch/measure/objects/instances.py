@@ -14,22 +14,23 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from itertools import chain, compress
-from typing import NamedTuple
+from operator import not_
 
 from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
-from heapwatch.measure.objects.tracked import may_have_audit_hooks, tracked_and_in_tuples, tracked_types
+from heapwatch.measure.objects.tracked import may_have_audit_hooks, tracked_and_in_tuples, type_keys
 
 _CHUNK = 4096  # objects whose referents are listed at a time
-_FOLLOWED = frozenset(map(identity, (dict, tuple)))
 
 
-class Census(NamedTuple):
-    """Instances by class, and when they were counted: Unix time in seconds; None if they never were."""
+@dataclass(frozen=True)
+class Census:
+    """Instances by class, and when each class was counted last, in Unix time in seconds."""
 
-    counts: dict[str, float]
-    at: float | None = None
+    counts: Mapping[str, float] = field(default_factory=dict)
+    at: Mapping[str, float] = field(default_factory=dict)
 
 
 class InstanceCounter:
@@ -57,19 +58,29 @@ class InstanceCounter:
         self._watched[name] = weakref.ref(cls)
         return name
 
-    def take(self) -> dict[str, float]:
-        """Live instances by name, without classes that were deleted."""
-        watched = {name: list(_family(cls)) for name, cls in self._classes()}
-        families = {name: set(map(identity, family)) for name, family in watched.items()}
+    def has(self, *, tracked: bool) -> bool:
+        """Whether it counts any class that the collector tracks, or one that it does not."""
+        return any(is_tracked(cls) == tracked for _, cls in self._classes())
+
+    def take(self, *, tracked: bool | None = None) -> dict[str, float]:
+        """Live instances by name, without classes that were deleted.
+
+        Args:
+            tracked: count only the classes that the collector tracks, or only the others.
+
+        """
+        watched = {
+            name: list(_family(cls)) for name, cls in self._classes() if tracked in (None, is_tracked(cls))
+        }
+        if not watched:
+            return {}
         # `id` takes half the time, but calls audit hooks.
         key = identity if may_have_audit_hooks() else id
+        families = {name: set(map(key, family)) for name, family in watched.items()}
         classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
-        untracked = {identity(cls) for cls in classes.values() if not flags_of(cls) & HAS_GC}
-        # All in C: a Python loop over a million objects would take ten times as long.
-        found = Counter(filter(classes.__contains__, map(key, tracked_types())))
-        counts = Counter({identity(classes[one]): number for one, number in found.items()})
-        if untracked:
-            counts += _untracked(untracked)
+        counts = Counter(type_keys(set(classes), key))
+        if untracked := {place for place, cls in classes.items() if not is_tracked(cls)}:
+            counts += _untracked(untracked, key)
         return {name: sum(counts[one] for one in family) for name, family in families.items()}
 
     def _classes(self) -> Iterator[tuple[str, type]]:
@@ -81,6 +92,11 @@ class InstanceCounter:
                 yield name, cls
 
 
+def is_tracked(cls: type) -> bool:
+    """Whether the collector tracks the instances of a class."""
+    return bool(flags_of(cls) & HAS_GC)
+
+
 def _family(cls: type) -> Iterator[type]:
     """`cls` and its subclasses at any depth; one that is reached in two ways comes twice."""
     yield cls
@@ -89,25 +105,32 @@ def _family(cls: type) -> Iterator[type]:
         yield from _family(subclass)
 
 
-def _untracked(wanted: Set[int]) -> Counter[int]:
-    """Instances of classes that the collector does not track, by the identity of their class.
+def _untracked(wanted: Set[int], key: Callable[[type], int]) -> Counter[int]:
+    """Instances of classes that the collector does not track, by the key of their class.
 
     Args:
-        wanted: the identities of the classes.
+        wanted: the keys of the classes.
+        key: of a class.
 
     """
     tracked, waiting = tracked_and_in_tuples()
+    in_tuples = bool(waiting)  # then it is what all tracked tuples refer to
+    followed = {key(dict), key(tuple)}
+    relevant = wanted | followed
     classes: dict[int, int] = {}  # of the instances, by their identity
     seen: set[int] = set()
     for start in range(0, len(tracked), _CHUNK):
         waiting += gc.get_referents(*tracked[start : start + _CHUNK])
         while waiting:
-            kinds = list(map(identity, map(type, waiting)))
-            found = list(compress(waiting, map(wanted.__contains__, kinds)))
-            classes.update(zip(map(identity, found), map(identity, map(type, found)), strict=True))
-            inside = list(compress(waiting, map(_FOLLOWED.__contains__, kinds)))
+            # All in C until few are left: there are several references to an object.
+            some = list(compress(waiting, map(relevant.__contains__, map(key, map(type, waiting)))))
+            if in_tuples:
+                some = list(compress(some, map(not_, map(gc.is_tracked, some))))
+            found = [one for one in some if key(type(one)) in wanted]
+            classes.update((identity(one), key(type(one))) for one in found)
+            inside = [one for one in some if key(type(one)) in followed]
             inside = [one for one in inside if type(one) is tuple or not gc.is_tracked(one)]
-            unseen = {key: one for one in inside if (key := identity(one)) not in seen}
+            unseen = {place: one for one in inside if (place := identity(one)) not in seen}
             seen.update(unseen)
             bases = [base for one in found if (base := getattr(one, "base", None)) is not None]
             waiting = gc.get_referents(*unseen.values()) + bases

@@ -18,7 +18,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from functools import partial
 from heapq import nlargest
 from itertools import chain, compress, repeat, starmap
@@ -47,6 +47,19 @@ def tracked_types() -> list[type]:
     """The type of each tracked object, tuples included."""
     held: list[list[Any]] = []
     return _selected(held, map(gc.get_objects, (None,)), map(type, chain.from_iterable(held)))
+
+
+def type_keys(wanted: Set[int], key: Callable[[type], int]) -> list[int]:
+    """The key of the type of each tracked object, tuples included, whose type has one of these keys.
+
+    Args:
+        wanted: keys of types.
+        key: `id` or, as that calls audit hooks, `identity`.
+
+    """
+    held: list[list[Any]] = []
+    keys = map(key, map(type, chain.from_iterable(held)))
+    return _selected(held, map(gc.get_objects, (None,)), filter(wanted.__contains__, keys))
 
 
 def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
