@@ -71,7 +71,7 @@ def alerts_at(text: str, component: Component, level: float, profile: str = "") 
 def alerts_growing(
     text: str, component: Component, rate: float, per: str = "minute", profile: str = ""
 ) -> list[dict[str, Any]]:
-    """The alerts of the status about a component that grows so much in a minute, or in a cycle, which takes one.
+    """The alerts of the status about a component that grows so much in a minute, or in a cycle of a minute.
 
     Other cycles do not end meanwhile. The profile is by default that of the trainer.
     """
@@ -79,12 +79,9 @@ def alerts_growing(
     status = Status(lambda: NOTHING, clock=lambda: now[0])
     for sample in range(GROWTH_SAMPLES):
         now[0] = 60.0 * sample
+        families = _with_level(text, component, 1.0 + rate * sample, profile)
+        others = [family for family in families if family.name != "trainer_progress"]
         ended = _only("trainer_progress_total", [({"unit": per}, float(sample))])
-        others = [
-            one
-            for one in _with_level(text, component, 1.0 + rate * sample, profile)
-            if one.name != "trainer_progress"
-        ]
         document = status.document([ended, *others])
     return [alert for alert in _about(document, component, "growth") if alert["per"] == per]
 

@@ -1,35 +1,35 @@
-"""The numbers of the Walker document: what is said one step below each of them, and what at it.
-
-The trainer's own log and the monitor read levels that a test sets; the schedule of the cleanups is counted.
-"""
+"""The numbers of the Walker document, on levels that a test sets: in its log, in cleanups, in the monitor."""
 
 import io
 import re
 import runpy
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from examples.common.leaks import LeakSwitches
-from examples.walker import LEAKS
 from examples.walker.cleaning import Cleaner
 from examples.walker.ecosystem import Ecosystem
 from examples.walker.health import HealthLog
-from examples.walker.leaking import Leaks
 from examples.walker.learner import Learner
 from heapwatch.cli import monitor
 from heapwatch.cli.cleanup import cleanup_lines
+from tests.documents.boundaries import Boundary, tried
 from tests.documents.example import Example
+from tests.documents.rows import both
 from tests.support.repository import REPOSITORY
 
 SCRIPT = REPOSITORY / "scripts" / "monitor_system_health.py"
 TIME = r"\d\d:\d\d:\d\d: "
+NORMAL = f"{TIME}Memory=738.3MB, Bodies=186, Food=6, Step=5558"
+BODY_TYPES = "Static=1, Dynamic=155, Terrain=0, Agent=30, Unknown=0"
 
 
 class World:
@@ -38,11 +38,12 @@ class World:
     def __init__(self, **levels: float) -> None:
         self.set(**levels)
 
-    def set(self, *, memory: float = 738.3e6, static: int = 1, dynamic: int = 155, food: int = 6) -> None:
+    def set(self, *, memory: float = 738.3e6, static: int = 1, bodies: int = 186, food: int = 6) -> None:
         self.rss = memory
+        dynamic = bodies - static - 30
         self.types = {"static": static, "dynamic": dynamic, "terrain": 0, "agent": 30, "unknown": 0}
         self.food = [0.0] * food
-        self.world = SimpleNamespace(bodyCount=sum(self.types.values()))
+        self.world = SimpleNamespace(bodyCount=bodies)
 
     def body_types(self) -> dict[str, int]:
         return self.types
@@ -61,137 +62,86 @@ class Log:
 
     def lines(self) -> list[str]:
         """What it prints now."""
-        with redirect_stdout(io.StringIO()) as said:
-            self.health.step(5558)
-        return said.getvalue().splitlines()
+        return printed(lambda: self.health.step(5558))
 
 
-def logged(**levels: float) -> list[str]:
-    """What the log says of these levels, besides its two lines about the state."""
-    _, _, *problems = Log(World(**levels)).lines()
-    return [line.strip() for line in problems]
+def printed(call: Callable[[], object]) -> list[str]:
+    with redirect_stdout(io.StringIO()) as said:
+        call()
+    return [line.strip() for line in said.getvalue().splitlines()]
 
 
-def grown(level: str, by: float) -> list[str]:
-    """What the log says of growth at the end of ten minutes in which a level grew evenly."""
-    world = World(food=0)
-    log, began = Log(world), {"memory": 738.3e6, "static": 1, "dynamic": 155, "food": 0}[level]
+def logged(level: str, value: float) -> list[str]:
+    """What the log says at this level, besides its two lines about the state."""
+    return Log(World(**{level: value})).lines()[2:]
+
+
+def logged_when_aggressive(level: str, value: float) -> list[str]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HEAPWATCH_PROFILE", "aggressive")
+        return logged(level, value)
+
+
+def growth_logged(level: str, by: int) -> list[str]:
+    """What the log says of growth at the end of ten minutes in which a level grew evenly; without food."""
+    world, began = World(), {"memory": 738_300_000, "static": 1, "food": 0}[level]
+    log = Log(world)
     for line in range(31):
         log.now = 20.0 * line
-        world.set(**{"food": 0, level: began + (by * line // 30)})
-        said = [text.strip() for text in log.lines() if "GROWTH" in text]
+        more = by * line // 30
+        world.set(**{"food": 0, "bodies": 186 + more * (level == "static"), level: began + more})
+        said = [text for text in log.lines() if "GROWTH" in text]
         assert line >= 15 or not said, "growth is told from five minutes on"
     log.now += 20
-    log.health.cleaned("emergency", {})
-    assert not any("GROWTH" in text for text in log.lines()), "a cleanup is no growth"
+    printed(lambda: log.health.cleaned("emergency", {}))
+    assert not any("GROWTH" in text for text in log.lines()), "growth before a cleanup is over"
     return said
 
 
-class Boundary(NamedTuple):
-    """A number of the document: what is said one byte or item below it, and what at it."""
-
-    sentence: str
-    level: str
-    number: float
-    below: Sequence[str]
-    at: Sequence[str]
+def emergency(level: str, value: float) -> list[str]:
+    """What the trainer says of an emergency of its own."""
+    health, reasons = Log(World(**{level: value})).health, []
+    said = printed(lambda: reasons.append(health.emergency()))
+    assert bool(reasons[0]) == bool(said)
+    return said
 
 
-AGENTS_AND_GROUND = 31
-LOGGED = (
-    Boundary("Memory: Warning at 1000MB", "memory", 1e9, [], ["WARNING: memory = 1000.0MB (>= 1000.0MB)"]),
-    Boundary(
-        "Memory: Critical at 1500MB", "memory", 1.5e9,
-        ["WARNING: memory = 1500.0MB (>= 1000.0MB)"], ["CRITICAL: memory = 1500.0MB (>= 1500.0MB)"],
-    ),
-    Boundary(
-        "World Bodies: Warning at 500", "dynamic", 500 - AGENTS_AND_GROUND,
-        [], ["WARNING: world_bodies = 500 (>= 500)"],
-    ),
-    Boundary(
-        "World Bodies: Critical at 1000", "dynamic", 1000 - AGENTS_AND_GROUND,
-        ["WARNING: world_bodies = 999 (>= 500)"], ["CRITICAL: world_bodies = 1000 (>= 1000)"],
-    ),
-    Boundary("Static Bodies: Critical at 300", "static", 300, [], ["CRITICAL: static_bodies = 300 (>= 300)"]),
-    Boundary("Food: Warning: > 30 sources", "food", 31, [], ["WARNING: food_sources = 31 (> 30)"]),
-    Boundary(
-        "Food Sources: Warning at 50", "food", 50,
-        ["WARNING: food_sources = 49 (> 30)"], ["WARNING: food_sources = 50 (>= 50)"],
-    ),
-)  # fmt: skip
-GROWTH = (  # by so much in ten minutes
-    Boundary(
-        "Growth rate > 10 bodies/minute", "static", 101, [],
-        ["BODY GROWTH ALERT: world_bodies +101 (10.1/min)", "BODY GROWTH ALERT: static_bodies +101 (10.1/min)"],
-    ),
-    Boundary(
-        "Growth rate > 20MB/minute", "memory", 200e6 + 1, [],
-        ["MEMORY GROWTH ALERT: memory +200.0MB (20.0MB/min)"],
-    ),
-    Boundary("Growth rate > 5/minute", "food", 51, [], ["FOOD GROWTH ALERT: food_sources +51 (5.1/min)"]),
-)  # fmt: skip
-AGGRESSIVE = (
-    Boundary("--memory-warning 600", "memory", 600e6, [], ["WARNING: memory = 600.0MB (>= 600.0MB)"]),
-    Boundary(
-        "--memory-critical 900", "memory", 900e6,
-        ["WARNING: memory = 900.0MB (>= 600.0MB)"], ["CRITICAL: memory = 900.0MB (>= 900.0MB)"],
-    ),
-    Boundary("--bodies-warning 300", "bodies", 300, [], ["WARNING: world_bodies = 300 (>= 300)"]),
-    Boundary(
-        "--bodies-critical 500", "bodies", 500,
-        ["WARNING: world_bodies = 499 (>= 300)"], ["CRITICAL: world_bodies = 500 (>= 500)"],
-    ),
-)  # fmt: skip
+def left_of_food(action: str, count: int) -> list[str]:
+    ecosystem = Ecosystem()
+    ecosystem.food[:] = [0.0] * count
+    removed = Cleaner(ecosystem, Learner(), SimpleNamespace(history=[])).clean(action)
+    assert removed["food_sources"] == count - len(ecosystem.food)
+    return [f"{len(ecosystem.food)} of {count}"]
 
 
-def own_log(_example: Example) -> None:
-    for boundary in LOGGED:
-        below, at = (logged(**{boundary.level: boundary.number - step}) for step in (1, 0))
-        assert (below, at) == (boundary.below, boundary.at), boundary.sentence
-    for boundary in GROWTH:
-        below, at = (grown(boundary.level, boundary.number - step) for step in (1, 0))
-        assert (below, at) == (boundary.below, boundary.at), boundary.sentence
+def left_of_events(action: str, count: int) -> list[str]:
+    """Of each of the three lists, which are bounded again."""
+    ecosystem = Ecosystem()
+    assert ecosystem.events.keys() == {"consumption", "death", "predation"}
+    for name in ecosystem.events:
+        ecosystem.events[name] = [{}] * count
+    removed = Cleaner(ecosystem, Learner(), SimpleNamespace(history=[])).clean(action)
+    (left,) = {len(events) for events in ecosystem.events.values()}
+    assert removed["events"] == 3 * (count - left)
+    for events in ecosystem.events.values():
+        events.extend([{}] * 1000)
+        assert len(events) == 500
+    return [f"{left} of {count}"]
 
 
-def own_log_when_aggressive(_example: Example) -> None:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("HEAPWATCH_PROFILE", "aggressive")
-        for boundary in AGGRESSIVE:
-            level, other = ("dynamic", 31) if boundary.level == "bodies" else ("memory", 0)
-            below, at = (logged(**{level: boundary.number - other - step}) for step in (1, 0))
-            assert (below, at) == (boundary.below, boundary.at), boundary.sentence
-
-
-def own_lines(_example: Example) -> None:
-    """Every 20 s, over three periods; the same lines, in the same order, as the document's samples."""
-    world = World()
-    log, printed = Log(world), []
-    for half_second in range(2 * 60 + 1):
-        log.now = half_second / 2
-        if lines := log.lines():
-            printed.append(log.now)
-            assert re.fullmatch(f"{TIME}Memory=738.3MB, Bodies=186, Food=6, Step=5558", lines[0])
-            assert lines[1:] == ["   Body Types: Static=1, Dynamic=155, Terrain=0, Agent=30, Unknown=0"]
-    assert printed == [0, 20, 40, 60]
-    for line in range(31):
-        log.now = 80.0 + 20 * line
-        static = 1 + 156 * line // 30
-        world.set(memory=1205.8e6, static=static, dynamic=1247 - 30 - static, food=67)
-        if line == 0:
-            log.health.cleaned("regular", {})
-        said = [text.strip() for text in log.lines()]
-    assert re.fullmatch(f"{TIME}Memory=1205.8MB, Bodies=1247, Food=67, Step=5558", said[0])
-    assert said[1] == "Body Types: Static=157, Dynamic=1060, Terrain=0, Agent=30, Unknown=0"
-    assert said[2:] == [
-        "CRITICAL: world_bodies = 1247 (>= 1000)",
-        "WARNING: memory = 1205.8MB (>= 1000.0MB)",
-        "BODY GROWTH ALERT: static_bodies +156 (15.6/min)",
-        "WARNING: food_sources = 67 (>= 50)",
-    ]
+def left_of_replay(count: int) -> list[str]:
+    """By the buffer itself, and by a cleanup of one that lost its bound."""
+    learner, kept = Learner(), Learner().replay
+    learner.replay = [None] * count
+    removed = Cleaner(Ecosystem(), learner, SimpleNamespace(history=[])).clean("regular")
+    kept.extend(range(count))
+    assert len(kept) == len(learner.replay) == count - removed["experiences"]
+    assert isinstance(learner.replay, deque)
+    return [f"{len(kept)} of {count}"]
 
 
 def monitored(*options: str, memory: float = 738.3e6, bodies: int = 186) -> tuple[list[str], list[float]]:
-    """What the script prints of a trainer with these levels, and the seconds that it waits between samples."""
+    """What the script prints of a trainer with these levels, and how long it waits between samples."""
     status: dict[str, Any] = {
         "training": "progressing",
         "performance": {"memory_mb": memory / 1e6, "step_count": 5558, "seconds_since_progress": 0.1},
@@ -201,45 +151,156 @@ def monitored(*options: str, memory: float = 738.3e6, bodies: int = 186) -> tupl
         "alerts": [],
     }
     waits: list[float] = []
-    clock = SimpleNamespace(sleep=waits.append, time=time.time)
     with (
         patch.object(monitor, "get_json", lambda *_: status),
-        patch.object(monitor, "time", clock),
+        patch.object(monitor, "time", SimpleNamespace(sleep=waits.append, time=time.time)),
         patch.object(monitor.signal, "signal"),
         patch.object(sys, "argv", [str(SCRIPT), *options]),
         redirect_stdout(io.StringIO()) as said,
         suppress(SystemExit),
     ):
         runpy.run_path(str(SCRIPT), run_name="__main__")
-    return said.getvalue().splitlines(), waits
+    return [line.strip() for line in said.getvalue().splitlines()], waits
 
 
-def monitor_options(_example: Example) -> None:
-    """Each limit at its boundary, by four options and by one; without them these levels are no problem."""
-    usual = ("--count=1",)
-    given = (*usual, *(f"{one.sentence.replace(' ', '=')}" for one in AGGRESSIVE))
-    for boundary in AGGRESSIVE:
-        for options in (given, (*usual, "--aggressive-thresholds")):
-            below, at = (
-                problems(*options, level=boundary.level, value=boundary.number - step) for step in (1, 0)
-            )
-            assert (below, at) == (boundary.below, boundary.at), boundary.sentence
-        assert problems(*usual, level=boundary.level, value=boundary.number) == []
-    for options, seconds in (((), 20.0), (("--interval=20",), 20.0), (("--interval", "25"), 25.0)):
-        _, waits = monitored("--count=4", *options)
-        assert waits == [seconds] * 3
+LIMITS = ("--memory-warning=600", "--memory-critical=900", "--bodies-warning=300", "--bodies-critical=500")
 
 
-def problems(*options: str, level: str, value: float) -> list[str]:
-    lines, _ = monitored(*options, **{level: value})
-    return [line.strip() for line in lines if re.match(r"   [A-Z]{2}", line)]
+def monitored_with_limits(level: str, value: float) -> list[str]:
+    """By four options, and by one; without them these levels are no problem."""
+    given, one, none = (
+        monitored("--count=1", *options, **{level: value})[0][2:]
+        for options in (LIMITS, ("--aggressive-thresholds",), ())
+    )
+    assert (given, none) == (one, [])
+    return given
+
+
+LOGGED = [
+    Boundary(
+        "Memory: Warning at 1000MB", partial(logged, "memory"), 1e9,
+        [], ["WARNING: memory = 1000.0MB (>= 1000.0MB)"],
+    ),
+    Boundary(
+        "Memory: Critical at 1500MB", partial(logged, "memory"), 1.5e9,
+        ["WARNING: memory = 1500.0MB (>= 1000.0MB)"], ["CRITICAL: memory = 1500.0MB (>= 1500.0MB)"],
+    ),
+    Boundary(
+        "World Bodies: Warning at 500", partial(logged, "bodies"), 500,
+        [], ["WARNING: world_bodies = 500 (>= 500)"],
+    ),
+    Boundary(
+        "World Bodies: Critical at 1000", partial(logged, "bodies"), 1000,
+        ["WARNING: world_bodies = 999 (>= 500)"], ["CRITICAL: world_bodies = 1000 (>= 1000)"],
+    ),
+    Boundary(
+        "Static Bodies: Critical at 300", lambda count: Log(World(static=count, bodies=499)).lines()[2:], 300,
+        [], ["CRITICAL: static_bodies = 300 (>= 300)"],
+    ),
+    Boundary(
+        "Food: Warning: > 30 sources", partial(logged, "food"), 31,
+        [], ["WARNING: food_sources = 31 (> 30)"],
+    ),
+    Boundary(
+        "Food Sources: Warning at 50", partial(logged, "food"), 50,
+        ["WARNING: food_sources = 49 (> 30)"], ["WARNING: food_sources = 50 (>= 50)"],
+    ),
+    Boundary(
+        "Growth rate > 10 bodies/minute, over ten minutes", partial(growth_logged, "static"), 101,
+        [], [f"BODY GROWTH ALERT: {which}_bodies +101 (10.1/min)" for which in ("world", "static")],
+    ),
+    Boundary(
+        "Growth rate > 20MB/minute, over ten minutes", partial(growth_logged, "memory"), 200_000_001,
+        [], ["MEMORY GROWTH ALERT: memory +200.0MB (20.0MB/min)"],
+    ),
+    Boundary(
+        "Food: Growth rate > 5/minute, over ten minutes", partial(growth_logged, "food"), 51,
+        [], ["FOOD GROWTH ALERT: food_sources +51 (5.1/min)"],
+    ),
+]  # fmt: skip
+EMERGENCY = [
+    Boundary(
+        "Triggered automatically when bodies > 1500", partial(emergency, "bodies"), 1501,
+        [], ["EMERGENCY: Triggering emergency cleanup!"],
+    ),
+    Boundary(
+        "Triggered automatically when memory > 2GB", partial(emergency, "memory"), 2_000_000_001,
+        [], ["EMERGENCY: Triggering emergency cleanup!"],
+    ),
+]  # fmt: skip
+KEPT = [
+    Boundary(
+        "Emergency food source limiting (max 30 sources)", partial(left_of_food, "regular"), 31,
+        ["30 of 30"], ["30 of 31"],
+    ),
+    Boundary(
+        "Event list size limiting", partial(left_of_events, "regular"), 501, ["500 of 500"], ["500 of 501"]
+    ),
+    Boundary(
+        "Replay buffer: reduced from 25k to 10k experiences max", left_of_replay, 10_001,
+        ["10000 of 10000"], ["10000 of 10001"],
+    ),
+    Boundary(
+        "Reduces food sources to 10", partial(left_of_food, "emergency"), 11, ["10 of 10"], ["10 of 11"]
+    ),
+    Boundary("Clears all event lists", partial(left_of_events, "emergency"), 1, ["0 of 0"], ["0 of 1"]),
+]  # fmt: skip
+AGGRESSIVE = [
+    Boundary(sentence, partial(said, level), number, below, at)
+    for said in (monitored_with_limits, logged_when_aggressive)
+    for sentence, level, number, below, at in (
+        ("--memory-warning 600", "memory", 600e6, [], ["WARNING: memory = 600.0MB (>= 600.0MB)"]),
+        (
+            "--memory-critical 900", "memory", 900e6,
+            ["WARNING: memory = 900.0MB (>= 600.0MB)"], ["CRITICAL: memory = 900.0MB (>= 900.0MB)"],
+        ),
+        ("--bodies-warning 300", "bodies", 300, [], ["WARNING: world_bodies = 300 (>= 300)"]),
+        (
+            "--bodies-critical 500", "bodies", 500,
+            ["WARNING: world_bodies = 499 (>= 300)"], ["CRITICAL: world_bodies = 500 (>= 500)"],
+        ),
+    )
+]  # fmt: skip
+ALL = LOGGED + EMERGENCY + KEPT + AGGRESSIVE[:4]
+
+
+def own_lines(_example: Example) -> None:
+    """Every 20 s, over three periods; the same lines, in the same order, as the document's samples."""
+    world = World()
+    log, times = Log(world), []
+    for half_second in range(2 * 60 + 1):
+        log.now = half_second / 2
+        if lines := log.lines():
+            times.append(log.now)
+            assert re.fullmatch(NORMAL, lines[0])
+            assert lines[1:] == [f"Body Types: {BODY_TYPES}"]
+    assert times == [0, 20, 40, 60]
+    printed(lambda: log.health.cleaned("regular", {}))
+    for line in range(31):
+        log.now += 20
+        world.set(memory=1205.8e6, static=1 + 156 * line // 30, bodies=1247, food=67)
+        said = log.lines()
+    assert re.fullmatch(f"{TIME}Memory=1205.8MB, Bodies=1247, Food=67, Step=5558", said[0])
+    assert said[1:] == [
+        "Body Types: Static=157, Dynamic=1060, Terrain=0, Agent=30, Unknown=0",
+        "CRITICAL: world_bodies = 1247 (>= 1000)",
+        "WARNING: memory = 1205.8MB (>= 1000.0MB)",
+        "BODY GROWTH ALERT: static_bodies +156 (15.6/min)",
+        "WARNING: food_sources = 67 (>= 50)",
+    ]
+
+
+def intervals(_example: Example) -> None:
+    """The seconds between samples, over three periods: of itself 20."""
+    for options, seconds in (((), 20.0), (("--interval=20",), 20.0), (("--interval", "25.5"), 25.5)):
+        assert monitored("--count=4", *options)[1] == [seconds] * 3
 
 
 def monitor_samples(_example: Example) -> None:
     """The document's lines of normal operation, and of a cleanup."""
     (heading, *others), _ = monitored("--count=1")
-    assert re.fullmatch(f"{TIME}Memory=738.3MB, Bodies=186, Food=6, Step=5558", heading)
-    assert others == ["   Body types: Static=1, Dynamic=155, Terrain=0, Agent=30, Unknown=0"]
+    assert re.fullmatch(NORMAL, heading)
+    assert others == [f"Body types: {BODY_TYPES}"]
     answer = {
         "status": "done",
         "action": "emergency",
@@ -256,46 +317,6 @@ def monitor_samples(_example: Example) -> None:
     ]
 
 
-def emergency_of_its_own(_example: Example) -> None:
-    """Above 2 GB, or 1,500 bodies, and not at them."""
-    for levels, wanted in (
-        ({"dynamic": 1500 - AGENTS_AND_GROUND}, False),
-        ({"dynamic": 1501 - AGENTS_AND_GROUND}, True),
-        ({"memory": 2_000_000_000}, False),
-        ({"memory": 2_000_000_001}, True),
-    ):
-        with redirect_stdout(io.StringIO()) as said:
-            why = Log(World(**levels)).health.emergency()
-        assert bool(why) == wanted, levels
-        assert said.getvalue() == ("   EMERGENCY: Triggering emergency cleanup!\n" if wanted else "")
-
-
-def kept(_example: Example) -> None:
-    """What a cleanup leaves: 30 food sources or 10, 500 events of a list or none, 10,000 experiences."""
-    ecosystem, learner = Ecosystem(), Learner()
-    leaks = Leaks(LeakSwitches(REPOSITORY / "none", LEAKS), ecosystem, learner)  # type: ignore[arg-type]
-    cleaner = Cleaner(ecosystem, learner, leaks)
-    lists = ("consumption", "death", "predation")
-    for action, food, events in (("regular", 30, 500), ("emergency", 10, 0)):
-        for count in (0, food - 1, food, food + 1, 200):
-            ecosystem.food[:] = [0.0] * count
-            assert cleaner.clean(action)["food_sources"] == max(0, count - food)
-            assert len(ecosystem.food) == min(count, food)
-        for count in (0, 499, 500, 501, 2000):
-            for name in lists:
-                ecosystem.events[name] = [{}] * count
-            assert cleaner.clean(action)["events"] == 3 * max(0, count - events)
-            assert [len(ecosystem.events[name]) for name in lists] == [min(count, events)] * 3
-            assert [ecosystem.events[name].maxlen for name in lists] == [500] * 3
-        for count in (0, 9_999, 10_000, 10_001, 25_000):
-            learner.replay = [None] * count
-            assert cleaner.clean(action)["experiences"] == max(0, count - 10_000)
-            assert len(learner.replay) == min(count, 10_000)
-    for bounded, most in (
-        (Learner().replay, 10_000),
-        *((Ecosystem().events[name], 500) for name in lists),
-    ):
-        bounded.extend(range(most))
-        assert (len(bounded), bounded[0]) == (most, 0)
-        bounded.append(most)
-        assert (len(bounded), bounded[0]) == (most, 1)
+own_log, own_emergency, kept = tried(LOGGED), tried(EMERGENCY), tried(KEPT)
+monitor_options = both(intervals, tried(AGGRESSIVE[:4]))
+own_log_when_aggressive = tried(AGGRESSIVE[4:])
