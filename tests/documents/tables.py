@@ -41,7 +41,8 @@ def with_numbers(system: str) -> str:
     text = page(system).read_text(encoding="utf-8")
     before, heading, after = text.partition(HEADING)
     before = before.partition(NUMBERS_HEADING)[0]
-    return f"{before}{NUMBERS_HEADING}\n{table(NUMBERS[system])}\n{heading}{after}"
+    about = "What is said one byte or item below each number, and at it; `make documents-test` tries it:"
+    return f"{before}{NUMBERS_HEADING}\n{about}\n\n{table(NUMBERS[system])}\n{heading}{after}"
 
 
 if __name__ == "__main__":

@@ -208,7 +208,7 @@ def test_after_a_cleanup_that_ended_the_growth_nothing_is_said_to_grow(grown, ti
     said = message(grown.conclude())
     assert grown.latest.growth_bytes_per_minute == 0
     assert grown.latest.verdict == "healthy"
-    assert "An emergency cleanup freed 3.6 GB 60 s ago. Until then memory grew by 1.8 GB/min." in said
+    assert "An emergency cleanup freed 3.6 GB 60 s ago. Until then memory grew by 1.8 GB/min" in said
     assert said.endswith("Since then memory has not grown.")
 
 
