@@ -176,7 +176,7 @@ def described(alert: ExceededLimit) -> str:
         return f"{severity}: {name} holds {value}, past its bound ({limit})"
     if alert.kind == "growth":
         what = "BODY GROWTH ALERT" if alert.resource == "bodies" else severity
-        per = alert.per.replace("minute", "min")
+        per = alert.per.replace("minute", "min") or "min"  # a trainer of before knows no other period
         return f"{what}: {name} grows by {value}/{per} (limit {limit}/{per})"
     return f"{severity}: {name} = {value} (>= {limit})"
 
