@@ -61,18 +61,21 @@ def baseline(example: Example) -> None:
 def own_names(example: Example) -> None:
     """The original names, beside what psutil reads of the process and of the machine."""
     process = psutil.Process(example.process.pid)
-    example.value("walker_system_cpu_percent")
-    psutil.cpu_percent()
-    before = process.memory_info().rss
-    time.sleep(3)
-    found = example.readings()
-    cpu, after = psutil.cpu_percent(), process.memory_info().rss
+    before, found, after = process.memory_info().rss, example.readings(), process.memory_info().rss
     memory = found.value("walker_system_memory_mb")
     assert 0.99 * min(before, after) < 1e6 * memory < 1.01 * max(before, after)
-    assert found.value("walker_system_cpu_percent") == pytest.approx(cpu, abs=25)
     food = found.value("walker_entities_total", type="food_sources")
     assert food == found.value("trainer_entities", type="food_sources")
     assert 4 <= food <= 15, "with no leak of food"
+
+    def cpu_agrees() -> bool:
+        """Since the last reading, unless another one came between."""
+        example.value("walker_system_cpu_percent")
+        psutil.cpu_percent()
+        time.sleep(2)
+        return example.value("walker_system_cpu_percent") == pytest.approx(psutil.cpu_percent(), abs=10)
+
+    example.until(cpu_agrees)
 
 
 def replay(example: Example) -> None:
@@ -97,21 +100,24 @@ def status(example: Example) -> None:
     """Each field, beside what the metrics and psutil say."""
     example.until(lambda: {"fps", "cpu_percent"} <= example.status()["performance"].keys())
     process = psutil.Process(example.process.pid)
-    began, first = time.monotonic(), example.status()
-    busy, before = sum(process.cpu_times()[:2]), process.memory_info().rss
-    time.sleep(4)
-    document, found = example.status(), example.readings()
-    passed = time.monotonic() - began
-    busy, after = sum(process.cpu_times()[:2]) - busy, process.memory_info().rss
-    performance, entities = document["performance"], document["entities"]
+    before, document, after = process.memory_info().rss, example.status(), process.memory_info().rss
+    entities = document["entities"]
     assert {name: count for name, count in entities.items() if name in STATUS} == STATUS
     assert entities["food_sources"] in range(4, 16)
     assert entities["active_agents"] in range(20, 31)
-    assert 0.99 * min(before, after) < 1e6 * performance["memory_mb"] < 1.01 * max(before, after)
-    steps = performance["step_count"] - first["performance"]["step_count"]
-    assert performance["step_count"] <= found.value("trainer_progress_total", unit="step")
-    assert performance["fps"] == pytest.approx(steps / passed, rel=0.3)
-    assert performance["cpu_percent"] == pytest.approx(100 * busy / passed, rel=0.5, abs=10)
+    assert 0.99 * min(before, after) < 1e6 * document["performance"]["memory_mb"] < 1.01 * max(before, after)
+
+    def rates_agree() -> bool:
+        """Frames and CPU time between two readings, unless another one came between them."""
+        first, busy = example.status(), sum(process.cpu_times()[:2])
+        time.sleep(2)
+        second, busy = example.status(), sum(process.cpu_times()[:2]) - busy
+        seconds, now = second["timestamp"] - first["timestamp"], second["performance"]
+        steps = now["step_count"] - first["performance"]["step_count"]
+        frames = now["fps"] == pytest.approx(steps / seconds, rel=0.1)
+        return frames and now["cpu_percent"] == pytest.approx(100 * busy / seconds, rel=0.2)
+
+    example.until(rates_agree)
 
 
 def monitor(example: Example, *options: str) -> str:
