@@ -6,7 +6,6 @@ export HEAPWATCH_STATE ?= $(CURDIR)/.heapwatch
 # a clone has what a wheel has not: the example trainer and the containers
 export HEAPWATCH_CHECKOUT := $(CURDIR)
 MODE ?= auto
-$(if $(PROFILE),$(eval export HEAPWATCH_PROFILE := $(PROFILE)))
 # Where it is set, each of the hundreds of processes that the tests start compiles torch anew.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := $(HEAPWATCH_STATE)/venv/bin

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol, TypedDict
 
 import torch
@@ -99,7 +99,6 @@ def run(
         parser.error(str(problem))
     torch.set_num_threads(1)  # these networks are too small to gain from more
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    trainer = make(chosen)
     served = Served(
         port=chosen.port,
         host=chosen.host,
@@ -108,7 +107,12 @@ def run(
         budget=DEFAULT_BUDGET * DEFAULT_INTERVAL / chosen.interval,
         port_search="HEAPWATCH_TRAINER_PORT" not in os.environ,  # a stack looks for it there and nowhere else
     )
-    with trainer.watched(served) as watch:
+    with ExitStack() as running:
+        try:
+            trainer = make(chosen)
+            watch = running.enter_context(trainer.watched(served))
+        except ValueError as problem:
+            parser.error(str(problem))
         if chosen.record:
             watch.record(chosen.record)  # after the declarations, so that the baseline has their levels
         served_at = f"metrics at http://{chosen.host}:{watch.port}/metrics"

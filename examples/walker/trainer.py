@@ -33,6 +33,7 @@ class Walker:
         seed: of the world and of the network.
         rate: steps per second at most; None for as fast as it goes.
         auto_cleanup: whether it cleans up itself in an emergency.
+        local_cleanup: whether commands of this machine may request a cleanup without the token.
 
     """
 
@@ -42,6 +43,7 @@ class Walker:
         seed: int = 0,
         rate: float | None = 30.0,
         auto_cleanup: bool = False,
+        local_cleanup: bool = False,
     ) -> None:
         self.ecosystem = Ecosystem(population, seed)
         self.learner = Learner(seed)
@@ -50,6 +52,7 @@ class Walker:
         self.health = HealthLog(self.ecosystem)
         self.steps = 0
         self._auto_cleanup = auto_cleanup
+        self._local_cleanup = local_cleanup
         self._rate = Rate(rate)
 
     @contextmanager
@@ -57,7 +60,12 @@ class Walker:
         """Have this trainer watched for as long as the context lasts."""
         ecosystem, learner = self.ecosystem, self.learner
         with heapwatch.start(
-            "walker", **served, profile=profile("walker"), framework="torch", walker_names=True
+            "walker",
+            **served,
+            profile=profile("walker"),
+            framework="torch",
+            walker_names=True,
+            local_cleanup=self._local_cleanup,
         ) as watch:
             watch.bodies(ecosystem.world, owners=ecosystem.owned_bodies)
             watch.entities("food_sources", lambda: ecosystem.food)

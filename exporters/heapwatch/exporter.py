@@ -29,6 +29,7 @@ from heapwatch.collectors.readings import LEVEL_SERIES, Readings
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
+from heapwatch.http.addresses import LOOPBACK
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token
 from heapwatch.http.server import Server
@@ -124,7 +125,7 @@ class Exporter:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
-        self.cleanup_queue.on_done.append(self._sample_costly_soon)
+        self.cleanup_queue.on_done += [self._sample_costly_soon, self._note_cleanup]
         collectors: list[Collector] = [
             StandardCollector(),
             info,
@@ -178,6 +179,16 @@ class Exporter:
         counting: list[Sampler] = [*self._objects.samplers] if self._objects else []
         for sampler in (*counting, self.sizes, self.buffers.sizes):
             self.safe_point.prompt(sampler)
+
+    def _note_cleanup(self) -> None:
+        """Tell the explainer what a cleanup gave back, unless it is one of the trainer's own schedule.
+
+        Those may come each minute, and a leak between them is to be found nevertheless.
+        """
+        done, memory = self.cleanup_queue.last, "resident_memory_bytes"
+        if done is None or memory not in done.freed or (done.action, done.trigger) == ("regular", "trainer"):
+            return
+        self.explainer.cleaned(done.action, done.freed[memory], done.after[memory])
 
     def count_objects(self, *classes: type) -> None:
         """Count live instances. The census that this needs is taken from the first call on.
@@ -239,20 +250,27 @@ class Exporter:
             self.entities.count(name, Source.of(count))
             self.safe_point.schedule(self.entities)
 
-    def serve(self, host: str, port: int, *, token: str | None, port_search: bool) -> None:
+    def serve(
+        self, host: str, port: int, *, token: str | None, port_search: bool, local_cleanup: bool = False
+    ) -> None:
         """Serve, and join the running stack; `begin` is the rest of a start.
 
         Raises:
             OSError: when the port is taken or the host is not ours.
-            ValueError: the token cannot travel in a header.
+            ValueError: the token cannot travel in a header, or `local_cleanup` with a host that is not
+                loopback.
 
         """
+        if local_cleanup and host not in LOOPBACK:
+            allowed = ", ".join(sorted(LOOPBACK))
+            raise ValueError(f"cleanups without a token are accepted only on {allowed}, not on {host}")
         trainer = ServedTrainer(
             self.snapshots,
             self._status,
             self.cleanup_queue,
             explain=lambda: self.explanation().as_json(),
             token=None if token is None else checked_token(token),
+            local_cleanup=local_cleanup,
         )
         server = Server(host, port, trainer, port_search=port_search)
         server.start()
@@ -328,7 +346,7 @@ class Exporter:
         """What was found, in a line; with memory reports what such a report says of the end."""
         explanation = self.explanation()
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
-        return reported or headline(explanation)
+        return f"{reported} {explanation.after_cleanup}".strip() if reported else headline(explanation)
 
     def add_sink(self, sink: Sink, is_due: Callable[[str, int], bool] | None = None) -> None:
         """Hand the points of the run to `sink`: the ends of phases and cycles, with what was sampled last.

@@ -44,6 +44,7 @@ def start(
     interval: float = DEFAULT_INTERVAL,
     budget: float = DEFAULT_BUDGET,
     record: str | Path | None = None,
+    local_cleanup: bool = False,
 ) -> Watch:
     """Watch this process and serve `/metrics`; also a context manager, which stops at its end.
 
@@ -76,6 +77,8 @@ def start(
         interval: least number of seconds between samples of live objects.
         budget: CPU seconds per second that all samples of live objects together may take.
         record: file for `heapwatch report`, see `Watch.record`; by default HEAPWATCH_RECORD, if set.
+        local_cleanup: let every command of this machine request a cleanup without the token; only where the
+            trainer listens on loopback.
 
     Raises:
         ValueError: for an argument that is not allowed.
@@ -102,7 +105,7 @@ def start(
         environment.say_once(unread)
     asked = port if port is not None else _port_of_environment()
     try:
-        _serve(watch, host, asked, token=token, port_search=port_search)
+        _serve(watch, host, asked, token=token, port_search=port_search, local_cleanup=local_cleanup)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise

@@ -191,6 +191,7 @@ class ComposeStack:
         return {
             **os.environ,
             "HEAPWATCH_STATE": str(self._settings.state),
+            "HEAPWATCH_PROFILE": self._settings.profile,
             # A changed secret changes it, so Compose makes the containers that read secrets anew.
             "REVISION": fingerprint(*(secrets / name for name in containers.READERS)),
             **({containers.GRAFANA_TOKEN: str(handed)} if containers.GRAFANA_TOKEN in os.environ else {}),

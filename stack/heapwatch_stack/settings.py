@@ -61,9 +61,11 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """Read `HEAPWATCH_*`; raises StackError with the name of a wrong variable and what is allowed."""
         refuse_unknown(environment)
-        profile = environment.get("HEAPWATCH_PROFILE") or "default"
+        # PROFILE, as for make, where the other is not set.
+        variable = next(filter(environment.get, ("HEAPWATCH_PROFILE", "PROFILE")), "")
+        profile = environment.get(variable, "default")
         if profile not in PROFILE_NAMES:
-            raise StackError(f"HEAPWATCH_PROFILE is {profile!r}; it may be one of {', '.join(PROFILE_NAMES)}")
+            raise StackError(f"{variable} is {profile!r}; it may be one of {', '.join(PROFILE_NAMES)}")
         chosen = environment.get("HEAPWATCH_STATE")
         state = Path(chosen).absolute() if chosen else stacks.default_state(environment)
         return cls(

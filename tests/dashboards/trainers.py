@@ -8,7 +8,7 @@ GROWTH_SAMPLES = 40
 DEFAULT_LIMITS = (
     ("memory", "trainer", {"warning": 1e9, "critical": 1.5e9, "emergency": 2e9}),
     ("memory", "since start", {"warning": 35e9, "critical": 100e9}),
-    ("bodies", "all", {"warning": 500, "critical": 1000, "emergency": 1500}),
+    ("bodies", "all", {"warning": 500, "critical": 1000, "emergency": 1501}),
     ("bodies", "static", {"critical": 300}),
     ("entities", "food_sources", {"warning": 50}),
 )

@@ -33,8 +33,9 @@ def logs(*parts: str) -> Check:
 def limit(profile: str, resource: str, component: str, **wanted: float) -> Check:
     """A check of limits, by severity or as growth by `minute`, `episode`, `epoch` or `generation`.
 
-    At the limit, and growing past it, the status of the running example has the alert, and below it has not.
-    The rules record exactly this limit for what the example exposes.
+    At the limit the status of the running example has the alert, and one byte or item below it the milder one
+    or none. Growth alerts above its limit, and not at it. The rules record exactly these limits for what the
+    example exposes.
     """
 
     def check(example: Example) -> None:
@@ -44,16 +45,20 @@ def limit(profile: str, resource: str, component: str, **wanted: float) -> Check
         assert list(example.readings().by("trainer_limit_profile", "profile")) == [base]
         key = Component(resource, component)
         levels = {name: value for name, value in wanted.items() if name in SEVERITIES}
-        for severity, value in levels.items():
-            own = "" if profile == base else profile
-            at, below = (alerts_at(text, key, share * value, own) for share in (1, 0.99))
-            assert [(alert["severity"], alert["limit"]) for alert in at] == [(severity, value)]
-            assert severity not in [alert["severity"] for alert in below]
-        if "minute" in wanted:
-            assert [a["limit"] for a in alerts_growing(text, key, 1.1 * wanted["minute"])] == [
-                wanted["minute"]
-            ]
-            assert not alerts_growing(text, key, 0.9 * wanted["minute"])
+        own, milder = "" if profile == base else profile, []
+        for severity, value in sorted(levels.items(), key=lambda level: level[1]):
+            below, at = (
+                [(alert["severity"], alert["limit"]) for alert in alerts_at(text, key, level, own)]
+                for level in (value - 1, value)
+            )
+            assert (below, at) == (milder, [(severity, value)])
+            milder = at
+        for per in wanted.keys() - levels.keys():
+            at, above = (
+                [(alert["per"], alert["limit"]) for alert in alerts_growing(text, key, rate, per, own)]
+                for rate in (wanted[per], wanted[per] + 1)
+            )
+            assert (at, above) == ([], [(per, wanted[per])])
         _recorded(profile, key, wanted)
 
     return check

@@ -68,14 +68,22 @@ def alerts_at(text: str, component: Component, level: float, profile: str = "") 
     return _about(document, component, "threshold")
 
 
-def alerts_growing(text: str, component: Component, per_minute: float) -> list[dict[str, Any]]:
-    """The alerts of the status about a component that grows so much a minute."""
+def alerts_growing(
+    text: str, component: Component, rate: float, per: str = "minute", profile: str = ""
+) -> list[dict[str, Any]]:
+    """The alerts of the status about a component that grows so much in a minute, or in a cycle of a minute.
+
+    Other cycles do not end meanwhile. The profile is by default that of the trainer.
+    """
     now = [0.0]
     status = Status(lambda: NOTHING, clock=lambda: now[0])
     for sample in range(GROWTH_SAMPLES):
         now[0] = 60.0 * sample
-        document = status.document(_with_level(text, component, 1.0 + per_minute * sample))
-    return _about(document, component, "growth")
+        families = _with_level(text, component, 1.0 + rate * sample, profile)
+        others = [family for family in families if family.name != "trainer_progress"]
+        ended = _only("trainer_progress_total", [({"unit": per}, float(sample))])
+        document = status.document([ended, *others])
+    return [alert for alert in _about(document, component, "growth") if alert["per"] == per]
 
 
 def _about(document: Mapping[str, Any], component: Component, kind: str) -> list[dict[str, Any]]:

@@ -408,6 +408,15 @@ def test_the_endpoint_is_switched_off(monkeypatch, tmp_path, caplog):
     assert "mine has ended" in caplog.text
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_cleanups_without_a_token_are_refused_beyond_loopback(monkeypatch, host, by):
+    monkeypatch.setenv("HEAPWATCH_BIND", host if by == "environment" else "")
+    with pytest.raises(ValueError, match=rf"only on 127.0.0.1, ::1, localhost, not on {host}"):
+        heapwatch.start(port=0, host=host if by == "argument" else None, local_cleanup=True)
+    assert not lifecycle.running()
+
+
 def test_the_explainer_is_switched_off(monkeypatch, caplog):
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0")
     with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.start("mine", port=0) as watch:

@@ -131,6 +131,21 @@ def test_a_cleanup_asked_for_runs_at_the_next_step(watch, trainer):
     assert json.dumps(result.as_dict())
 
 
+def test_growth_counts_anew_after_an_emergency_or_a_request_and_not_after_each_routine(watch, monkeypatch):
+    told = []
+    explainer, queue = watch._exporter.explainer, watch._exporter.cleanup_queue
+    monkeypatch.setattr(explainer, "cleaned", lambda action, freed, left: told.append((action, freed, left)))
+    watch.step()
+    watch.cleanup("regular", "routine")
+    assert told == []
+    done = [watch.cleanup("emergency", "too much")]
+    tickets = [queue.submit(action, "asked", "http") for action in ("regular", "emergency")]
+    watch.step()
+    done += [ticket.wait(0) for ticket in tickets]
+    memory = "resident_memory_bytes"
+    assert told == [(one.action, one.freed[memory], one.after[memory]) for one in done]
+
+
 def test_after_a_cleanup_costly_levels_are_sampled_at_once(trainer):
     """However rarely they are due: an hour here, minutes for a costly census."""
 

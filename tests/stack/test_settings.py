@@ -7,6 +7,7 @@ import pytest
 
 from heapwatch.runtime.environment import KNOWN
 from heapwatch_receiver.settings import Settings as ReceiverSettings
+from heapwatch_stack import services
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Settings, refuse_unknown
 from tests.support.repository import REPOSITORY, SOURCES
@@ -44,6 +45,29 @@ def test_the_state_folder_of_a_clone_knows_the_clone(tmp_path: Path) -> None:
 def test_a_wrong_value_is_named_with_what_it_may_be(name: str, value: str, expected: str) -> None:
     with pytest.raises(StackError, match=f"HEAPWATCH_{name} {expected}"):
         Settings.from_environment({f"HEAPWATCH_{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "default"),
+        ({"PROFILE": "aggressive"}, "aggressive"),
+        ({"HEAPWATCH_PROFILE": "aggressive"}, "aggressive"),
+        ({"HEAPWATCH_PROFILE": "walker", "PROFILE": "aggressive"}, "walker"),
+        ({"HEAPWATCH_PROFILE": "", "PROFILE": ""}, "default"),
+    ],
+)
+def test_the_profile_has_the_name_of_make_or_that_of_heapwatch(
+    environment: dict[str, str], expected: str
+) -> None:
+    settings = Settings.from_environment(environment)
+    assert settings.profile == expected
+    assert services.environment(settings)["HEAPWATCH_PROFILE"] == expected
+
+
+def test_an_unknown_profile_is_named_with_its_variable() -> None:
+    with pytest.raises(StackError, match=r"^PROFILE is 'fast'; it may be one of default, .*aggressive"):
+        Settings.from_environment({"PROFILE": "fast"})
 
 
 def test_each_stack_has_a_folder_of_targets_of_its_own(tmp_path: Path) -> None:

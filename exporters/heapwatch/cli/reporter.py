@@ -64,7 +64,8 @@ class Reporter:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or {}
-        self._printed: dict[tuple[str, Component], tuple[str, float]] = {}  # severity, and when
+        # What it is about, and its last severity, and when that was.
+        self._printed: dict[tuple[str, str, Component], tuple[str, float]] = {}
         self._before: list[ExceededLimit] = []
         self._has_sample = False
         self._problem = ""
@@ -125,9 +126,9 @@ class Reporter:
             yield "ENDED: training makes progress again"
 
     def _news(self, now: float) -> Iterator[str]:
-        standing: dict[tuple[str, Component], ExceededLimit] = {}
+        standing: dict[tuple[str, str, Component], ExceededLimit] = {}
         for alert in sorted([*self.alerts, *self._before], key=_rank, reverse=True):
-            standing.setdefault((alert.kind, _component(alert)), alert)
+            standing.setdefault((alert.kind, alert.per, _component(alert)), alert)
         for key, alert in standing.items():
             severity, printed_at = self._printed.get(key, ("", 0.0))
             if severity != alert.severity or now - printed_at >= REPEAT_SECONDS:
@@ -135,7 +136,7 @@ class Reporter:
                 yield described(alert)
         for key in [key for key in self._printed if key not in standing]:
             del self._printed[key]
-            kind, component = key
+            kind, _, component = key
             yield f"ENDED: {named(component)} {_ENDED[kind]}"
 
 
@@ -175,7 +176,8 @@ def described(alert: ExceededLimit) -> str:
         return f"{severity}: {name} holds {value}, past its bound ({limit})"
     if alert.kind == "growth":
         what = "BODY GROWTH ALERT" if alert.resource == "bodies" else severity
-        return f"{what}: {name} grows by {value}/min (limit {limit}/min)"
+        per = alert.per.replace("minute", "min") or "min"  # a trainer of before knows no other period
+        return f"{what}: {name} grows by {value}/{per} (limit {limit}/{per})"
     return f"{severity}: {name} = {value} (>= {limit})"
 
 

@@ -31,7 +31,7 @@ PAUSES = 3
 # Parts of a GPU's memory that are in use, apart from torch's, which its allocator reports.
 _PARTS_IN_USE = ("jax_in_use", "other_pools", "workers", "other_processes", "unattributed")
 _RESOURCE_OF = {"buffers": "buffer", "sizes": "object_size"}  # by the name of the collector
-_CYCLES = ("episode", "epoch", "generation")
+CYCLES = ("episode", "epoch", "generation")
 
 
 class Readings:
@@ -113,13 +113,13 @@ class Readings:
             limits.setdefault(component, {})[labels.get("severity", "")] = value
         return limits
 
-    def growth_limits(self) -> dict[Component, float]:
-        """Return the growth limits per minute that the trainer declares."""
-        return {
-            Component(labels.get("resource", ""), labels.get("component", "")): value
-            for labels, value in self._samples.get("trainer_growth_limit", ())
-            if labels.get("per") == "minute"
-        }
+    def growth_limits(self) -> dict[Component, dict[str, float]]:
+        """Return the growth limits that the trainer declares, by period."""
+        limits: dict[Component, dict[str, float]] = {}
+        for labels, value in self._samples.get("trainer_growth_limit", ()):
+            component = Component(labels.get("resource", ""), labels.get("component", ""))
+            limits.setdefault(component, {})[labels.get("per", "")] = value
+        return limits
 
     def growth_limits_by_key(self) -> dict[str, float]:
         """Return the growth limits that the trainer declares, by `resource/component/period`."""
@@ -163,7 +163,7 @@ class Readings:
         return Sample(
             levels=dict(self._judged_levels(bounded, buffer_bytes or 0.0)),
             age_seconds=None if started is None else now - started,
-            cycles=min((counted[unit] for unit in _CYCLES if unit in counted), default=None),
+            cycles=min((counted[unit] for unit in CYCLES if unit in counted), default=None),
             steps=counted.get("step"),
             cleanups=sum(cleanups) if cleanups else None,
             buffer_bytes=buffer_bytes,
@@ -252,11 +252,12 @@ def limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
     return merged
 
 
-def growth_limits_of(readings: Readings) -> dict[Component, float]:
-    """Return the limits of a trainer's growth per minute; see `limits_of`."""
-    growth = _chosen(readings).growth
-    merged = {component: limits["minute"] for component, limits in growth.items() if "minute" in limits}
-    return merged | readings.growth_limits()
+def growth_limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
+    """Return the limits of a trainer's growth by period; see `limits_of`."""
+    merged = {component: dict(limits) for component, limits in _chosen(readings).growth.items()}
+    for component, limits in readings.growth_limits().items():
+        merged[component] = merged.get(component, {}) | limits
+    return merged
 
 
 def _chosen(readings: Readings) -> Profile:

@@ -65,7 +65,8 @@ def explain(
 
     """
     seconds = levels.now - levels.began
-    since_startup = levels.now - max(levels.began, levels.memory.startup_end)
+    memory = levels.memory
+    since_startup = levels.now - max(levels.began, memory.startup_end, memory.cleaned_at)
     rate = levels.per_minute
     findings: list[Finding] = []
     seen: list[Candidate] = []

@@ -15,6 +15,7 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.attribution import TOO_EARLY_SECONDS, explain, is_unexplained, plausible
 from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.cleaned import Cleaned, matters
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.garbage import Uncollected
@@ -149,6 +150,7 @@ class Explainer:
         self._storages_unread = False
         self._stopped = threading.Event()
         self._recent: deque[tuple[float, Explanation]] = deque(maxlen=_MOST_RECENT)
+        self._cleaned: Cleaned | None = None
         self._asked, self._answered = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -202,8 +204,28 @@ class Explainer:
             self.explain_now(seconds)
         self._stopped.set()
         self._asked.set()
-        self.latest = _at_its_end(self._concluded())
+        self.latest = self._with_cleanup(_at_its_end(self._concluded()))
         return self.latest
+
+    def cleaned(self, action: str, freed: float, left: float) -> None:
+        """Count growth from now on, if a cleanup gave back `freed` bytes and that matters; for any thread.
+
+        `left` bytes are resident after it.
+        """
+        if not matters(freed, left + freed):
+            return
+        now, before = self._clock(), self._concluded()
+        self._cleaned = Cleaned(action, now, freed, left, before)
+        self.memory.cleaned_at = self._due["judge"] = now
+        self._recent.clear()
+        early = Explanation("too early", before.seconds, 0.0, 0.0, leaks=before.leaks)
+        self.latest = self._with_cleanup(early)
+
+    def _with_cleanup(self, explanation: Explanation) -> Explanation:
+        if self._cleaned is None:
+            return explanation
+        said = self._cleaned.text(self._clock(), self.memory.resident_now())
+        return replace(explanation, after_cleanup=said)
 
     def _concluded(self) -> Explanation:
         """The latest explanation, or a leak of just before: as a program ends, it frees what leaked."""
@@ -397,7 +419,7 @@ class Explainer:
             self._storages_unread = any(storages_unread)
 
     def _judge(self) -> Explanation:
-        levels = self._levels(self._clock())
+        levels, cleaned_at = self._levels(self._clock()), self.memory.cleaned_at
         growing = []
         start = levels.start
         for known in list(self.inventory.known.values()):
@@ -417,6 +439,9 @@ class Explainer:
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
         found = finished(self.workers.with_names(found), self.judge, levels, self._declared)
+        found = self._with_cleanup(found)
+        if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
+            return found
         self.judged_at = time.time()
         if not self._stopped.is_set():
             self.latest = found

@@ -88,6 +88,7 @@ class Explanation:
         ends_on_gpu: whether it is the memory of a GPU that ends then.
         unread: what could not be read the last time, since another thread might have been changing it.
         leaks: what leaks, by resource and component.
+        after_cleanup: what a cleanup of the last minutes gave back, and whether memory has grown since.
 
     """
 
@@ -102,6 +103,7 @@ class Explanation:
     gpu_growth_bytes_per_minute: float = 0.0
     ends_on_gpu: bool = False
     leaks: tuple[Leak, ...] = ()
+    after_cleanup: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -127,6 +129,7 @@ class Explanation:
                 for leak in self.leaks
             ],
             "unread": list(self.unread),
+            "after_cleanup": self.after_cleanup,
         }
 
 
@@ -182,7 +185,7 @@ def message(explanation: Explanation) -> str:
         said = [grows, _filling(explanation), explanation.detail, left]
     else:
         said = [grows, described(first) if first else "", left]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, [*said, explanation.after_cleanup]))
 
 
 def described(finding: Finding) -> str:

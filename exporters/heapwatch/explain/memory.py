@@ -83,6 +83,10 @@ class ProcessMemory(MemoryLevels):
         if self.first_step_at < 0 and (progress.steps or progress.cycles):
             self.first_step_at = now
 
+    def resident_now(self) -> int:
+        """The resident bytes of now, for any thread."""
+        return self._read_resident.read()
+
     def parts(self) -> dict[str, float]:
         """The parts that only the process itself can read, in bytes."""
         last = {"used": self.used.last, "retained": self.retained.last, "gpu": self.gpu.last}

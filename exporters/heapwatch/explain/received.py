@@ -55,4 +55,5 @@ def _read(document: dict[str, Any]) -> Explanation:
             Leak(Component(one["resource"], one["component"]), one["reason"], float(one["per_minute"]), 0.0)
             for one in document.get("leaks") or ()
         ),
+        str(document.get("after_cleanup", "")),
     )

@@ -45,6 +45,8 @@ class ServedTrainer:
         explain: returns the response of `/explain`; None if HEAPWATCH_EXPLAIN is off.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
             change while the trainer is served.
+        local_cleanup: whether commands of this machine may request a cleanup without the token. The server
+            must listen on loopback alone.
 
     """
 
@@ -53,6 +55,7 @@ class ServedTrainer:
     cleanup_queue: CleanupQueue
     explain: Callable[[], Mapping[str, Any]] | None = None
     token: str | None = None
+    local_cleanup: bool = False
 
 
 class EndpointServer(ConnectionServer):
@@ -197,7 +200,10 @@ class Endpoints(BaseHTTPRequestHandler):
         body = self.rfile.read(guards.body_length(self.headers))  # what is unread would reset the connection
         guards.check_browser(self.headers)
         guards.check_addressee(self.headers, self.connection.getsockname()[1], self.server.forwarded)
-        guards.check_authority(self.headers, trainer.token, method=self.command, path=self.path, body=body)
+        if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
+            guards.check_authority(
+                self.headers, trainer.token, method=self.command, path=self.path, body=body
+            )
         request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
             ticket = trainer.cleanup_queue.submit(

@@ -12,7 +12,7 @@ from email.message import Message
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from heapwatch.http.addresses import REFUSAL, is_known
+from heapwatch.http.addresses import LOOPBACK, REFUSAL, is_known
 from heapwatch.http.signing import SCHEME, NotSigned, check_signature
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
@@ -112,6 +112,16 @@ def check_browser(headers: Message) -> None:
     origin, host = headers.get("Origin"), (headers.get("Host") or "").strip()
     if origin is not None and origin.strip().partition("://")[2].lower() != host.lower():
         raise Refusal(HTTPStatus.FORBIDDEN, "requests of another origin may not clean up (Origin)")
+
+
+def needs_no_token(headers: Message) -> bool:
+    """Whether a command of this machine sends a request to loopback, and neither a browser nor a proxy.
+
+    A browser sends Origin or Sec-Fetch-Site with each POST of a page, an older one at least Referer.
+    """
+    from_elsewhere = ("Authorization", "Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For")
+    asked = is_known(headers.get("Host") or "", LOOPBACK)
+    return asked and not any(name in headers for name in from_elsewhere)
 
 
 def check_authority(headers: Message, token: str | None, *, method: str, path: str, body: bytes) -> None:

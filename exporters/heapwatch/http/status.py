@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from prometheus_client import Metric
 
-from heapwatch.collectors.readings import Readings, growth_limits_of, limits_of
+from heapwatch.collectors.readings import CYCLES, Readings, growth_limits_of, limits_of
 from heapwatch.explain.findings import Explanation, labelled, message
 from heapwatch.judge.component import Component
 from heapwatch.judge.limits import ExceededLimit, growth_alert, limit_of, threshold_alert
-from heapwatch.judge.rates import GrowthRates
+from heapwatch.judge.rates import CycleRates, GrowthRates
 from heapwatch.judge.trainer import Leak
 from heapwatch.runtime.cleanup import CleanupResult
 
@@ -100,6 +100,7 @@ class Status:
         self._explanation = explanation
         self._clock = clock
         self._history: GrowthRates[Component] = GrowthRates()
+        self._cycles: dict[str, CycleRates[Component]] = {unit: CycleRates() for unit in CYCLES}
         self._cpu = _Rate()
         self._steps = _Rate()
         self._observing = threading.Lock()
@@ -111,7 +112,11 @@ class Status:
         with self._observing:
             self.observations += 1
             now = self._clock()
-            self._history.observe(now, readings.levels())
+            levels = readings.levels()
+            self._history.observe(now, levels)
+            for unit, count in readings.by("trainer_progress_total", "unit").items():
+                if unit in self._cycles:
+                    self._cycles[unit].observe(now, count, levels)
             self._cpu.observe(now, readings.value("trainer_process_cpu_seconds_total", role="trainer"))
             self._steps.observe(now, readings.value("trainer_progress_total", unit="step"))
         return readings
@@ -140,9 +145,12 @@ class Status:
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
         known = {key: value for key, value in document.items() if value != {}}
-        alerts = _alerts(readings, levels, growth) + [asdict(_alert(leak)) for leak in explanation.leaks]
+        alerts = [*self._alerts(readings, levels, growth), *map(_alert, explanation.leaks)]
         last = self._last_cleanup()
-        return known | {"alerts": alerts, "last_cleanup": None if last is None else last.as_dict()}
+        return known | {
+            "alerts": [asdict(alert) for alert in alerts],
+            "last_cleanup": None if last is None else last.as_dict(),
+        }
 
     def health(self, families: Iterable[Metric]) -> dict[str, Any]:
         """Return whether training progresses, which a responding server does not prove."""
@@ -150,6 +158,21 @@ class Status:
         health: dict[str, Any] = {"status": "ok", "training": readings.training(now)}
         age = readings.seconds_since_progress(now)
         return health if age is None else health | {"seconds_since_progress": round(age, 3)}
+
+    def _alerts(
+        self, readings: Readings, levels: dict[Component, float], growth: Mapping[Component, float | None]
+    ) -> Iterator[ExceededLimit]:
+        limits, growth_limits = limits_of(readings), growth_limits_of(readings)
+        for component, level in (levels | readings.grown()).items():
+            found = [threshold_alert(component, level, limit_of(component, limits) or {})]
+            for per, limit in (limit_of(component, growth_limits) or {}).items():
+                rate = growth.get(component) if per == "minute" else self._per_cycle(component, per)
+                found.append(growth_alert(component, rate, limit, per))
+            yield from filter(None, found)
+
+    def _per_cycle(self, component: Component, unit: str) -> float | None:
+        with self._observing:
+            return self._cycles[unit].per_cycle(component) if unit in self._cycles else None
 
     def _performance(self, readings: Readings) -> dict[str, float | str]:
         resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
@@ -194,19 +217,6 @@ def _table(readings: Readings, label: str, fields: Mapping[str, str]) -> dict[st
         for name, value in readings.by(series, label).items():
             rows.setdefault(name, {})[field] = _number(value)
     return rows
-
-
-def _alerts(
-    readings: Readings, levels: dict[Component, float], growth: Mapping[Component, float | None]
-) -> list[dict[str, Any]]:
-    limits, growth_limits = limits_of(readings), growth_limits_of(readings)
-    alerts = []
-    for component, level in (levels | readings.grown()).items():
-        own = limit_of(component, limits)
-        alerts.append(threshold_alert(component, level, own) if own else None)
-        rate = limit_of(component, growth_limits)
-        alerts.append(growth_alert(component, growth.get(component), rate) if rate is not None else None)
-    return [asdict(alert) for alert in alerts if alert is not None]
 
 
 def _leaks(explanation: Explanation) -> dict[str, Any]:

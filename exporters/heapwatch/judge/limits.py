@@ -36,8 +36,9 @@ class Profile:
 
 _WALKER = Profile(
     levels={
+        # A level at its limit exceeds it: the document has an emergency above 1,500 bodies.
         MEMORY: {"warning": 1e9, "critical": 1.5e9, "emergency": 2e9},
-        BODIES: {"warning": 500, "critical": 1000, "emergency": 1500},
+        BODIES: {"warning": 500, "critical": 1000, "emergency": 1501},
         Component("bodies", "static"): {"critical": 300},
         Component("entities", "food_sources"): {"warning": 50},
     },
@@ -70,7 +71,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             levels={
                 **_WALKER.levels,
                 MEMORY: {"warning": 600e6, "critical": 900e6, "emergency": 2e9},
-                BODIES: {"warning": 300, "critical": 500, "emergency": 1500},
+                BODIES: {"warning": 300, "critical": 500, "emergency": 1501},
             },
             growth=_WALKER.growth,
         ),
@@ -106,10 +107,11 @@ def profile_named(name: str) -> Profile:
 
 @dataclass(frozen=True)
 class ExceededLimit:
-    """A level or a growth rate over its limit; growth and its limit are per minute.
+    """A level or a growth rate over its limit.
 
-    For kind `leak` it is growth with a limit of 0, or the number of items of a container with its bound. For
-    kind `graphs` it is the number of tensors in a buffer that keep their autograd graphs.
+    For kind `growth`, `per` is the period of both: `minute`, `episode`, `epoch` or `generation`. For kind
+    `leak` it is growth per minute with a limit of 0, or the number of items of a container with its bound.
+    For kind `graphs` it is the number of tensors in a buffer that keep their autograd graphs.
     """
 
     severity: str
@@ -118,6 +120,7 @@ class ExceededLimit:
     component: str
     value: float
     limit: float
+    per: str = ""
 
 
 def limit_of(component: Component, limits: Mapping[Component, Limit]) -> Limit | None:
@@ -134,8 +137,10 @@ def threshold_alert(component: Component, level: float, limits: Mapping[str, flo
     return None
 
 
-def growth_alert(component: Component, per_minute: float | None, limit: float) -> ExceededLimit | None:
-    """Return the alert of a growth rate over its limit."""
-    if per_minute is None or per_minute <= limit:
+def growth_alert(
+    component: Component, rate: float | None, limit: float, per: str = "minute"
+) -> ExceededLimit | None:
+    """Return the alert of a growth rate over its limit, both per minute or per another period."""
+    if rate is None or rate <= limit:
         return None
-    return ExceededLimit("warning", "growth", component.resource, component.name, per_minute, limit)
+    return ExceededLimit("warning", "growth", *component, rate, limit, per)

@@ -55,6 +55,7 @@ class MemoryLevels:
             when a child process was started or has ended. Pages that a fork shares count in each process.
         startup_end: when the program last loaded a dozen modules or more; until then it is starting.
         first_step_at: when the first step was seen; minus infinity if the program counts none.
+        cleaned_at: when a cleanup last gave back what had grown, from which on growth counts anew.
 
     """
 
@@ -75,6 +76,7 @@ class MemoryLevels:
     cycles: LevelSeries = field(default_factory=LevelSeries)
     ceiling: float | None = None
     first_step_at: float = -math.inf
+    cleaned_at: float = -math.inf
 
     @property
     def own(self) -> LevelSeries:
@@ -114,8 +116,8 @@ class MemoryGrowth:
     def start(self) -> float:
         """The time from which growth of containers counts.
 
-        It is a while after the first step, or when the level that leaks most began to rise. Without a leak a
-        new rise does not count by itself: programs have phases.
+        It is a while after the first step or the last cleanup, or when the level that leaks most began to
+        rise. Without a leak a new rise does not count by itself: programs have phases.
         """
         of_memory = [leak for leak in self.leaks if leak.component.resource in ("memory", "gpu_memory")]
         if not of_memory:
@@ -136,7 +138,7 @@ class MemoryGrowth:
 
     @cached_property
     def _warmed_up(self) -> float:
-        began = max(self.began, self.memory.first_step_at)
+        began = max(self.began, self.memory.first_step_at, self.memory.cleaned_at)
         return began + min(WARM_UP_SECONDS, WARM_UP_SHARE * (self.now - began))
 
     @property

@@ -1,4 +1,4 @@
-"""Growth per minute of levels over the last ten minutes, for display and for limits of growth."""
+"""Growth of levels per minute and per cycle, for display and for limits of growth."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 MIN_POINTS = 5  # of a growth rate
+_LEAST_ENDS, _ENDS_SECONDS, _END_SECONDS = 4, 600.0, 20.0  # of cycles
+_MOST_ENDS = round(_ENDS_SECONDS / _END_SECONDS) + 1
 
 
 class GrowthRates(Generic[Key]):
@@ -61,6 +63,33 @@ class GrowthRates(Generic[Key]):
         """Difference between the newest and the oldest sample of the window; None without samples."""
         points = self._points.get(key)
         return points[-1][1] - points[0][1] if points else None
+
+
+class CycleRates(Generic[Key]):
+    """The levels after the ends of cycles, such as generations: those of ten minutes, or the last four.
+
+    An end is thinned out that follows another one within 20 seconds.
+    """
+
+    def __init__(self) -> None:
+        self._count: float | None = None
+        self._ends: deque[tuple[float, float, Mapping[Key, float]]] = deque(maxlen=_MOST_ENDS)
+
+    def observe(self, time: float, count: float, levels: Mapping[Key, float]) -> None:
+        """Add the levels read at `time` (seconds of one clock), when `count` cycles had ended."""
+        known, self._count = self._count, count
+        if known is not None and count < known:  # another process
+            self._ends.clear()
+        if known is None or count <= known or (self._ends and time - self._ends[-1][0] < _END_SECONDS):
+            return
+        self._ends.append((time, count, levels))
+        while len(self._ends) > _LEAST_ENDS and self._ends[0][0] < time - _ENDS_SECONDS:
+            self._ends.popleft()
+
+    def per_cycle(self, key: Key) -> float | None:
+        """Median growth per cycle between all pairs of ends; None before the fourth end."""
+        points = [(count, levels[key]) for _, count, levels in self._ends if key in levels]
+        return median_slope(points) if len(points) >= _LEAST_ENDS else None
 
 
 def median_slope(points: Sequence[tuple[float, float]]) -> float:

@@ -10,10 +10,10 @@ from heapwatch.judge.verdict import WORDS
 ROUTINE = re.compile(f"Memory=|Body types:|({'|'.join(WORDS)})(:|$)")
 
 
-def alert(severity, resource, component, value, limit, kind="threshold"):
+def alert(severity, resource, component, value, limit, kind="threshold", per=""):
     return {
         "severity": severity, "kind": kind, "resource": resource, "component": component,
-        "value": value, "limit": limit,
+        "value": value, "limit": limit, "per": per,
     }  # fmt: skip
 
 
@@ -93,7 +93,9 @@ def test_level_at_its_limit_does_not_chatter():
 
 def test_growth_leaks_and_graphs_have_words_of_their_own():
     alerts = [
-        alert("warning", "bodies", "dynamic", 15.0, 10.0, "growth"),
+        alert("warning", "bodies", "dynamic", 15.0, 10.0, "growth", "minute"),
+        alert("warning", "memory", "trainer", 572e6, 500e6, "growth", "generation"),
+        alert("warning", "memory", "trainer", 25e6, 20e6, "growth", "minute"),
         alert("critical", "memory", "trainer", 5.2e6, 0.0, "leak"),
         alert("warning", "buffer", "memory", 176.6, 0.0, "graphs"),
         alert("warning", "memory", "since start", 35.5e9, 35e9),
@@ -102,6 +104,8 @@ def test_growth_leaks_and_graphs_have_words_of_their_own():
     assert news(watching.report(sample(1.0, *alerts))) == [
         "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down",
         "BODY GROWTH ALERT: dynamic_bodies grows by 15/min (limit 10/min)",
+        "WARNING: memory grows by 572.0MB/generation (limit 500.0MB/generation)",
+        "WARNING: memory grows by 25.0MB/min (limit 20.0MB/min)",
         "WARNING: buffer memory: 177 tensors keep their autograd graphs; "
         "store tensor.detach().cpu(), or .item() for a number",
         "WARNING: memory since the start = 35500.0MB (>= 35000.0MB)",

@@ -17,6 +17,7 @@ from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.places import KnownContainer, Place
 from heapwatch.judge.trainer import Sample
 from heapwatch.measure.introspection.roots import Root
+from heapwatch.text.numbers import size
 
 
 class Time:
@@ -196,6 +197,62 @@ def test_what_stays_at_the_end_is_chosen_while_another_explanation_is_added(expl
     found = Judged()
     explainer._recent.append((1.0, found))
     assert explainer._concluded() is found
+
+
+@pytest.fixture
+def grown(time, monkeypatch):
+    """An explainer that has judged two minutes in which memory grew by 1.8 GB a minute."""
+    grown = Explainer(clock=lambda: time.now)
+    grown.inventory.rounds = 1
+    monkeypatch.setattr(grown.memory, "resident_now", lambda: grown.memory.resident.last)
+    hold(grown, time, 120, 30e6)
+    assert grown.latest.growth_bytes_per_minute == pytest.approx(1.8e9, rel=0.1)
+    return grown
+
+
+def hold(explainer, time, seconds, per_second, level=300e6):
+    for second in range(seconds):
+        time.now += 1
+        explainer.memory.resident.add(time.now, level + second * per_second)
+        if second % 5 == 4:
+            explainer._judge()
+
+
+def test_after_a_cleanup_that_ended_the_growth_nothing_is_said_to_grow(grown, time):
+    grown.cleaned("emergency", 3.6e9, 300e6)
+    assert message(grown.conclude()).startswith("Too early to tell")
+    grown._stopped.clear()
+    hold(grown, time, 60, 0.0)
+    said = message(grown.conclude())
+    assert grown.latest.growth_bytes_per_minute == 0
+    assert grown.latest.verdict == "healthy"
+    assert "An emergency cleanup freed 3.6 GB 60 s ago. Until then memory grew by 1.8 GB/min" in said
+    assert said.endswith("Since then memory has not grown.")
+
+
+@pytest.mark.parametrize("per_second", [10e6, 150e6])
+def test_after_a_cleanup_only_growth_since_then_counts(grown, time, per_second):
+    grown.cleaned("emergency", 3.6e9, 300e6)
+    hold(grown, time, 90, per_second)
+    assert grown.latest.growth_bytes_per_minute == pytest.approx(60 * per_second, rel=0.1)
+    assert f"Since then memory has grown by {size(89 * per_second)}." in message(grown.conclude())
+
+
+def test_a_cleanup_that_gave_back_little_changes_nothing(grown):
+    before = grown.latest
+    grown.cleaned("emergency", 4.9e6, 100e6)
+    grown.cleaned("emergency", 0.02 * 3.9e9, 0.98 * 3.9e9)
+    assert grown.conclude() is before
+
+
+def test_an_evaluation_that_a_cleanup_overtakes_is_dropped(grown, monkeypatch):
+    def explained(*given, **options):
+        grown.cleaned("emergency", 3.6e9, 300e6)
+        return Explanation("leak", 120.0, 1.8e9, 0.0)
+
+    monkeypatch.setattr(engine, "explain", explained)
+    grown._judge()
+    assert grown.conclude().verdict == "too early"
 
 
 def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_weeks(

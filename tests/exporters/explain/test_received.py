@@ -16,7 +16,8 @@ FOUND = Finding(
     site=Site("a.py", 3, "fill"), holders=("A",), remedy="`clear()`", is_leak=True,
 )  # fmt: skip
 NATIVE = Finding("native", None, "memory")
-GOOD = Explanation("leak", 120.0, 12_000.0, 0.5, (FOUND, NATIVE), "").as_json()
+SENT = Explanation("leak", 120.0, 12_000.0, 0.5, (FOUND, NATIVE), "", after_cleanup="A regular cleanup.")
+GOOD = SENT.as_json()
 
 
 def changed(**fields: Any) -> dict[str, Any]:
@@ -28,8 +29,7 @@ def with_finding(**fields: Any) -> dict[str, Any]:
 
 
 def test_what_was_sent_is_what_is_shown():
-    sent = Explanation("leak", 120, 12_000, 0.5, (FOUND, NATIVE), "")
-    assert explanation_of(json.loads(json.dumps(GOOD))) == sent
+    assert explanation_of(json.loads(json.dumps(GOOD))) == SENT
 
 
 def test_fields_and_words_of_a_later_version_are_no_error():

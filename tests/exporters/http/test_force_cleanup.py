@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from heapwatch.http import signing
-from tests.exporters.http.trainer import TOKEN
+from tests.exporters.http.trainer import TOKEN, Trainer
 from tests.support.waiting import wait_for
 
 
@@ -55,6 +57,66 @@ def test_cleanup_guards(trainer):
     assert code(Content_Type="text/plain") == 415
     assert trainer.cleanup({"action": "reboot"})[0].status == 400
     assert trainer.cleanup({"reason": "x" * 20_000})[0].status == 413
+    assert trainer.queue.pending() == 0
+
+
+@pytest.fixture(params=[TOKEN, None], ids=["with a token", "without one"])
+def local(request, monkeypatch):
+    """A trainer that lets commands of this machine clean up without its token."""
+    monkeypatch.setenv("HEAPWATCH_ALLOWED_HOSTS", "trainer.example")
+    running = Trainer(request.param, local_cleanup=True)
+    yield running
+    running.server.stop()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
+def test_a_command_of_this_machine_needs_no_token_where_that_is_allowed(local, host):
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(local.request, "POST", "/force_cleanup", Host=f"{host}:{local.server.port}")
+        wait_for(local.queue.pending)
+        local.queue.run_pending()
+        response, body = answer.result()
+    assert (response.status, json.loads(body)["action"]) == (200, "emergency")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://localhost:8888"},
+        {"Origin": "http://localhost:PORT"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        *({"Sec-Fetch-Site": site} for site in ("cross-site", "same-site", "same-origin", "none")),
+        {"Referer": "http://evil.example/page"},
+        {"X-Forwarded-For": "192.0.2.1"},
+        {"Forwarded": "for=192.0.2.1"},
+        {"Host": "evil.example:PORT"},
+        {"Host": "trainer.example:PORT"},
+        {"Host": "192.0.2.1:PORT"},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": ""},
+    ],
+    ids=str,
+)
+def test_a_web_page_and_a_proxy_need_the_token_all_the_same(local, headers):
+    port = str(local.server.port)
+    sent = {"Host": "localhost:PORT"} | headers
+    asked = {name: value.replace("PORT", port) for name, value in sent.items()}
+    response, _ = local.request("POST", "/force_cleanup", **asked)
+    assert response.status in (401, 403, 421)
+    assert local.queue.pending() == 0
+
+
+def test_a_form_of_a_page_is_refused_where_no_token_is_needed(local):
+    response, _ = local.request("POST", "/force_cleanup", "a=b", **{"Content-Type": "text/plain"})
+    assert response.status == 415
+    assert local.request("GET", "/force_cleanup")[0].status == 405
+    assert local.queue.pending() == 0
+
+
+def test_without_being_told_so_a_trainer_asks_everybody_for_its_token(trainer):
+    assert trainer.request("POST", "/force_cleanup")[0].status == 401
     assert trainer.queue.pending() == 0
 
 

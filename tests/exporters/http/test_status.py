@@ -96,6 +96,53 @@ def test_growth_over_many_samples_is_reported_and_alerts():
     ]
 
 
+@pytest.mark.parametrize(
+    ("profile", "unit", "limit"),
+    [
+        ("erl-trading", "generation", 5e9),
+        ("erl-trading-aggressive", "generation", 500e6),
+        ("fire-dqn", "episode", 10e6),
+    ],
+)
+def test_growth_a_cycle_over_the_limit_of_a_profile_alerts_without_a_stack(profile, unit, limit):
+    def alerts(per_cycle):
+        now = [0.0]
+        status = Status(lambda: HEALTHY, clock=lambda: now[0])
+        for count in range(6):
+            now[0] = 900.0 * count
+            exposed = parse(
+                f'trainer_limit_profile{{profile="{profile}"}} 1\n'
+                f'trainer_progress_total{{unit="{unit}"}} {count}\n'
+                f'trainer_process_resident_memory_bytes{{role="trainer"}} {1e9 + per_cycle * count}\n'
+            )
+            found = status.document(exposed)["alerts"]
+        return [alert for alert in found if alert["kind"] == "growth"]
+
+    assert alerts(limit) == []
+    assert alerts(limit + 1) == [
+        {
+            "severity": "warning", "kind": "growth", "resource": "memory", "component": "trainer",
+            "value": limit + 1, "limit": limit, "per": unit,
+        }
+    ]  # fmt: skip
+
+
+def test_limits_of_a_minute_and_of_a_cycle_hold_for_one_level():
+    now = [0.0]
+    status = Status(lambda: HEALTHY, clock=lambda: now[0])
+    for count in range(12):
+        now[0] = 30.0 * count
+        found = status.document(
+            parse(
+                'trainer_growth_limit{resource="memory",component="trainer",per="minute"} 1e6\n'
+                'trainer_growth_limit{resource="memory",component="trainer",per="epoch"} 2e6\n'
+                f'trainer_progress_total{{unit="epoch"}} {count}\n'
+                f'trainer_process_resident_memory_bytes{{role="trainer"}} {1e9 + 3e6 * count}\n'
+            )
+        )["alerts"]
+    assert {alert["per"]: alert["value"] for alert in found} == {"minute": 6e6, "epoch": 3e6}
+
+
 def test_steps_a_second_are_reported_once_two_samples_know_them():
     now = [0.0]
     status = Status(lambda: HEALTHY, clock=lambda: now[0])

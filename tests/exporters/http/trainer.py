@@ -48,7 +48,7 @@ class Exposition:
 class Trainer:
     """A server with its exposition and a real cleanup queue that a test may run."""
 
-    def __init__(self, token=TOKEN):
+    def __init__(self, token=TOKEN, *, local_cleanup=False):
         self.exposition = Exposition()
         self.queue = CleanupQueue(
             measure=lambda: {"resident_memory_bytes": 7},
@@ -61,6 +61,7 @@ class Trainer:
             self.queue,
             lambda: {"verdict": "healthy"},
             token,
+            local_cleanup,
         )
         self.server = Server("127.0.0.1", 0, served).start()
 

@@ -29,7 +29,7 @@ def test_without_what_is_available_the_limit_counts():
 def test_the_aggressive_profile_has_two_names(name):
     chosen = readings(f'trainer_limit_profile{{profile="{name}"}} 1\n')
     assert limits_of(chosen)[MEMORY] == {"warning": 600e6, "critical": 900e6, "emergency": 2e9}
-    assert growth_limits_of(chosen)[MEMORY] == 20e6
+    assert growth_limits_of(chosen)[MEMORY] == {"minute": 20e6}
 
 
 def test_its_own_limit_holds_and_the_rest_stays():

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from heapwatch.judge.rates import GrowthRates
+from heapwatch.judge.rates import CycleRates, GrowthRates
 
 
 def history(values, *, every=15.0, **options):
@@ -40,3 +40,35 @@ def test_history_is_bounded_in_points_and_keys():
     for index in range(1000):
         kept.observe(10_000 + index, {f"agent {index}": 1.0})
     assert sum(len(points) for points in kept._points.values()) <= 110
+
+
+def cycles(*ends, every=600.0):
+    """The rates after readings at these counts of cycles, and bytes, `every` seconds apart."""
+    kept = CycleRates()
+    for index, (count, level) in enumerate(ends):
+        kept.observe(index * every, count, {"memory": level})
+    return kept
+
+
+@pytest.mark.parametrize("every", [20.0, 600.0, 86_400.0])
+def test_growth_a_cycle_is_known_from_the_fourth_end_on_however_long_cycles_take(every):
+    ends = [(count, 1e9 + 572e6 * count) for count in range(7, 12)]
+    assert cycles(*ends[:4], every=every).per_cycle("memory") is None
+    assert cycles(*ends, every=every).per_cycle("memory") == pytest.approx(572e6)
+    assert cycles(*ends).per_cycle("other") is None
+
+
+def test_a_level_within_a_cycle_is_no_end_and_several_cycles_between_two_readings_count():
+    swings = [(index // 4, 1e9 + 5e6 * (index // 4) + 900e6 * (index % 4)) for index in range(80)]
+    assert cycles(*swings, every=15.0).per_cycle("memory") == pytest.approx(5e6)
+    quick = [(7 * index, 1e9 + 21e6 * index) for index in range(40)]
+    assert cycles(*quick, every=15.0).per_cycle("memory") == pytest.approx(3e6)
+
+
+def test_the_ends_of_another_process_are_forgotten_and_their_number_is_bounded():
+    kept = cycles(*((count, 1e9 * count) for count in range(10)))
+    kept.observe(6000.0, 1, {"memory": 5e9})
+    assert kept.per_cycle("memory") is None
+    for count in range(10_000):
+        kept.observe(6000.0 + count, count, {"memory": 0.0})
+    assert len(kept._ends) in range(28, 33)
