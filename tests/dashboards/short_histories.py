@@ -218,7 +218,7 @@ def pending(clock: Clock) -> list[Series]:
     """An alert about growth is not yet certain; its judge finds no leak, and a small list that grows."""
     one = _trainer(clock, "pending")
     one.says((0, "healthy"))
-    one.alert("TrainerGrowthPerMinute", "warning", "growth", "memory", "trainer", clock.minutes - 3)
+    one.alert("TrainerGrowthPerMinute", "warning", "growth", "events", "losses", clock.minutes - 3)
     held = one.clock.each(lambda m: 1e6 + 1e4 * m)
     one.growing_path("log", "list of str", SITE, held, 0.1, REMEDY)
     leak = next(series for series in one.series if series.name == "trainer_growing_path_leak")

@@ -40,8 +40,8 @@ MAY_BE_EMPTY = {
     r"max_over_time\(timestamp": "nothing was cleaned up",
     r"trainer_buffer_capacity_items.*deriv": "a buffer that is full, or not yet measured long enough",
     r"increase\(": "needs two events in the range",
-    r"avg_over_time\(trainer_phase_memory_delta": "no phase gains memory",
-    r"deriv\(trainer_progress_total": "needs two cycles",
+    r"avg_over_time\(\(+trainer_phase_memory_delta": "no phase gains memory",
+    r"deriv\(\(+trainer_progress_total": "needs two cycles",
 }
 
 
