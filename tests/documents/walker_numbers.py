@@ -93,6 +93,7 @@ def growth_logged(level: str, by: int) -> list[str]:
         said = [text for text in log.lines() if "GROWTH" in text]
         assert line >= 15 or not said, "growth is told from five minutes on"
     log.now += 20
+    world.set(**{"food": 0, "bodies": 186 + 2 * by * (level == "static"), level: began + 2 * by})
     printed(lambda: log.health.cleaned("emergency", {}))
     assert not any("GROWTH" in text for text in log.lines()), "growth before a cleanup is over"
     return said
