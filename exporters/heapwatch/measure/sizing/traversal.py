@@ -305,9 +305,11 @@ class Walk:
         tally = Tally()
         if length_of(container) > self._samples * _MOST_TIMES:
             return tally
-        objects = gc.get_referents(container)
-        objects += gc.get_referents(*objects)
-        objects += gc.get_referents(*(one for one in objects if type(one) in (dict, list, tuple)))
+        objects = parts = gc.get_referents(container)
+        for _ in range(2):
+            inner = {id(one): one for one in parts if self._kind_of(type(one)) in ("container", "object")}
+            parts = gc.get_referents(*inner.values())
+            objects = objects + parts
         arrays = [one for one in objects if self._kind_of(type(one)) == "array"]
         several = Counter(map(id, arrays))
         shared = {id(one): one for one in arrays if several[id(one)] > 1}
@@ -330,8 +332,9 @@ class Walk:
         may_share = False
         until = own_time() + (self._deadline - own_time()) / 2
         for index in shuffled(len(items)):
-            seen[index], spare, met[index] = self._reach(items[index], shared, set())
-            may_share |= spare > 0
+            seen[index], several, met[index] = self._reach(items[index], shared, set())
+            may_share = may_share or _have_others(several)
+            several.clear()
             if own_time() > until and len(seen) >= FEWEST_SAMPLES:
                 break
         items.clear()
@@ -361,24 +364,12 @@ class Walk:
 
     def _reach(
         self, stack: list[Any], shared: dict[int, Any], reached: set[int]
-    ) -> tuple[Tally, float, dict[int, int]]:
-        """Size of what `stack` reaches beyond what is `reached`, and how much of it others may have, too.
-
-        Objects with many references go into `shared`; how many references to each were met is the third.
-        """
-        tally, several, met = self._reached(stack, shared, reached)
-        spare = 0.0
-        while several:
-            obj, times = several.popitem()[1]
-            others = 1 - times / _references(obj)
-            if others > 0:
-                spare += others * self._reached([obj], {}, set())[0].total()
-        return tally, min(spare, tally.total()), met
-
-    def _reached(
-        self, stack: list[Any], shared: dict[int, Any], reached: set[int]
     ) -> tuple[Tally, dict[int, list[Any]], dict[int, int]]:
-        """The size; objects with a few references, with how many of them were met; and as `_reach`."""
+        """Size of what `stack` reaches beyond what is `reached`.
+
+        The second are objects with a few references, which other items may have, too, and how many of these
+        were met. Objects with many go into `shared`; the third is how many references to each were met.
+        """
         tally, kinds = Tally(), self._kinds
         met: dict[int, int] = {}
         several: dict[int, list[Any]] = {}
@@ -409,6 +400,15 @@ class Walk:
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
         return tally, several, met
 
+    def _of_others(self, several: dict[int, list[Any]]) -> float:
+        """How much of what these objects hold falls to the references to them that were not met."""
+        held = 0.0
+        while several:
+            obj, times = several.popitem()[1]
+            if (others := 1 - times / _references(obj)) > 0:
+                held += others * self._reach([obj], {}, set())[0].total()
+        return held
+
     def _own_share(self, container: Container, samples: int) -> _OwnShare:
         """The share of the bytes of items that remains if what neighbours share counts once.
 
@@ -425,9 +425,9 @@ class Walk:
             for number, item in enumerate(pick(container, range(starts[at], starts[at] + size))):
                 added = self._reach(item.copy(), {}, reached)[0].total()
                 if number >= _BEFORE:
-                    alone, of_others, _ = self._reach(item, {}, set())
+                    alone, several, _ = self._reach(item, {}, set())
                     compared.append((added, alone.total()))
-                    spare += of_others
+                    spare += min(self._of_others(several), alone.total())
             if own_time() > until and len(compared) > _COMPARED:
                 break
         whole = sum(alone for _, alone in compared)
@@ -499,6 +499,15 @@ def _key(obj: Any) -> int:
 def _references(obj: Any) -> int:
     """References to an object, without the one variable in which the caller holds it."""
     return obj.references if type(obj) is MemoryBlock else sys.getrefcount(obj) - _held
+
+
+def _have_others(several: dict[int, list[Any]]) -> bool:
+    """Whether one of these objects has references that were not met; takes some of them out."""
+    while several:
+        obj, times = several.popitem()[1]
+        if _references(obj) > times:
+            return True
+    return False
 
 
 def _measure_held() -> int:
