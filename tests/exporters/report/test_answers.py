@@ -134,8 +134,10 @@ def test_a_class_that_is_expected_twice_needs_two_counts():
             )
         )
     for last in (14, 20, 28):
-        found = analyse(Run("erl_trading", tuple(p for p in points if p.cycle("generation") <= last))).finding
+        report = analyse(Run("erl_trading", tuple(p for p in points if p.cycle("generation") <= last)))
+        found = report.finding
         assert found is not None
+        assert report.objects["TradingEnvironment"] == found.objects["TradingEnvironment"]
         assert (found.phase, found.since) == ("evaluate_population", 9)
         assert found.growth_bytes_per_cycle == pytest.approx(40e6)
         assert found.objects["TradingEnvironment"].per_cycle == pytest.approx(30)
