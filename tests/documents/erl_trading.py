@@ -384,7 +384,7 @@ def stopped(example: Example) -> None:
     assert (run.alive["TradingEnvironment"], run.alive["DDPGAgent"]) == (2 + 3 * 16, 17 + 3 * 16)
     for name, alive in run.alive.items():
         before = round(baseline.objects[name])
-        assert re.search(rf"(?m)^  {name} +{before} -> {alive} \({alive - before:+}\)$", run.printed)
+        assert f"\n  {name:<20} {before} -> {alive} ({alive - before:+})\n" in run.printed
 
 
 CHECKS: dict[str, Check] = {

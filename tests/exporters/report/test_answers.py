@@ -85,6 +85,18 @@ def test_the_answers_are_exact_where_checkpoints_count(kind, begins):
         assert report.objects[kind] == found
 
 
+def test_of_two_leaks_the_class_that_rose_most_names_the_phase():
+    run = at_checkpoints(1, begins=3, count=9, kind="TradingEnvironment", **LEAKS["TradingEnvironment"])
+    points = []
+    for point in run.points:
+        evolved = point.progress.get("generation", 0) + (point.phase == PHASES[2])
+        objects = {**point.objects, "DDPGAgent": 17 + 16 * max(0, evolved - 2)}
+        points.append(replace(point, objects=objects))
+    found = analyse(Run("erl_trading", tuple(points))).finding
+    assert set(found.objects) == {"TradingEnvironment", "DDPGAgent"}
+    assert (found.phase, found.since) == (PHASES[0], 3)
+
+
 def test_a_report_has_one_rate_for_one_thing():
     """In the finding, in the table of objects, in that of memory, in each report of the log."""
     run = on_a_busy_machine(3, begins=6, count=24, **LEAKS["TradingEnvironment"])
