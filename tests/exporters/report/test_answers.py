@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch.recording.points import Point, Run
-from heapwatch.report.document import as_text
+from heapwatch.report.document import as_text, finding_lines
 from heapwatch.report.findings import analyse
 from heapwatch.report.interval import interval_lines
 from heapwatch.text.numbers import size_change
@@ -83,6 +83,21 @@ def test_the_answers_are_exact_where_checkpoints_count(kind, begins):
         assert (report.finding.phase, report.finding.since) == (PHASES[leak["phase"]], begins)
         assert (found.baseline, found.current, found.per_cycle) == (leak["of"], alive, leak["made"])
         assert report.objects[kind] == found
+
+
+@pytest.mark.parametrize("old", [0, 1, 2])
+def test_the_age_of_a_count_is_said_with_it(old):
+    """In the last generations it could not be counted."""
+    run = at_checkpoints(1, begins=3, count=9, kind="TradingEnvironment", **LEAKS["TradingEnvironment"])
+    last = [point for point in run.points if point.cycle("generation") <= 9 - old][-1]
+    points = [
+        replace(point, objects=last.objects, counted_at=last.counted_at) if point.time > last.time else point
+        for point in run.points
+    ]
+    report = analyse(Run("erl_trading", tuple(points)))
+    count = next(line for line in finding_lines(report.finding, report.unit) if " count: " in line)
+    said = f", last read in generation {9 - old})" if old else "increasing by 30 each generation)"
+    assert count.endswith(said)
 
 
 def test_of_two_leaks_the_class_that_rose_most_names_the_phase():
