@@ -12,6 +12,7 @@ import pytest
 import torch
 from prometheus_client.parser import text_string_to_metric_families
 
+from examples.erl_trading.agent import STATE
 from examples.erl_trading.market import make_market
 from heapwatch.http.status import Status
 from heapwatch.judge.component import GROWN
@@ -226,8 +227,7 @@ def training_leaks(_example: Example) -> None:
         leaking = Example("erl_trading", Path(folder), "--rate=200", "--leak=tensors=900")
         try:
             leaking.until(lambda: "LEAK FOUND:\nPhase: train_population" in leaking.log())
-            _, _, told = leaking.log().partition("LEAK FOUND:\n")
-            before, _, _ = leaking.log().partition("LEAK FOUND:\n")
+            before, _, told = leaking.log().partition("LEAK FOUND:\n")
         finally:
             leaking.stop()
     counted = [
@@ -241,7 +241,10 @@ def training_leaks(_example: Example) -> None:
     assert int(told_count[2]) == counted[number - 1]
     rate = (counted[number - 1] - counted[0]) / (number - 1)
     assert float(told_count[3]) == pytest.approx(rate, rel=0.1)
-    assert re.search(r"(?m)^Growth: \+(2[89]|3[0-4])(\.\d)? MB per generation$", told), told
+    growth = re.search(r"(?m)^Growth: \+([\d.]+ MB) per generation$", told)
+    assert growth, told
+    states, hidden, floats = 512, 64, 4
+    assert size_of(growth[1]) == pytest.approx(30 * states * (STATE + hidden) * floats, rel=0.25)
     assert "\nStarted at generation 1\n" in told
 
 
@@ -381,7 +384,7 @@ def stopped(example: Example) -> None:
     assert (run.alive["TradingEnvironment"], run.alive["DDPGAgent"]) == (2 + 3 * 16, 17 + 3 * 16)
     for name, alive in run.alive.items():
         before = round(baseline.objects[name])
-        assert re.search(rf"(?m)^  {name} +{before} -> {alive} \({alive - before:+}\)$", run.printed)
+        assert f"\n  {name:<20} {before} -> {alive} ({alive - before:+})\n" in run.printed
 
 
 CHECKS: dict[str, Check] = {

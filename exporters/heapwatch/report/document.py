@@ -108,12 +108,9 @@ def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
     return [*lines, f"Started at {unit} {finding.since}"]
 
 
-def verdict(judged: Judgement, report: Report) -> str:
-    """The verdict, in capitals if it is bad, its reason, and how old the last reading is."""
-    words = f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
-    if judged.last < report.memory.last:
-        words += f", last read in {report.unit} {judged.last:.0f}"
-    return words
+def verdict(judged: Judgement) -> str:
+    """The verdict, in capitals if it is bad, and its reason."""
+    return f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
 
 
 def _shouted(word: Word) -> str:
@@ -210,7 +207,7 @@ def _rates(report: Report) -> list[tuple[str, str]]:
 
 def _objects(report: Report) -> Section:
     rows = [
-        (name, from_to(judged.baseline, judged.current), verdict(judged, report))
+        (name, from_to(judged.baseline, judged.current), verdict(judged))
         for name, judged in report.objects.items()
     ]
     return Section("OBJECT COUNT CHANGES", ("Type", "Change", "Verdict"), rows)
@@ -224,7 +221,7 @@ def _sizes(report: Report) -> Section:
             size(judged.current),
             size_change(judged.change),
             f"{size_change(judged.per_cycle)}/{unit}",
-            verdict(judged, report),
+            verdict(judged),
         )
         for name, judged in report.sizes.items()
     ]

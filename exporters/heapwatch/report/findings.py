@@ -109,6 +109,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
     if finding is not None:  # one rate for one thing
         objects |= finding.objects
         memory = replace(memory, per_cycle=finding.memory_bytes_per_cycle)
+        finding = replace(finding, objects=_aged(finding.objects, memory.last, cycles.unit))
     return Report(
         trainer=run.trainer,
         unit=cycles.unit,
@@ -116,7 +117,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
         current=last,
         trend=_trend(cycles),
         memory=memory,
-        objects=objects,
+        objects=_aged(objects, memory.last, cycles.unit),
         sizes=sizes,
         large=[held for held in _held(last) if held.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
@@ -124,6 +125,18 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
         said=said,
         notes=run.notes,
     )
+
+
+def _aged(judgements: dict[str, Judgement], last: float, unit: str) -> dict[str, Judgement]:
+    """The judgements; of a level that was not read in the last cycle the reason says when it was."""
+    return {
+        name: judged
+        if judged.last >= last
+        else replace(
+            judged, reason=", ".join(filter(None, (judged.reason, f"last read in {unit} {judged.last:.0f}")))
+        )
+        for name, judged in judgements.items()
+    }
 
 
 def _objects(cycles: Cycles, said: Said, histories: dict[str, Points]) -> dict[str, Judgement]:

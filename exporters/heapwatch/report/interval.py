@@ -112,7 +112,7 @@ def interval_lines(report: Report, unit: str, done: int) -> Block:
     if report.objects:
         lines += ["", "Object Count Changes:"]
         lines += [
-            f"  {name:<24} {from_to(judged.baseline, judged.current):>24}  {verdict(judged, report)}"
+            f"  {name:<24} {from_to(judged.baseline, judged.current):>24}  {verdict(judged)}"
             for name, judged in report.objects.items()
         ]
     leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]

@@ -118,25 +118,24 @@ def _times(judged: Judgement) -> float:
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
-    """The phase that grows: by where the leaking objects appear if that is clear, else by memory.
+    """The phase that grows: by where the class that leaks most appears if that is clear, else by memory.
 
     A count that is older than the phase says nothing about it. If most counts are, memory decides.
     """
+    name = max(leaking, key=lambda one: _times(leaking[one]), default="")
     objects: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)
-    risen = sum(judged.change for judged in leaking.values())
+    risen = leaking[name].change if name else 0.0
     began, before = float("-inf"), cycles.points[0]
     for point in cycles.points:
         if point.event != "phase":
             continue
         if cycles.number(point) >= since:
             memory[point.phase] += point.delta_bytes or 0.0
-            for name in leaking:
-                if name in point.objects and name not in before.objects:
-                    continue
-                counted = point.is_counted_since(before.time, name) and before.is_counted_since(began, name)
-                if counted or name not in point.objects:
-                    objects[point.phase] += max(0.0, point.count(name) - before.count(name))
+            is_object = name in point.objects
+            counted = point.is_counted_since(before.time, name) and before.is_counted_since(began, name)
+            if not is_object or (counted and name in before.objects):
+                objects[point.phase] += max(0.0, point.count(name) - before.count(name))
         began, before = before.time, point
     total = sum(objects.values())
     for phase, seen in objects.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch.recording.points import Point, Run
-from heapwatch.report.document import as_text
+from heapwatch.report.document import as_text, finding_lines
 from heapwatch.report.findings import analyse
 from heapwatch.report.interval import interval_lines
 from heapwatch.text.numbers import size_change
@@ -85,6 +85,33 @@ def test_the_answers_are_exact_where_checkpoints_count(kind, begins):
         assert report.objects[kind] == found
 
 
+@pytest.mark.parametrize("old", [0, 1, 2])
+def test_the_age_of_a_count_is_said_with_it(old):
+    """In the last generations it could not be counted."""
+    run = at_checkpoints(1, begins=3, count=9, kind="TradingEnvironment", **LEAKS["TradingEnvironment"])
+    last = [point for point in run.points if point.cycle("generation") <= 9 - old][-1]
+    points = [
+        replace(point, objects=last.objects, counted_at=last.counted_at) if point.time > last.time else point
+        for point in run.points
+    ]
+    report = analyse(Run("erl_trading", tuple(points)))
+    count = next(line for line in finding_lines(report.finding, report.unit) if " count: " in line)
+    said = f", last read in generation {9 - old})" if old else "increasing by 30 each generation)"
+    assert count.endswith(said)
+
+
+def test_of_two_leaks_the_class_that_rose_most_names_the_phase():
+    run = at_checkpoints(1, begins=3, count=9, kind="TradingEnvironment", **LEAKS["TradingEnvironment"])
+    points = []
+    for point in run.points:
+        evolved = point.progress.get("generation", 0) + (point.phase == PHASES[2])
+        objects = {**point.objects, "DDPGAgent": 17 + 16 * max(0, evolved - 2)}
+        points.append(replace(point, objects=objects))
+    found = analyse(Run("erl_trading", tuple(points))).finding
+    assert set(found.objects) == {"TradingEnvironment", "DDPGAgent"}
+    assert (found.phase, found.since) == (PHASES[0], 3)
+
+
 def test_a_report_has_one_rate_for_one_thing():
     """In the finding, in the table of objects, in that of memory, in each report of the log."""
     run = on_a_busy_machine(3, begins=6, count=24, **LEAKS["TradingEnvironment"])
@@ -134,8 +161,10 @@ def test_a_class_that_is_expected_twice_needs_two_counts():
             )
         )
     for last in (14, 20, 28):
-        found = analyse(Run("erl_trading", tuple(p for p in points if p.cycle("generation") <= last))).finding
+        report = analyse(Run("erl_trading", tuple(p for p in points if p.cycle("generation") <= last)))
+        found = report.finding
         assert found is not None
+        assert report.objects["TradingEnvironment"] == found.objects["TradingEnvironment"]
         assert (found.phase, found.since) == ("evaluate_population", 9)
         assert found.growth_bytes_per_cycle == pytest.approx(40e6)
         assert found.objects["TradingEnvironment"].per_cycle == pytest.approx(30)

@@ -99,8 +99,8 @@ def test_a_report_is_of_the_cycle_in_which_it_is_due(logged, monkeypatch, interv
     with heapwatch.Watch("metta") as watch:
         done: list[int] = []
         watch.size("buffer", nbytes=lambda: 1e6 * len(done))
-        watch.size_interval(interval)
         watch.memory_report_interval(interval)
+        watch.size_interval(interval)
         for epoch in range(4 * interval - 1):
             done.append(epoch)
             watch.progress("epoch")
