@@ -54,7 +54,7 @@ lint: dev ## Check style, types and generated files
 	@"$(BIN)/ruff" check . && "$(BIN)/ruff" format --check . && "$(BIN)/mypy"
 	@for module in $(GENERATED) benchmarks.cases.page; do "$(BIN)/python" -m $$module --check || exit 1; done
 generate: dev ## Write the dashboards and the generated parts of the docs
-	@for module in $(GENERATED) docs.systems.samples; do "$(BIN)/python" -m $$module || exit 1; done
+	@for module in $(GENERATED) docs.systems.samples tests.documents.tables; do "$(BIN)/python" -m $$module || exit 1; done
 deploy: dev ## Write a Helm chart into build/deploy/chart
 	$(RUN) deploy.generator $(ARGS)
 documents-test: tools ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")

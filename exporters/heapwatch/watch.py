@@ -125,7 +125,7 @@ class Watch:
         """Record memory and live objects at a named point, such as `after_evaluation`; also a safe point.
 
         The watched classes are counted at that moment, in the calling thread, if that takes at most 0.2
-        seconds of CPU time. A class for which there is not enough time keeps its last count, and the
+        seconds of CPU time: a checkpoint is for the end of a phase, not of a step. A class for which there is not enough time keeps its last count, and the
         checkpoint says how old that is. A line of the log shows the change since the previous checkpoint,
         since the last one of this label and since the first. Returns None if memory could not be read.
         """
@@ -255,7 +255,7 @@ class Watch:
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
 
-        A count stops the program for about a tenth of a second for a million objects; for one to two seconds
+        A count stops the program for about a third of a second for a million objects; for one to two seconds
         if the collector does not track a class, such as `numpy.ndarray`. It is made as rarely as the budget
         asks for, and at each checkpoint as far as 0.2 seconds of CPU time suffice.
 

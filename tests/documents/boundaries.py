@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tests.documents.rows import Check
-
 HEADING = "## The numbers of the original\n"
 
 
@@ -27,7 +25,7 @@ class Boundary(NamedTuple):
     at: list[str]
 
 
-def tried(boundaries: Iterable[Boundary]) -> Check:
+def tried(boundaries: Iterable[Boundary]) -> Callable[[object], None]:
     """A check of each of these numbers, without a running example."""
 
     def check(_: object) -> None:

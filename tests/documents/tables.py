@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from docs.generated import write_or_check
-from tests.documents import erl_trading, fire_dqn, metta_ppo, walker, walker_numbers
+from tests.documents import erl_trading, fire_dqn, limit_numbers, metta_ppo, walker, walker_numbers
 from tests.documents.boundaries import Boundary, table
 from tests.documents.rows import Check
 from tests.support.repository import REPOSITORY
@@ -19,7 +19,12 @@ SYSTEMS: dict[str, dict[str, Check]] = {
     "metta_ppo": metta_ppo.CHECKS,
     "fire_dqn": fire_dqn.CHECKS,
 }
-NUMBERS: dict[str, list[Boundary]] = {"walker": walker_numbers.ALL}
+NUMBERS: dict[str, list[Boundary]] = {
+    "walker": walker_numbers.ALL,
+    "erl_trading": limit_numbers.ERL,
+    "metta_ppo": limit_numbers.METTA,
+    "fire_dqn": limit_numbers.FIRE,
+}
 HEADING = "## Compared with the original\n"
 NUMBERS_HEADING = "## The numbers of the original\n"
 

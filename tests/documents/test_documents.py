@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from docs.systems import samples
+from tests.documents.boundaries import tried
 from tests.documents.example import Example
 from tests.documents.rows import Check
 from tests.documents.tables import NUMBERS, SYSTEMS, page, with_numbers
@@ -66,6 +67,11 @@ class TestFireDqn(Tried):
 @pytest.mark.parametrize("system", NUMBERS)
 def test_the_numbers_on_a_page_are_those_that_are_tried(system: str) -> None:
     assert with_numbers(system) == page(system).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("system", NUMBERS)
+def test_each_number_is_told_at_it_and_not_below(system: str) -> None:
+    tried(NUMBERS[system])(None)
 
 
 @pytest.mark.parametrize(
