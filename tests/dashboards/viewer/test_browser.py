@@ -16,10 +16,7 @@ pytestmark = pytest.mark.slow
 
 GENERATED = Path(__file__).parents[3] / "dashboards" / "generated"
 UIDS = sorted(json.loads(path.read_text())["uid"] for path in GENERATED.glob("*.json"))
-WITH_DATA = {
-    "heapwatch-gpu": "&var-instance=ppo-growing:7777",
-    "heapwatch-phases": "&var-instance=ppo-growing:7777",
-}
+WITH_DATA = {f"heapwatch-{name}": "&var-instance=ppo-growing:7777" for name in ("buffers", "gpu", "phases")}
 SIZE = {"width": 1500, "height": 1000}
 
 
