@@ -125,9 +125,10 @@ class Watch:
         """Record memory and live objects at a named point, such as `after_evaluation`; also a safe point.
 
         The watched classes are counted at that moment, in the calling thread, if that takes at most 0.2
-        seconds of CPU time: a checkpoint is for the end of a phase, not of a step. A class for which there is not enough time keeps its last count, and the
-        checkpoint says how old that is. A line of the log shows the change since the previous checkpoint,
-        since the last one of this label and since the first. Returns None if memory could not be read.
+        seconds of CPU time: a checkpoint is for the end of a phase, not of a step. A class for which there is
+        not enough time keeps its last count, and the checkpoint says how old that is. A line of the log shows
+        the change since the previous checkpoint, since the last one of this label and since the first.
+        Returns None if memory could not be read.
         """
         return self._exporter.checkpoint(label)
 
