@@ -41,7 +41,7 @@ def limit(profile: str, resource: str, component: str, **wanted: float) -> Check
     def check(example: Example) -> None:
         base = profile.removesuffix("-aggressive")
         # Without what the trainer declares, such as by `watch.expect`, which goes before its profile.
-        text = re.sub(r"(?m)^trainer_limit\{.*\n", "", example.metrics())
+        text = re.sub(r"(?m)^trainer_(growth_)?limit\{.*\n", "", example.metrics())
         assert list(example.readings().by("trainer_limit_profile", "profile")) == [base]
         key = Component(resource, component)
         levels = {name: value for name, value in wanted.items() if name in SEVERITIES}

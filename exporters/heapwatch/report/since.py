@@ -42,11 +42,10 @@ def rise_of(series: Points, bound: float | None = None) -> tuple[float, int, flo
     fitted, step = _some(floor), (last - first) / _FITTED
     _, bend = min(_hinge(fitted, first + step * place) for place in range(_FITTED))
     _, bend = min(_hinge(fitted, bend + step * (place / 8 - 1)) for place in range(17))
-    exact = None
     if bound is not None:
         bend = _crossing(series, bound, bend)
-    else:
-        exact = _first_above([point for point in series if point[0] >= still])
+        still = next((cycle for cycle, level in reversed(series) if level == bound), still)
+    exact = _first_above([point for point in series if point[0] >= still])
     if exact is not None and exact[0] - 1 - step <= bend <= exact[0] + step:
         return max(began, bend), *exact
     risen = [point for point in floor if point[0] > bend]
