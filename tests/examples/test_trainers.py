@@ -68,7 +68,8 @@ def test_traders_evolve_and_only_two_environments_live(state):
     trainer.train(watch, steps=800)
     assert watch.steps == 800
     assert watch.units == {"episode": 32, "generation": 2}
-    assert watch.labels == ["baseline", *["after_evaluation", "after_training", "after_evolution"] * 2]
+    points = ["after_evaluation", "after_training", "after_evolution"]
+    assert watch.labels == ["baseline", *points * 2, "end_of_training"]
     assert len(trainer.generation_times) == 2
     assert len(trainer.uploads) == 1
     assert len(trainer.replay_buffer) == 800

@@ -162,7 +162,7 @@ def bound_of(
         return None
     beside = capacity_beside(namespace, items, each)
     ages = (value for name, value in list(namespace.items()) if plain_name(name) in _AGE_NAMES)
-    age = next((float(value) for value in ages if type(value) in (int, float) and value > 0), 0.0)
+    age = next((float(one) for one in ages if (type(one) is int or type(one) is float) and one > 0), 0.0)
     if beside is None and growth.span < _OLDEST * age:
         beside = round(max(items, age * growth.per_second))
     if beside is not None:

@@ -242,7 +242,8 @@ def test_a_cleanup_that_gave_back_little_changes_nothing(grown):
     before = grown.latest
     grown.cleaned("emergency", 4.9e6, 100e6)
     grown.cleaned("emergency", 0.02 * 3.9e9, 0.98 * 3.9e9)
-    assert grown.conclude() is before
+    assert grown.latest is before
+    assert grown.conclude().after_cleanup == ""
 
 
 def test_an_evaluation_that_a_cleanup_overtakes_is_dropped(grown, monkeypatch):

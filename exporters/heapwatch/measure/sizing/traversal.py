@@ -405,7 +405,7 @@ class Walk:
         held = 0.0
         while several:
             obj, times = several.popitem()[1]
-            if (others := 1 - times / _references(obj)) > 0:
+            if (others := 1 - times / max(1, _references(obj))) > 0:  # the program may have dropped it
                 held += others * self._reach([obj], {}, set())[0].total()
         return held
 
