@@ -104,9 +104,11 @@ def evolved(generations: float, *, ends: bool = True, arrays: bool = False, **a_
             take = watch.checkpoint
 
             def checkpoint(label: str) -> Checkpoint | None:
+                gc.disable()  # or what it collects between the two counts makes them differ
                 point = take(label)
                 if point is not None:
                     run.points.append((point, own_count(arrays)))
+                gc.enable()
                 return point
 
             watch.checkpoint = checkpoint  # type: ignore[method-assign]
