@@ -249,7 +249,13 @@ def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_sec
         for one in candidates
         if one.rising and not one.bounded and levels.matters(one.bytes_per_minute)
     ]
-    grown = levels.growing_seconds
+    grown, span = levels.growing_seconds, levels.faster[1].span
+    # The growth that nothing measures is put down to items that cannot be measured.
+    waits += [
+        (_MEASURED_SPAN if one.traits.graph else _COUNTED_SPAN) - span
+        for one in candidates
+        if one.rising and not one.bounded and one.traits.opaque
+    ]
     if 0 < counted_seconds < _COUNTED_SPAN:
         waits.append(_COUNTED_SPAN - counted_seconds)
     fast = levels.rises_fast_by > 0 and grown < _FAST_SECONDS

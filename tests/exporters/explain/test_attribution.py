@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import exp
@@ -393,6 +394,16 @@ def test_what_siblings_keep_and_nothing_measures_is_one_finding_without_a_number
     assert f"It is not measured, but probably kept by `{path}` (list of Tensor, +" in said
     assert "%" not in said
     assert " each" not in said
+
+
+def test_what_keeps_graphs_is_known_when_it_is_announced():
+    early = judged(50, memory(48 * MB, 50), candidate(2400, 4, 50, traits=item(graph=True)))
+    (left,) = re.findall(r"known in (\d+) s\.", early.detail)
+    later = 50 + int(left)
+    at = later + 15  # no more than half as late again
+    found = judged(at, memory(48 * MB, at), candidate(2400, 4, at, traits=item(graph=True)))
+    assert (early.verdict, found.verdict) == ("too early", "leak")
+    assert int(left) < 60
 
 
 def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks():
