@@ -16,7 +16,7 @@ from heapwatch_stack.settings import TRAINER, Endpoint, Settings
 # Old samples are deleted by age or by size, whichever limit is reached first.
 RETENTION_TIME = "30d"
 RETENTION_SIZE = "5GB"
-# Prometheus collects its garbage half as often as by default: less CPU time for a third more memory.
+# Prometheus collects its garbage half as often as by default: less CPU time, more memory.
 GARBAGE = {"GOGC": "200"}
 # By default Prometheus allows pages of any site to read its answers; this expression matches no site.
 NO_OTHER_ORIGIN = "null-origin"

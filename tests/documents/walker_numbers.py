@@ -1,4 +1,4 @@
-"""The numbers of the Walker document, on levels that a test sets: in its log, in cleanups, in the monitor."""
+"""The numbers of the Walker document, tried with levels that a test sets."""
 
 import io
 import re
@@ -91,7 +91,7 @@ def growth_logged(level: str, by: int) -> list[str]:
         more = by * line // 30
         world.set(**{"food": 0, "bodies": 186 + more * (level == "static"), level: began + more})
         said = [text for text in log.lines() if "GROWTH" in text]
-        assert line >= 15 or not said, "growth is told from five minutes on"
+        assert line >= 15 or not said, "growth is logged only after five minutes"
     log.now += 20
     world.set(**{"food": 0, "bodies": 186 + 2 * by * (level == "static"), level: began + 2 * by})
     printed(lambda: log.health.cleaned("emergency", {}))

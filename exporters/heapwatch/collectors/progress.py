@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 UNITS = ("step", "episode", "epoch", "generation")
 _MAX_UNITS = 16
 _PAUSES_SECONDS = 6 * 3600.0  # for which a pause counts at least, and at most twice as long
-_MOMENT_SECONDS = 1.0  # on a busy machine
+_MOMENT_SECONDS = 1.0  # a checkpoint so soon after the end of a phase belongs to it
 
 
 class Progress(NamedTuple):

@@ -52,7 +52,7 @@ class Cleaned:
                 f"Until then memory grew by {size(rate)}/min" + (f", most of it {name}." if name else ".")
             )
         grown = resident - self.left
-        if matters(grown, resident):
+        if grown >= MATERIAL_BYTES:
             said.append(f"Since then memory has grown by {size(grown)}.")
         elif ago >= _SINCE_SECONDS:
             said.append("Since then memory has not grown.")

@@ -123,7 +123,7 @@ class Journal:
         if is_cycle:
             self._unit = unit
         levels = None
-        due = [is_due(unit, total) for is_due in self._is_due]  # each one is told
+        due = [is_due(unit, total) for is_due in self._is_due]  # calls all: each keeps count
         if any(due):
             try:
                 levels = self._read(False)

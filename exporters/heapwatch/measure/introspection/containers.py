@@ -209,6 +209,8 @@ _TEXTS = (str, bytes, bytearray, io.BytesIO, io.StringIO)
 
 def _text_type(obj: Any) -> Any:
     # By identity: a metaclass of the program may define equality.
+    if type(obj) is str or type(obj) is bytes:  # most of them
+        return type(obj)
     mro = layout_of(type(obj)).mro
     return next(base for base in mro if any(base is known for known in _TEXTS))
 
