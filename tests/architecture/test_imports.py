@@ -18,6 +18,7 @@ LAYERS = (
     ("collectors",),
     ("recording",),
     ("explain",),
+    ("machine",),
     ("http",),
     ("lost",),
     ("discovery", "stacks"),

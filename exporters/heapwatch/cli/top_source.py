@@ -11,9 +11,9 @@ from typing import Any
 
 import psutil
 
-from heapwatch.cli.explain import begin_explaining
 from heapwatch.cli.followed import Ended, Followed
 from heapwatch.cli.sources import read_all
+from heapwatch.cli.visits import begin_explaining
 from heapwatch.entering.agent import EXPLANATION
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.errors import Unreachable

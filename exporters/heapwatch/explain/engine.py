@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import itemgetter
+from typing import Protocol
 
 from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
@@ -17,7 +18,7 @@ from heapwatch.explain.attribution import TOO_EARLY_SECONDS, explain, is_unexpla
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.cleaned import Cleaned, matters
 from heapwatch.explain.describe import Describer
-from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.explain.findings import Explanation, Finding, grows_in_workers
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.levels import Declared, finished, with_past_bound
@@ -26,7 +27,6 @@ from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
-from heapwatch.explain.workers import WorkerVisits, grows_in_workers
 from heapwatch.judge.component import MEMORY, WORKERS, Component
 from heapwatch.judge.level import FloorGrowth, is_steady
 from heapwatch.judge.memory import MemoryGrowth
@@ -75,6 +75,22 @@ _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multi
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
 
 
+class Visits(Protocol):
+    """Visits of worker processes, in steps that do not wait."""
+
+    def step(self, grows: bool) -> None:
+        """Begin a visit if the workers grow, or take what it has found."""
+
+    def with_names(self, found: Explanation) -> Explanation:
+        """The explanation with what the last visit has found."""
+
+    def abandon(self) -> None:
+        """In a forked child: the visit belongs to the parent."""
+
+    def stop(self) -> None:
+        """End a visit."""
+
+
 class Explainer:
     """Finds what grows and keeps the latest explanation.
 
@@ -91,6 +107,7 @@ class Explainer:
         paths: where each declared buffer is, by name.
         bounded: returns items and bound of each container that has one, as they were read last.
         found_world: told of each physics world, as by `Worlds`.
+        workers: visits worker processes; None to name only what grows in this process.
 
     Attributes:
         latest: the newest explanation; `now` has what came to exceed its bound since then, too.
@@ -114,6 +131,7 @@ class Explainer:
         paths: Callable[[], dict[str, str]] = dict,
         bounded: Callable[[], Mapping[Component, tuple[float, float]]] = dict,
         found_world: Found = lambda name, count: None,
+        workers: Visits | None = None,
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
@@ -122,7 +140,7 @@ class Explainer:
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
         self.native = NativeTracer(clock)
-        self.workers = WorkerVisits(clock)
+        self.workers = workers
         self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
@@ -180,7 +198,8 @@ class Explainer:
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
         self.native.abandon()
-        self.workers.abandon()
+        if self.workers is not None:
+            self.workers.abandon()
         self._reads.abandon()
 
     def explain_now(self, seconds: float = NOW_SECONDS) -> Explanation:
@@ -276,7 +295,7 @@ class Explainer:
             self.native.step(
                 sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
             )
-        if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
+        if self.workers is not None and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
         self._pause(activity, now, cost, longest)
@@ -373,7 +392,8 @@ class Explainer:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
                 self.native.stop()
-                self.workers.stop()
+                if self.workers is not None:
+                    self.workers.stop()
                 self.memory.close()
                 return
             try:
@@ -438,7 +458,9 @@ class Explainer:
             found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
         found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
-        found = finished(self.workers.with_names(found), self.judge, levels, self._declared)
+        if self.workers is not None:
+            found = self.workers.with_names(found)
+        found = finished(found, self.judge, levels, self._declared)
         found = self._with_cleanup(found)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
             return found

@@ -162,6 +162,12 @@ def foremost(explanation: Explanation) -> Finding | None:
     return next(iter([*serious, *findings]), None)
 
 
+def grows_in_workers(explanation: Explanation) -> Finding | None:
+    """The finding about memory of child processes, if it grows in them and not with their number."""
+    workers = (one for one in explanation.findings if one.kind == "worker" and one.path is None)
+    return next((one for one in workers if not one.items_per_minute), None)
+
+
 def message(explanation: Explanation) -> str:
     """The explanation in one line."""
     verdict, first = explanation.verdict, foremost(explanation)

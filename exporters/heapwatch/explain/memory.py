@@ -19,7 +19,8 @@ from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.process_tree import descendants, private_bytes
+from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.procfs import private_bytes
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002

@@ -18,6 +18,7 @@ from heapwatch.cli.explain import with_workers
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.machine.groups import Member
 from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
@@ -154,8 +155,9 @@ WHOLE = Finding("worker", None, "memory of the child processes", 4, 10**8, 0.0, 
 PARENT = Explanation("leak", 60.0, 12e6, 0.9, (WHOLE,))
 LEAK = Finding("container", "env.trajectory", "list", 100, 10**6, 60.0, 3e6, 1.0, is_leak=True)
 INSIDE = Explanation("leak", 60.0, 3e6, 1.0, (LEAK,))
-BEFORE = dict.fromkeys((1, 2, 3, 4), 100)
-AFTER = {1: 110, 2: 112, 3: 101, 5: 900}
+ONE, TWO, THREE, FOUR, NEW = (Member(pid, 0.0, "workers of train", True) for pid in (1, 2, 3, 4, 5))
+BEFORE = dict.fromkeys((ONE, TWO, THREE, FOUR), 100)
+AFTER = {ONE: 110, TWO: 112, THREE: 101, NEW: 900}
 
 
 def test_the_one_that_grew_most_is_visited_and_named_for_those_like_it() -> None:
@@ -168,11 +170,11 @@ def test_the_one_that_grew_most_is_visited_and_named_for_those_like_it() -> None
     found = with_workers(PARENT, BEFORE, AFTER, visit)
     assert visited == [2]
     assert found.findings[0].path == "env.trajectory"
-    assert found.findings[0].type == "list in 2 of 4 workers"
+    assert found.findings[0].type == "list in 2 of 3 workers"
 
 
 @pytest.mark.parametrize("after", [BEFORE, {}])
-def test_workers_that_stayed_as_they_were_are_not_visited(after: dict[int, int]) -> None:
+def test_workers_that_stayed_as_they_were_are_not_visited(after: dict[Member, int]) -> None:
     assert with_workers(PARENT, BEFORE, after, lambda pid: INSIDE) is PARENT
 
 

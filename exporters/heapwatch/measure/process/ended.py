@@ -14,7 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
-from heapwatch.measure.process.process_tree import read
+from heapwatch.measure.process.procfs import read
 
 _UNKNOWN = "unknown"
 # With these a process is asked to end, as by `Pool.terminate()`, a terminal or a scheduler.

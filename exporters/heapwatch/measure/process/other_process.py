@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 import psutil
@@ -19,21 +20,30 @@ def is_alive(process: psutil.Process) -> bool:
 
 def name_of(process: psutil.Process) -> str:
     """Return the name of Python's script or module, else the program's; other words may be secret."""
-    try:
-        words = iter(process.cmdline()[1:] if "python" in process.name() else ())
-    except psutil.Error:
-        words = iter(())
-    name = ""
-    for word in words:
+    words, name = [], ""
+    with suppress(psutil.Error):  # it may just have ended
+        name = process.name()
+        words = process.cmdline()
+    return program_name(words, name) or str(process.pid)
+
+
+def program_name(words: Sequence[str], name: str) -> str:
+    """The name of the script or module in the command line of Python, else that of the program.
+
+    Args:
+        words: command line.
+        name: name of the program's file.
+
+    """
+    script = ""
+    options = iter(words[1:] if "python" in name else ())
+    for word in options:
         if word in ("-X", "-W"):
-            next(words, "")
+            next(options, "")
         elif word == "-m":
-            name = next(words, "")
+            script = next(options, "")
         elif not word.startswith("-"):
-            name = os.path.splitext(os.path.basename(word))[0]
-        if name or word in ("-", "-c"):
+            script = os.path.splitext(os.path.basename(word))[0]
+        if script or word in ("-", "-c"):
             break
-    if not name:
-        with suppress(psutil.Error):  # it may just have ended
-            name = process.name()
-    return re.sub(r"[^\w.-]", "_", name)[:64] or str(process.pid)
+    return re.sub(r"[^\w.-]", "_", script or name)[:64]

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import psutil
 
+from heapwatch.measure.process.procfs import children_of, command_of
+from heapwatch.measure.process.ray_job import ray_workers
+
 # Share of the time. Where psutil has to list them, at 20 us a process, a machine with 750 processes is listed
 # again at every scrape.
 _SHARE = 0.001
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
-_PRIVATE = re.compile(rb"^(?:RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
-_READ_AT_ONCE = 65_536
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MACHINE = Path("/proc/vmstat")
@@ -77,63 +78,32 @@ class ProcessTree:
 def descendants(pid: int, most: int | None = None, proc: str = "/proc") -> list[int]:
     """Live children of a process and theirs, at most so many; where the kernel does not list them, by psutil.
 
-    Resource trackers and fork servers of multiprocessing are left out, their children are not.
+    Resource trackers and fork servers of multiprocessing are left out, their children are not. The workers of
+    a Ray job count as children of its driver.
 
-    The kernel keeps a list of children for each thread (CONFIG_PROC_CHILDREN): reading these takes as long as
-    there are threads, while psutil reads every process of the machine.
+    Reading the kernel's lists of children takes as long as there are threads, while psutil reads every
+    process of the machine.
 
     Raises:
         psutil.NoSuchProcess: there is no process `pid`.
 
     """
-    found: list[int] = []
-    waiting = [pid]
-    commands = {pid: ""}
+    found = ray_workers(pid, proc)
+    waiting = [pid, *found]
+    commands = dict.fromkeys(waiting, "")
     while waiting and (most is None or len(found) < most):
         parent = waiting.pop()
-        children = _children(parent, proc)
+        children = children_of(parent, proc)
         if parent == pid and not children and not os.path.exists(f"{proc}/{pid}/task/{pid}/children"):
             return _listed_by_psutil(pid)[:most]
         for child in children:
-            commands[child] = _command(child, proc)
+            if child in commands:
+                continue
+            commands[child] = " ".join(command_of(child, proc))
             if not is_housekeeper(commands[child], commands[parent]):
                 found.append(child)
             waiting.append(child)
     return found[:most]
-
-
-def private_bytes(pid: int, proc: str = "/proc") -> int | None:
-    """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie."""
-    found = [1024 * int(kilobytes) for kilobytes in _PRIVATE.findall(read(f"{proc}/{pid}/status"))]
-    return sum(found) if found else None
-
-
-def _children(pid: int, proc: str) -> list[int]:
-    found: list[int] = []
-    with suppress(OSError):
-        for task in os.listdir(f"{proc}/{pid}/task"):
-            found += map(int, read(f"{proc}/{pid}/task/{task}/children").split())
-    return found
-
-
-def _command(pid: int, proc: str) -> str:
-    return read(f"{proc}/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
-
-
-def read(file: str) -> bytes:
-    """A file of procfs; empty if the process or the thread has ended.
-
-    There is one for each thread of each process, and `Path.read_text` takes five times as long.
-    """
-    found = b""
-    with suppress(OSError):
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            while part := os.read(descriptor, _READ_AT_ONCE):
-                found += part
-        finally:
-            os.close(descriptor)
-    return found
 
 
 def _listed_by_psutil(pid: int) -> list[int]:

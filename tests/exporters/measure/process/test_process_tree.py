@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.process_tree import KernelKills, ProcessTree, descendants, private_bytes
+from heapwatch.measure.process.process_tree import KernelKills, ProcessTree, descendants
+from heapwatch.measure.process.procfs import private_bytes
 
 
 @pytest.fixture

@@ -10,21 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
-import psutil
-
-from heapwatch.explain.attribution import EXPLAINED
-from heapwatch.explain.findings import Explanation, Finding, ranked
+from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import MOST_BYTES, explanation_of
-from heapwatch.judge.verdict import SERIOUS
+from heapwatch.machine.groups import Groups, Member
+from heapwatch.machine.workers import Representative, grown_most, with_names, worker_sizes
 from heapwatch.measure.process.ended import ASKED_TO_END, close, ending, opened, ready
-from heapwatch.measure.process.process_tree import VISITOR, descendants, private_bytes
+from heapwatch.measure.process.process_tree import VISITOR
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
 
@@ -37,21 +35,12 @@ _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and 
 _LAST_SECONDS = 30.0  # after SIGTERM, for the command to leave the worker and print its result
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS = 12
-_MOST_WORKERS = 512
 _PR_SET_PTRACER = 0x59616D61  # linux/prctl.h
 _PACKAGES = ("heapwatch", "psutil", "prometheus_client")
 
 
 # Loaded now: a forked child must not.
 _prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" else None
-
-
-def sizes(parent: int | None = None) -> dict[int, int]:
-    """Bytes of own memory by process id of the workers of this process, or of another one."""
-    with suppress(psutil.NoSuchProcess):
-        found = {pid: private_bytes(pid) for pid in descendants(parent or os.getpid(), _MOST_WORKERS)}
-        return {pid: size for pid, size in found.items() if size is not None}
-    return {}
 
 
 def command_for(pid: int) -> list[str]:
@@ -73,29 +62,30 @@ class WorkerVisits:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        sizes: Callable[[], dict[int, int]] = sizes,
+        sizes: Callable[[], dict[Member, int]] | None = None,
         command_for: Callable[[int], list[str]] = command_for,
     ) -> None:
         self.enabled = environment.is_on(environment.WORKERS)
         self.visits = 0
         self._clock = clock
-        self._sizes = sizes
+        self._sizes = sizes or partial(worker_sizes, Groups(everyone=True))
         self._command_for = command_for
         self._next = float("-inf")
-        self._before: tuple[float, dict[int, int]] | None = None
+        self._before: tuple[float, dict[Member, int]] | None = None
         self._visitor: subprocess.Popen[bytes] | None = None
         self._until = self._last = 0.0
         self._said: IO[bytes] | None = None
         self._errors: IO[bytes] | None = None
-        self._worker = Worker(0, 0, 0)
+        self._worker = Representative(0, 0, 0)
         self._descriptor: int | None = None  # of the worker, which tells its end
         self._may_begin = True
-        self._inside: tuple[Explanation, Worker] | None = None
+        self._inside: tuple[Explanation, Representative] | None = None
 
     def step(self, grows: bool) -> None:
         """Begin a visit if the workers grow and one is due, or take what it has found."""
         try:
-            self._step(grows)
+            if self.enabled:
+                self._step(grows)
         except Exception as error:
             self.enabled = False
             self.stop()
@@ -145,9 +135,9 @@ class WorkerVisits:
                 self._before = None
                 first = grown_most(before, after)
                 if first is not None:
-                    self._begin(Worker(*first, len(after)), now)
+                    self._begin(first, now)
 
-    def _begin(self, worker: Worker, now: float) -> None:
+    def _begin(self, worker: Representative, now: float) -> None:
         # To files: a pipe that nobody empties would stop it.
         self._said, self._errors = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
         self._visitor = subprocess.Popen(
@@ -200,64 +190,3 @@ def _text(file: IO[bytes] | None) -> str:
         return ""
     file.seek(0)
     return file.read(MOST_BYTES).decode("utf-8", "replace")
-
-
-_ALIKE = 0.5  # of the growth of the one that grew most
-
-
-class Worker(NamedTuple):
-    """A worker process that stands for others: how many grow like it, among how many."""
-
-    pid: int
-    alike: int
-    among: int
-
-
-def grown_most(before: Mapping[int, int], after: Mapping[int, int]) -> tuple[int, int] | None:
-    """The process that grew most between two readings, and how many grew like it; None if none did."""
-    grown = {key: size - before[key] for key, size in after.items() if key in before}
-    first = max(grown, key=grown.__getitem__, default=None)
-    if first is None or grown[first] <= 0:
-        return None
-    return first, sum(one >= _ALIKE * grown[first] for one in grown.values())
-
-
-def grows_in_workers(found: Explanation) -> Finding | None:
-    """The finding about memory of workers, if it grows in them and not with their number."""
-    workers = (one for one in found.findings if one.kind == "worker" and one.path is None)
-    return next((one for one in workers if not one.items_per_minute), None)
-
-
-def with_names(found: Explanation, inside: Explanation, worker: Worker) -> Explanation:
-    """The explanation of the parent with what grows in a worker, for all workers that are like it.
-
-    The growth of the workers is attributed to the names. What is left stays a finding if it is the most.
-    """
-    whole = grows_in_workers(found)
-    named = [one for one in inside.findings if one.path]
-    if whole is None or not named:
-        return found
-    left, whole_rate, added = whole.bytes_per_minute, whole.bytes_per_minute, []
-    for one in named:
-        rate = min(left, worker.alike * one.bytes_per_minute)
-        left -= rate
-        added.append(
-            replace(
-                one,
-                kind="worker",
-                type=f"{one.type} in {worker.alike} of {worker.among} workers",
-                bytes_per_minute=rate,
-                share=whole.share * rate / whole_rate,
-            )
-        )
-    if left > EXPLAINED * whole_rate:
-        share = whole.share * left / whole_rate
-        added.append(replace(whole, remedy=None, bytes_per_minute=left, share=share))
-    others = [one for one in found.findings if one is not whole]
-    return replace(
-        found,
-        verdict=inside.verdict if inside.verdict in SERIOUS else found.verdict,
-        findings=ranked((*added, *others)),
-        time_left=found.time_left or inside.time_left,
-        ends_on_gpu=found.ends_on_gpu if found.time_left else inside.ends_on_gpu,
-    )

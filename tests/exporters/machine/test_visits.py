@@ -11,18 +11,9 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.findings import Explanation, Finding, FindingKind, narrative
-from heapwatch.explain.sites import Site
-from heapwatch.explain.workers import (
-    COMPARED_SECONDS,
-    STAY_SECONDS,
-    Worker,
-    WorkerVisits,
-    command_for,
-    grown_most,
-    grows_in_workers,
-    with_names,
-)
+from heapwatch.explain.findings import Explanation, Finding
+from heapwatch.machine.groups import Member
+from heapwatch.machine.visits import COMPARED_SECONDS, STAY_SECONDS, WorkerVisits, command_for
 from heapwatch.measure.process.process_tree import is_housekeeper
 
 WHOLE = Finding("worker", None, "memory of the child processes", 2, 10**8, 0.0, 6e6, 1.0)
@@ -31,18 +22,22 @@ LEAK = Finding("container", "env.trajectory", "list", 100, 10**6, 60.0, 3e6, 1.0
 INSIDE = Explanation("leak", 60.0, 3e6, 1.0, (LEAK,))
 
 
+def worker(pid: int) -> Member:
+    return Member(pid, 0.0, "workers of train", is_python=True)
+
+
 def printing(text: str, code: int = 0) -> Callable[[int], list[str]]:
     return lambda pid: [sys.executable, "-c", f"import sys; print({text!r}); sys.exit({code})"]
 
 
-def visits_of(command: Callable[[int], list[str]], clock: list[float]) -> WorkerVisits:
+def visits_of(command: Callable[[int], list[str]], clock: Any) -> WorkerVisits:
     grown = iter(range(1000))
-    return WorkerVisits(lambda: clock[0], lambda: {7: 100 * next(grown), 8: 5}, command)
+    return WorkerVisits(clock, lambda: {worker(7): 100 * next(grown), worker(8): 5}, command)
 
 
-def visited(visits: WorkerVisits, clock: list[float]) -> None:
+def visited(visits: WorkerVisits, clock: Any) -> None:
     visits.step(True)
-    clock[0] += COMPARED_SECONDS
+    clock.now += COMPARED_SECONDS
     visits.step(True)
     until = time.monotonic() + 30
     while visits._visitor is not None and time.monotonic() < until:
@@ -56,7 +51,7 @@ def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing
     visited(visits, clock)
     (found,) = visits.with_names(PARENT).findings
     assert (found.path, found.type) == ("env.trajectory", "list in 1 of 2 workers")
-    clock[0] += 1000
+    clock.now += 1000
     visited(visits, clock)
     assert visits.visits == 1  # it is not due again for half an hour
     visits.step(False)
@@ -82,28 +77,28 @@ def test_a_refusal_is_reported_in_the_log(clock, caplog):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how a process has ended")
 @pytest.mark.parametrize("code", ["3", "0"])
 def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(clock, caplog, code):
-    worker = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-S", "-c", "raise SystemExit(int(input()))"], stdin=subprocess.PIPE
     )
     grown = iter(range(1000))
     command = [sys.executable, "-S", "-c", ""]
-    visits = WorkerVisits(lambda: clock[0], lambda: {worker.pid: 100 * next(grown)}, lambda pid: command)
+    visits = WorkerVisits(clock, lambda: {worker(process.pid): 100 * next(grown)}, lambda pid: command)
     visits.step(True)
-    clock[0] += COMPARED_SECONDS
+    clock.now += COMPARED_SECONDS
     visits.step(True)
-    assert worker.stdin is not None
-    worker.stdin.write(f"{code}\n".encode())
-    worker.stdin.close()
-    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+    assert process.stdin is not None
+    process.stdin.write(f"{code}\n".encode())
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     for _ in range(2):
         while visits._visitor is not None:
             visits.step(True)
-        clock[0] += 1000
+        clock.now += 1000
         visits.step(True)
-        clock[0] += COMPARED_SECONDS
+        clock.now += COMPARED_SECONDS
         visits.step(True)
     visits.stop()
-    assert worker.wait(30) == int(code)
+    assert process.wait(30) == int(code)
     assert (visits.visits == 1) is (code == "3")
     assert ("ended with exit code 3 during a visit" in caplog.text) is (code == "3")
 
@@ -119,9 +114,9 @@ def told_to_end(then: str, ready: Path) -> Callable[[int], list[str]]:
     return lambda pid: [sys.executable, "-S", "-c", code]
 
 
-def begun(visits: WorkerVisits, clock: list[float], ready: Path) -> subprocess.Popen[bytes]:
+def begun(visits: WorkerVisits, clock: Any, ready: Path) -> subprocess.Popen[bytes]:
     visits.step(True)
-    clock[0] += COMPARED_SECONDS
+    clock.now += COMPARED_SECONDS
     visits.step(True)
     visitor = visits._visitor
     assert visitor is not None
@@ -137,7 +132,7 @@ def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(clock, tmp_path, 
     visitor = begun(visits, clock, ready)
     with caplog.at_level("INFO", "heapwatch"):
         for _ in range(2):
-            clock[0] += 2 * STAY_SECONDS
+            clock.now += 2 * STAY_SECONDS
             visits.step(True)
     assert visitor.returncode is not None
     assert "the command took too long" in caplog.text
@@ -160,62 +155,3 @@ def test_the_command_is_asked_to_leave_before_it_is_killed(clock, tmp_path):
     begun(visits, clock, ready)
     visits.stop()
     assert left.exists()
-
-
-def finding(kind: FindingKind, path: str | None, rate: float, items: float = 60.0, **more: Any) -> Finding:
-    """Something that grows by so many bytes and items a minute."""
-    return Finding(kind, path, "list of bytearray", 100, 10**6, items, rate, 0.8, **more)
-
-
-ALL_WORKERS = finding(
-    "worker", None, 12e6, 0.0, remedy="`heapwatch explain PID` of one of them", is_leak=True
-)
-OWN = finding("container", "trainer.log", 3e6)
-TRAINER = Explanation("growing", 60.0, 15e6, 0.9, (ALL_WORKERS, OWN))
-TRAJECTORY = finding("container", "env.trajectory", 2.9e6, site=Site("envs.py", 31, "step"), is_leak=True)
-WORKER = Explanation("leak", 60.0, 3e6, 1.0, (TRAJECTORY,))
-FOUR = Worker(7, 4, 4)
-
-
-def test_the_one_that_grew_most_stands_for_those_that_grew_like_it():
-    before = {1: 100, 2: 100, 3: 100, 4: 100}
-    assert grown_most(before, {1: 110, 2: 112, 3: 101, 9: 900}) == (2, 2)
-    assert grown_most(before, {1: 100, 2: 90}) is None
-    assert grown_most({}, {}) is None
-
-
-def test_the_growth_of_the_workers_is_that_of_the_name_in_all_of_them():
-    found = with_names(TRAINER, WORKER, FOUR)
-    first, own = found.findings
-    assert (first.kind, first.path, first.is_leak) == ("worker", "env.trajectory", True)
-    assert first.bytes_per_minute == pytest.approx(11.6e6)
-    assert first.share == pytest.approx(0.8 * 11.6 / 12)
-    assert own is OWN
-    assert found.verdict == "leak"
-    text = narrative(found)
-    assert "`env.trajectory` (list of bytearray in 4 of 4 workers" in text
-    assert "filled at envs.py:31 in `step`" in text
-    assert "heapwatch explain PID" not in text
-
-
-def test_what_the_name_does_not_explain_stays_if_it_is_the_most():
-    one = Explanation("healthy", 60.0, 1e6, 1.0, (finding("container", "env.cache", 1e6),))
-    found = with_names(TRAINER, one, FOUR)
-    rates = {each.path: each.bytes_per_minute for each in found.findings if each.kind == "worker"}
-    assert rates == {"env.cache": 4e6, None: 8e6}
-    assert sum(each.share for each in found.findings if each.kind == "worker") == pytest.approx(0.8)
-    assert found.verdict == "growing"
-
-
-@pytest.mark.parametrize(
-    "parent",
-    [
-        Explanation("healthy", 60.0, 0.0, 0.0),
-        Explanation("leak", 60.0, 1e6, 1.0, (finding("worker", None, 1e6),)),  # more and more processes
-    ],
-)
-def test_nothing_is_named_where_workers_do_not_grow_or_become_more(parent):
-    assert grows_in_workers(parent) is None
-    assert with_names(parent, WORKER, FOUR) is parent
-    unnamed = Explanation("growing", 60.0, 3e6, 0.0, (finding("native", None, 3e6),))
-    assert with_names(TRAINER, unnamed, FOUR) is TRAINER

@@ -1,0 +1,95 @@
+"""The memory of groups of processes over time."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heapwatch.judge.component import Component, material
+from heapwatch.judge.level import LevelSeries
+from heapwatch.machine.groups import Member
+from heapwatch.measure.process.procfs import read
+
+_FIELD = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_ALIKE = 0.5  # of the growth of the member that grew most
+_MATERIAL_MINUTES = 60.0  # in which growth has to be a rise that matters
+
+
+@dataclass(frozen=True)
+class GroupGrowth:
+    """The memory of a group and its growth, in bytes and bytes a minute.
+
+    Attributes:
+        name: what the group is called.
+        members: its live processes.
+        private: anonymous memory of all; pages that a fork shares count in each.
+        shared: the most shared memory that one of them maps, as they map the same.
+        per_minute: growth of private memory of all members, with that of the shared.
+        growing: the members that grow like the one that grows most, the fastest first.
+        each_per_minute: growth of the one that grows most.
+
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    private: int
+    shared: int
+    per_minute: float
+    growing: tuple[Member, ...] = ()
+    each_per_minute: float = 0.0
+
+    @property
+    def matters(self) -> bool:
+        """Whether an hour of this growth is a rise that matters."""
+        level = self.private / max(1, len(self.members))
+        return self.each_per_minute * _MATERIAL_MINUTES >= material(Component("memory", self.name), level)
+
+
+@dataclass
+class _Levels:
+    private: LevelSeries = field(default_factory=LevelSeries)
+    shared: LevelSeries = field(default_factory=LevelSeries)
+
+
+class MachineLevels:
+    """Reads the memory of processes, and tells how their groups grow."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._levels: dict[Member, _Levels] = {}
+
+    def read(self, members: Iterable[Member], now: float) -> None:
+        """Read each process, at a time in seconds; processes that are not among them are forgotten."""
+        previous, self._levels = self._levels, {}
+        for member in members:
+            kilobytes = dict(_FIELD.findall(read(f"{self._proc}/{member.pid}/status")))
+            if b"RssAnon" in kilobytes:
+                levels = self._levels[member] = previous.get(member) or _Levels()
+                levels.private.add(now, 1024 * int(kilobytes[b"RssAnon"]))
+                levels.shared.add(now, 1024 * int(kilobytes.get(b"RssShmem", 0)))
+
+    def groups(self, since: float = float("-inf")) -> list[GroupGrowth]:
+        """All groups with their growth from a time on, the one that grows most first."""
+        by_name: defaultdict[str, list[Member]] = defaultdict(list)
+        for member in self._levels:
+            by_name[member.group].append(member)
+        groups = (self._group(name, members, since) for name, members in by_name.items())
+        return sorted(groups, key=lambda group: (-group.per_minute, group.name))
+
+    def _group(self, name: str, members: list[Member], since: float) -> GroupGrowth:
+        growth = {member: 60 * self._levels[member].private.growth(since).per_second for member in members}
+        shared = max((self._levels[member].shared for member in members), key=lambda level: level.last or 0.0)
+        shared_growth = 60 * shared.growth(since).per_second
+        fastest = sorted(members, key=lambda member: -growth[member])
+        most = growth[fastest[0]]
+        return GroupGrowth(
+            name,
+            tuple(members),
+            round(sum(self._levels[member].private.last or 0.0 for member in members)),
+            round(shared.last or 0.0),
+            sum(growth.values()) + shared_growth,
+            tuple(member for member in fastest if most > 0 and growth[member] >= _ALIKE * most),
+            max(most, shared_growth),
+        )

@@ -1,0 +1,94 @@
+"""A look at all processes for half a minute: which groups grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from heapwatch.machine.groups import Groups
+from heapwatch.machine.levels import GroupGrowth, MachineLevels
+from heapwatch.text.numbers import size, size_change
+from heapwatch.text.tables import aligned
+
+SURVEY_SECONDS = 25.0
+_EVERY_SECONDS = 1.0
+_STARTING_SECONDS = 30.0  # in which a program loads its modules
+_MOST_TIME = 0.1  # share of the time for reading; with thousands of processes readings are rarer
+_COLUMNS = ("GROUP", "PROCESSES", "MEMORY", "SHARED", "A MINUTE", "GROWING")
+_LONGEST_LIST = 15
+
+
+class Survey(NamedTuple):
+    """The groups of processes, the one that grows most first, as seen in so many seconds.
+
+    `began` is when that was, in seconds since the machine started.
+    """
+
+    began: float
+    seconds: float
+    groups: tuple[GroupGrowth, ...]
+
+    @property
+    def growing(self) -> list[GroupGrowth]:
+        """The groups that grow by an amount that matters; last those that are just starting."""
+        growing = [group for group in self.groups if group.matters]
+        return sorted(growing, key=self._is_starting)
+
+    def _is_starting(self, group: GroupGrowth) -> bool:
+        return all(member.started > self.began - _STARTING_SECONDS for member in group.growing)
+
+    @property
+    def processes(self) -> int:
+        """The number of processes of all groups."""
+        return sum(len(group.members) for group in self.groups)
+
+    def lines(self) -> list[str]:
+        """A table of the groups that grow; without any a sentence."""
+        looked_at = (
+            f"Looked at {self.processes:,} processes in {len(self.groups):,} groups for {self.seconds:.0f} s."
+        )
+        if not self.growing:
+            return [f"{looked_at} None grows by an amount that matters."]
+        rows = [_COLUMNS, *map(_row, self.growing[:_LONGEST_LIST])]
+        more = len(self.growing) - _LONGEST_LIST
+        return [looked_at, *aligned(rows, right=range(1, 5)), *([f"and {more} more"] if more > 0 else [])]
+
+
+def survey(
+    groups: Groups,
+    among: Callable[[], Collection[int] | None] = lambda: None,
+    seconds: float = SURVEY_SECONDS,
+    pause: Callable[[float], None] = time.sleep,
+) -> Survey:
+    """Read the memory of processes for so many seconds.
+
+    Args:
+        groups: names the groups.
+        among: returns the process ids to look at; None for all.
+        seconds: how long to look.
+        pause: waits for a number of seconds.
+
+    """
+    levels, began = MachineLevels(), time.monotonic()
+    while (now := time.monotonic()) <= began + seconds:
+        levels.read(groups.members(among()), now)
+        cost = time.monotonic() - now
+        pause(max(_EVERY_SECONDS, cost / _MOST_TIME))
+    seconds_seen = time.monotonic() - began
+    return Survey(
+        time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_seen, seconds_seen, tuple(levels.groups())
+    )
+
+
+def _row(group: GroupGrowth) -> tuple[str, ...]:
+    shared = size(group.shared) if group.shared else ""
+    growing = f"{len(group.growing)} of {len(group.members)}"
+    return (
+        group.name,
+        f"{len(group.members):,}",
+        size(group.private),
+        shared,
+        size_change(group.per_minute),
+        f"{growing}: {', '.join(str(member.pid) for member in group.growing[:3])}",
+    )

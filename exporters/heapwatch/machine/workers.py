@@ -1,0 +1,99 @@
+"""Equal processes, of which one is entered for all: which grows most, and what was found in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+import psutil
+
+from heapwatch.explain.attribution import EXPLAINED
+from heapwatch.explain.findings import Explanation, grows_in_workers, ranked
+from heapwatch.judge.verdict import SERIOUS
+from heapwatch.machine.groups import Groups, Member
+from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.procfs import private_bytes
+
+_MOST_WORKERS = 512
+_ALIKE = 0.5  # of the growth of the one that grew most
+
+
+class Representative(NamedTuple):
+    """A process that stands for its equals.
+
+    Attributes:
+        pid: its id.
+        alike: how many of them grow like it.
+        among: how many there are.
+        called: what they are called.
+
+    """
+
+    pid: int
+    alike: int
+    among: int
+    called: str = "workers"
+
+
+def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]:
+    """Bytes of own memory of each worker of this process, or of another one, that runs Python."""
+    sizes: dict[Member, int] = {}
+    with suppress(psutil.NoSuchProcess):
+        for member in groups.members(descendants(parent or os.getpid(), _MOST_WORKERS)):
+            if member.is_python and (size := private_bytes(member.pid)) is not None:
+                sizes[member] = size
+    return sizes
+
+
+def grown_most(before: Mapping[Member, int], after: Mapping[Member, int]) -> Representative | None:
+    """The process that grew most between two readings, for those of its group; None if none did."""
+    growth = {member: size - before[member] for member, size in after.items() if member in before}
+    first = max(growth, key=growth.__getitem__, default=None)
+    if first is None or growth[first] <= 0:
+        return None
+    equals = [member for member in growth if member.group == first.group]
+    alike = sum(growth[member] >= _ALIKE * growth[first] for member in equals)
+    called = first.group.partition("workers of ")
+    return Representative(first.pid, alike, len(equals), f"{called[0]}workers" if called[1] else called[0])
+
+
+def with_names(found: Explanation, inside: Explanation, entered: Representative) -> Explanation:
+    """The explanation of the parent with what grows in a worker, for all workers that are like it.
+
+    The growth of the workers is attributed to the names. What is left stays a finding if it is the most.
+    """
+    whole = grows_in_workers(found)
+    named = [one for one in inside.findings if one.path]
+    if whole is None or not named:
+        return found
+    left, whole_rate, added = whole.bytes_per_minute, whole.bytes_per_minute, []
+    for one in named:
+        rate = min(left, entered.alike * one.bytes_per_minute)
+        times = rate / one.bytes_per_minute if one.bytes_per_minute else entered.alike
+        left -= rate
+        added.append(
+            replace(
+                one,
+                kind="worker",
+                items=None if one.items is None else entered.alike * one.items,
+                bytes=None if one.bytes is None else entered.alike * one.bytes,
+                items_per_minute=None if one.items_per_minute is None else times * one.items_per_minute,
+                type=f"{one.type} in {entered.alike} of {entered.among} {entered.called}",
+                bytes_per_minute=rate,
+                share=whole.share * rate / whole_rate,
+            )
+        )
+    if left > EXPLAINED * whole_rate:
+        share = whole.share * left / whole_rate
+        added.append(replace(whole, remedy=None, bytes_per_minute=left, share=share))
+    others = [one for one in found.findings if one is not whole]
+    return replace(
+        found,
+        verdict=inside.verdict if inside.verdict in SERIOUS else found.verdict,
+        findings=ranked((*added, *others)),
+        time_left=found.time_left or inside.time_left,
+        ends_on_gpu=found.ends_on_gpu if found.time_left else inside.ends_on_gpu,
+    )

@@ -1,0 +1,94 @@
+"""Small files of Linux's process file system, by process id: proc(5)."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import NamedTuple
+
+_PRIVATE = re.compile(rb"^(?:RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_READ_AT_ONCE = 65_536
+_LONGEST_COMMAND = 4096
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_STATE, _PARENT, _STARTED = 0, 1, 19  # in /proc/PID/stat, behind the name
+
+
+def read(file: str, most: int | None = None) -> bytes:
+    """The beginning of a file, all of it by default; empty if the process or the thread has ended.
+
+    There is one for each thread of each process, and `Path.read_text` takes five times as long.
+    """
+    content = b""
+    with suppress(OSError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while part := os.read(descriptor, most or _READ_AT_ONCE):
+                content += part
+                if most is not None and len(content) >= most:
+                    break
+        finally:
+            os.close(descriptor)
+    return content
+
+
+def pids(proc: str = "/proc") -> list[int]:
+    """The ids of all processes; empty where there is no such file system."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir(proc) if name.isdigit()]
+    return []
+
+
+def children_of(pid: int, proc: str = "/proc") -> list[int]:
+    """The children of a process. The kernel keeps a list for each thread (CONFIG_PROC_CHILDREN)."""
+    children: list[int] = []
+    with suppress(OSError):
+        for task in os.listdir(f"{proc}/{pid}/task"):
+            children += map(int, read(f"{proc}/{pid}/task/{task}/children").split())
+    return children
+
+
+def command_of(pid: int, proc: str = "/proc") -> list[str]:
+    """The words of the command line, or the title that the program has given itself, without empty words."""
+    text = read(f"{proc}/{pid}/cmdline", _LONGEST_COMMAND).decode(errors="replace")
+    return [word for word in text.split("\0") if word]
+
+
+class Status(NamedTuple):
+    """What `/proc/PID/stat` tells: its name of at most 15 characters, its state, its parent, its start.
+
+    The start is in seconds since the machine started, and tells processes with one id apart.
+    """
+
+    name: str
+    state: str
+    parent: int
+    started: float
+
+
+def status_of(pid: int, proc: str = "/proc") -> Status | None:
+    """The status of a process; None for one that has ended."""
+    before, _, behind = read(f"{proc}/{pid}/stat").decode(errors="replace").rpartition(")")
+    fields = behind.split()
+    if len(fields) <= _STARTED:
+        return None
+    name = before.partition("(")[2]
+    return Status(name, fields[_STATE], int(fields[_PARENT]), int(fields[_STARTED]) / _TICKS)
+
+
+def private_bytes(pid: int, proc: str = "/proc") -> int | None:
+    """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie."""
+    kilobytes = [int(number) for number in _PRIVATE.findall(read(f"{proc}/{pid}/status"))]
+    return 1024 * sum(kilobytes) if kilobytes else None
+
+
+def anonymous_bytes(pid: int, proc: str = "/proc") -> int | None:
+    """Resident bytes that belong neither to a file nor to shared memory; None for a process that has ended.
+
+    Reading `statm` takes a third of the time of `status`.
+    """
+    fields = read(f"{proc}/{pid}/statm").split()
+    if len(fields) < 3 or fields[1] == b"0":
+        return None
+    return (int(fields[1]) - int(fields[2])) * _PAGE_BYTES

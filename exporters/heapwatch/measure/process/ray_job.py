@@ -1,0 +1,103 @@
+"""The processes of a Ray job on this machine, from what the system says of them.
+
+Actors and tasks are children of the raylet, not of the driver. Ray names the log files of its processes after
+the job, and a worker's output begins with `:job_id:` as soon as it has one, which the log monitor reads as
+well (ray/_private/ray_constants.py, LOG_PREFIX_JOB_ID; docs.ray.io, "Logging directory structure").
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import time
+from contextlib import suppress
+from functools import lru_cache
+from typing import NamedTuple
+
+from heapwatch.measure.process.procfs import children_of, command_of, pids, status_of
+
+_DRIVER = re.compile(r"/(session_[^/]+)/logs/python-core-driver-([0-9a-f]{8})f*_\d+\.log$")
+_WORKER = re.compile(r"/(session_[^/]+)/logs/worker-[0-9a-f]+-([0-9a-f]{8})-\d+\.(?:out|err)$")
+_JOB = re.compile(rb"^:job_id:([0-9a-f]{8})$", re.MULTILINE)
+_ACTOR = re.compile(rb"^:actor_name:(.{1,200})$", re.MULTILINE)
+_NO_JOB = "ffffffff"
+_HEAD_BYTES = 4096
+_RAYLET = "raylet"
+_FOUND_AGAIN_SECONDS = 60.0
+
+
+class RayJob(NamedTuple):
+    """The job of a process: the session of Ray that it belongs to, and its number as Ray writes it.
+
+    `actor` is the class of an actor, or its own name for itself; empty for a driver and for tasks.
+    """
+
+    session: str
+    job: str
+    actor: str = ""
+
+
+def driven_job(pid: int, proc: str = "/proc") -> RayJob | None:
+    """The job that a process drives; None if it drives none, or may not be looked at."""
+    if pid == os.getpid() and "ray" not in sys.modules:
+        return None
+    folder = f"{proc}/{pid}/fd"
+    with suppress(OSError):
+        for descriptor in os.listdir(folder):
+            with suppress(OSError):
+                if match := _DRIVER.search(os.readlink(f"{folder}/{descriptor}")):
+                    return RayJob(*match.groups())
+    return None
+
+
+def worker_job(pid: int, proc: str = "/proc") -> RayJob | None:
+    """The job that a worker of Ray works for; None for other processes, and for a worker without one."""
+    output = f"{proc}/{pid}/fd/1"
+    try:
+        match = _WORKER.search(os.readlink(output))
+        if match is None:
+            return None
+        head = _head(output)
+    except OSError:
+        return None
+    session, job = match.groups()
+    if job == _NO_JOB:  # it was started before it was needed
+        assigned = _JOB.search(head)
+        if assigned is None:
+            return None
+        job = assigned[1].decode()
+    actor = _ACTOR.search(head)
+    return RayJob(session, job, actor[1].decode(errors="replace") if actor else "")
+
+
+def ray_workers(driver: int, proc: str = "/proc") -> list[int]:
+    """The workers of the job that a process drives, of all raylets on this machine; empty without a job."""
+    driven = driven_job(driver, proc)
+    if driven is None:
+        return []
+    workers = (pid for raylet in raylets_of(driven.session, proc) for pid in children_of(raylet, proc))
+    return [pid for pid in workers if (job := worker_job(pid, proc)) and (job.session, job.job) == driven[:2]]
+
+
+def raylets_of(session: str, proc: str = "/proc") -> tuple[int, ...]:
+    """The raylets of a session on this machine, looked for once a minute."""
+    return _raylets_in_minute(session, proc, int(time.monotonic() / _FOUND_AGAIN_SECONDS))
+
+
+@lru_cache(maxsize=1)
+def _raylets_in_minute(session: str, proc: str, _minute: int) -> tuple[int, ...]:
+    raylets = (pid for pid in pids(proc) if (status := status_of(pid, proc)) and status.name == _RAYLET)
+    return tuple(pid for pid in raylets if session in " ".join(command_of(pid, proc)))
+
+
+def _head(file: str) -> bytes:
+    """The beginning of a regular file; OSError for anything else, which may never answer."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        return os.pread(descriptor, _HEAD_BYTES, 0)
+    finally:
+        os.close(descriptor)
