@@ -26,7 +26,7 @@ from heapwatch.runtime.labels import boot
 from heapwatch.runtime.own_files import make_private, read_json, replace
 
 if TYPE_CHECKING:
-    from heapwatch.measure.process.process_tree import KernelKills
+    from heapwatch.measure.process.kernel_kills import KernelKills
 
 # Prometheus drops labels of this kind after discovery: they name the owner in the file and reach no series.
 _OWNER_LABEL = "__meta_heapwatch_owner"
@@ -179,7 +179,7 @@ def _cause(owner: Owner, kills: KernelKills | None) -> str:
     if not owner.is_visible():
         return lost.SILENT
     if kills is None:
-        from heapwatch.measure.process.process_tree import KernelKills  # few starts find a dead trainer
+        from heapwatch.measure.process.kernel_kills import KernelKills  # few starts find a dead trainer
 
         kills = KernelKills()
     return lost.UNKNOWN if kills.reason(owner.pid) is None else lost.OUT_OF_MEMORY

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from heapwatch.discovery import sweep
-from heapwatch.measure.process.process_tree import KernelKills
+from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.text.terminal import say
 from heapwatch_stack.settings import Settings
 

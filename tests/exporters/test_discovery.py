@@ -10,7 +10,7 @@ import pytest
 
 from heapwatch import discovery, lost
 from heapwatch.discovery import LIFETIME_SECONDS, Owner, TargetFile, sweep
-from heapwatch.measure.process.process_tree import KernelKills
+from heapwatch.measure.process.kernel_kills import KernelKills
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heapwatch.discovery import TargetFile
-from heapwatch.measure.process.process_tree import KernelKills
+from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch_stack.watchdog import remove_dead
 
 TRAINER = """

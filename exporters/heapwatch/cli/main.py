@@ -15,7 +15,10 @@ from heapwatch.text.terminal import say
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 # By the verb. Of a command line, only the module of its command is loaded.
 _MODULES = {
-    **{verb: f"heapwatch.cli.{verb}" for verb in ("run", "explain", "top", "report", "monitor", "cleanup")},
+    **{
+        verb: f"heapwatch.cli.{verb}"
+        for verb in ("run", "explain", "top", "node", "report", "monitor", "cleanup")
+    },
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(
         ("up", "down", "status", "logs", "restart", "demo", "clean", "tools"), "heapwatch_stack.cli"

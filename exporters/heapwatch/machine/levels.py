@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ class GroupGrowth:
         per_minute: growth of private memory of all members, with that of the shared.
         growing: the members that grow like the one that grows most, the fastest first.
         each_per_minute: growth of the one that grows most.
+        lasts: whether that rises in each quarter of the time.
 
     """
 
@@ -39,6 +41,7 @@ class GroupGrowth:
     per_minute: float
     growing: tuple[Member, ...] = ()
     each_per_minute: float = 0.0
+    lasts: bool = False
 
     @property
     def matters(self) -> bool:
@@ -49,24 +52,34 @@ class GroupGrowth:
 
 @dataclass
 class _Levels:
+    started_at: float  # from which growth counts
     private: LevelSeries = field(default_factory=LevelSeries)
     shared: LevelSeries = field(default_factory=LevelSeries)
 
 
 class MachineLevels:
-    """Reads the memory of processes, and tells how their groups grow."""
+    """Reads the memory of processes, and tells how their groups grow.
 
-    def __init__(self, proc: str = "/proc") -> None:
+    Args:
+        proc: where the process file system is mounted.
+        startup_seconds: growth of a process that is younger does not count.
+
+    """
+
+    def __init__(self, proc: str = "/proc", startup_seconds: float = 0.0) -> None:
         self._proc = proc
+        self._startup_seconds = startup_seconds
         self._levels: dict[Member, _Levels] = {}
 
     def read(self, members: Iterable[Member], now: float) -> None:
         """Read each process, at a time in seconds; processes that are not among them are forgotten."""
         previous, self._levels = self._levels, {}
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
         for member in members:
             kilobytes = dict(_FIELD.findall(read(f"{self._proc}/{member.pid}/status")))
             if b"RssAnon" in kilobytes:
-                levels = self._levels[member] = previous.get(member) or _Levels()
+                started_at = now - (since_boot - member.started) + self._startup_seconds
+                levels = self._levels[member] = previous.get(member) or _Levels(started_at)
                 levels.private.add(now, 1024 * int(kilobytes[b"RssAnon"]))
                 levels.shared.add(now, 1024 * int(kilobytes.get(b"RssShmem", 0)))
 
@@ -79,9 +92,14 @@ class MachineLevels:
         return sorted(groups, key=lambda group: (-group.per_minute, group.name))
 
     def _group(self, name: str, members: list[Member], since: float) -> GroupGrowth:
-        growth = {member: 60 * self._levels[member].private.growth(since).per_second for member in members}
+        growths = {
+            member: self._levels[member].private.growth(max(since, self._levels[member].started_at))
+            for member in members
+        }
+        growth = {member: 60 * growths[member].per_second for member in members}
         shared = max((self._levels[member].shared for member in members), key=lambda level: level.last or 0.0)
-        shared_growth = 60 * shared.growth(since).per_second
+        shares = shared.growth(since)
+        shared_growth = 60 * shares.per_second
         fastest = sorted(members, key=lambda member: -growth[member])
         most = growth[fastest[0]]
         return GroupGrowth(
@@ -92,4 +110,5 @@ class MachineLevels:
             sum(growth.values()) + shared_growth,
             tuple(member for member in fastest if most > 0 and growth[member] >= _ALIKE * most),
             max(most, shared_growth),
+            growths[fastest[0]].rising or shares.rising,
         )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -34,7 +35,7 @@ _AGAIN_SECONDS, _RENEWED_SECONDS = 300.0, 1800.0  # after a visit without a name
 _ENDING_SECONDS = 60.0  # that the command takes beside its stay: to enter, and to leave
 _LAST_SECONDS = 30.0  # after SIGTERM, for the command to leave the worker and print its result
 _LEAVING_SECONDS = 0.7
-_MOST_VISITS = 12
+_MOST_VISITS, _DAY_SECONDS = 12, 86400.0
 _PR_SET_PTRACER = 0x59616D61  # linux/prctl.h
 _PACKAGES = ("heapwatch", "psutil", "prometheus_client")
 
@@ -79,7 +80,8 @@ class WorkerVisits:
         self._worker = Representative(0, 0, 0)
         self._descriptor: int | None = None  # of the worker, which tells its end
         self._may_begin = True
-        self._inside: tuple[Explanation, Representative] | None = None
+        self._inside: dict[str, tuple[Explanation, Representative]] = {}
+        self._begun: deque[float] = deque(maxlen=_MOST_VISITS)
 
     def step(self, grows: bool) -> None:
         """Begin a visit if the workers grow and one is due, or take what it has found."""
@@ -92,8 +94,14 @@ class WorkerVisits:
             log.warning("heapwatch: the search for what grows in workers has ended: %s", raised(error))
 
     def with_names(self, found: Explanation) -> Explanation:
-        """The explanation with what the last visit has found, while the workers grow."""
-        return found if self._inside is None else with_names(found, *self._inside)
+        """The explanation with what the last visits have found, while the workers grow."""
+        for inside, entered in self._inside.values():
+            found = with_names(found, inside, entered)
+        return found
+
+    def inside(self, group: str) -> tuple[Explanation, Representative] | None:
+        """What the last visit of a process of this group has found, and which one that was."""
+        return self._inside.get(group)
 
     def abandon(self) -> None:
         """In a forked child: the visitor belongs to the parent, and may enter this process.
@@ -126,8 +134,9 @@ class WorkerVisits:
         if self._visitor is not None:
             self._take(self._visitor, now)
         elif not grows:
-            self._before = self._inside = None
-        elif self._may_begin and now >= self._next and self.visits < _MOST_VISITS:
+            self._before = None
+            self._inside.clear()
+        elif self._may_begin and now >= self._next and not self._is_enough(now):
             if self._before is None:
                 self._before = now, self._sizes()
             elif now >= self._before[0] + COMPARED_SECONDS:
@@ -137,6 +146,9 @@ class WorkerVisits:
                 if first is not None:
                     self._begin(first, now)
 
+    def _is_enough(self, now: float) -> bool:
+        return len(self._begun) == _MOST_VISITS and now < self._begun[0] + _DAY_SECONDS
+
     def _begin(self, worker: Representative, now: float) -> None:
         # To files: a pipe that nobody empties would stop it.
         self._said, self._errors = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
@@ -144,6 +156,7 @@ class WorkerVisits:
             self._command_for(worker.pid), stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._errors
         )
         self.visits += 1
+        self._begun.append(now)
         self._descriptor = opened(worker.pid)
         self._worker, self._until = worker, now + STAY_SECONDS + _ENDING_SECONDS
         self._last = float("inf")
@@ -181,7 +194,7 @@ class WorkerVisits:
             return
         inside = explanation_of(json.loads(said))
         if any(one.path for one in inside.findings):
-            self._inside = inside, self._worker
+            self._inside[self._worker.group] = inside, self._worker
             self._next = now + _RENEWED_SECONDS
 
 

@@ -28,14 +28,20 @@ class Representative(NamedTuple):
         pid: its id.
         alike: how many of them grow like it.
         among: how many there are.
-        called: what they are called.
+        group: what their group is called.
 
     """
 
     pid: int
     alike: int
     among: int
-    called: str = "workers"
+    group: str = "workers of it"
+
+    @property
+    def called(self) -> str:
+        """What they are called beside the program that started them."""
+        kind, is_worker, _ = self.group.partition("workers of ")
+        return f"{kind}workers" if is_worker else kind
 
 
 def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]:
@@ -56,8 +62,7 @@ def grown_most(before: Mapping[Member, int], after: Mapping[Member, int]) -> Rep
         return None
     equals = [member for member in growth if member.group == first.group]
     alike = sum(growth[member] >= _ALIKE * growth[first] for member in equals)
-    called = first.group.partition("workers of ")
-    return Representative(first.pid, alike, len(equals), f"{called[0]}workers" if called[1] else called[0])
+    return Representative(first.pid, alike, len(equals), first.group)
 
 
 def with_names(found: Explanation, inside: Explanation, entered: Representative) -> Explanation:

@@ -62,3 +62,16 @@ def test_a_survey_without_growth_says_at_what_it_looked(tmp_path: Path) -> None:
     files.process(1, "python", "train.py")
     looked_at = survey(Groups(proc=files.path), seconds=0.0, pause=lambda seconds: None)
     assert "None grows by an amount that matters." in looked_at.lines()[0]
+
+
+def test_growth_of_a_process_that_is_just_starting_can_be_left_out(tmp_path: Path) -> None:
+    files = ProcessFiles(tmp_path)
+    files.process(1, "python", "train.py")
+    stat = files.folder / "1" / "stat"
+    stat.write_text(stat.read_text().replace(" 100", f" {10**12}"))  # it begins now, or later
+    groups, levels = Groups(proc=files.path), MachineLevels(files.path, startup_seconds=60.0)
+    for second in range(20):
+        files.memory(1, (100 + second) * MB)
+        levels.read(groups.members(), float(second))
+    (group,) = levels.groups()
+    assert group.per_minute == 0

@@ -28,7 +28,7 @@ FOUR = Representative(7, 4, 4)
 def test_the_one_that_grew_most_stands_for_those_that_grew_like_it():
     one, two, three, four, new = (Member(pid, 0.0, "workers of train", True) for pid in (1, 2, 3, 4, 9))
     before = dict.fromkeys((one, two, three, four), 100)
-    assert grown_most(before, {one: 110, two: 112, three: 101, new: 900}) == (2, 2, 3, "workers")
+    assert grown_most(before, {one: 110, two: 112, three: 101, new: 900}) == (2, 2, 3, "workers of train")
     assert grown_most(before, {one: 100, two: 90}) is None
     assert grown_most({}, {}) is None
 

@@ -1,13 +1,11 @@
-"""A process and its live descendants, from small files of procfs; and why the kernel ended a process."""
+"""A process and its live descendants, from small files of procfs."""
 
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -20,11 +18,6 @@ _SHARE = 0.001
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
-
-_CGROUPS = Path("/sys/fs/cgroup")
-_MACHINE = Path("/proc/vmstat")
-OUT_OF_MEMORY = "out of memory"
-_COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 class ProcessTree:
@@ -131,49 +124,3 @@ def is_housekeeper(command: str, parent_command: str) -> bool:
     if any(mark in command for mark in (*_TRACKERS, f"from {VISITOR} import")):
         return True
     return _FORKSERVER in command and _FORKSERVER not in parent_command
-
-
-class KernelKills:
-    """Knows the OOM kills of each process's control group as of the last update."""
-
-    def __init__(self) -> None:
-        self._counts: dict[int, list[tuple[Path, int]]] = {}
-
-    def update(self, pids: Iterable[int]) -> None:
-        """Note the counts of live processes' control groups, and of the machine; forget all others."""
-        self._counts = {
-            pid: [(file, kills) for file in _files_of(pid) if (kills := _kills(file)) is not None]
-            for pid in pids
-        }
-
-    def reason(self, pid: int) -> str | None:
-        """Why a process that has just ended was ended; None if the kernel does not tell."""
-        for file, before in self._counts.get(pid, ()):  # a control group may have ended with its process
-            kills = _kills(file)
-            if kills is not None:
-                return OUT_OF_MEMORY if kills > before else None
-        return None
-
-
-def _files_of(pid: int) -> list[Path]:
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    files = []
-    for line in lines:
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        below = path.lstrip("/")
-        if not controllers:
-            files += [_CGROUPS / below / name for name in ("memory.events.local", "memory.events")]
-        elif "memory" in controllers.split(","):
-            files.append(_CGROUPS / "memory" / below / "memory.oom_control")
-    return [*files, _MACHINE]
-
-
-def _kills(file: Path) -> int | None:
-    try:
-        found = _COUNT.search(file.read_text(encoding="ascii", errors="replace"))
-    except OSError:
-        return None
-    return int(found[1]) if found else None

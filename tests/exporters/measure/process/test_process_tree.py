@@ -1,4 +1,4 @@
-"""The live descendants of a process, listed within a share of the time, and why the kernel ended one."""
+"""The live descendants of a process, listed within a share of the time."""
 
 import multiprocessing
 import multiprocessing.resource_tracker
@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.process_tree import KernelKills, ProcessTree, descendants
+from heapwatch.measure.process.process_tree import ProcessTree, descendants
 from heapwatch.measure.process.procfs import private_bytes
 
 
@@ -104,41 +103,3 @@ def test_children_are_found_and_weighed() -> None:
 
 def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
     assert worker.pid in descendants(os.getpid(), proc=str(tmp_path))
-
-
-PID = os.getpid()
-
-
-@pytest.fixture
-def counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """The counters of the control group and of the machine."""
-    group, machine = tmp_path / "memory.events", tmp_path / "vmstat"
-    group.write_text("low 0\noom 4\noom_kill 3\noom_group_kill 0\n")
-    machine.write_text("nr_free_pages 5\noom_kill 7\n")
-    monkeypatch.setattr(process_tree, "_files_of", lambda pid: [group, machine] if pid == PID else [])
-    return group, machine
-
-
-def test_a_count_that_rose_since_the_last_update_is_the_cause_and_that_of_another_group_is_not(
-    counters: tuple[Path, Path],
-) -> None:
-    kills = KernelKills()
-    kills.update([PID])
-    counters[1].write_text("oom_kill 8\n")
-    assert kills.reason(PID) is None
-    counters[0].write_text("oom_kill 4\n")
-    assert KernelKills().reason(PID) is None  # which has never seen the process
-    assert kills.reason(PID) == "out of memory"
-    kills.update([PID])
-    assert kills.reason(PID) is None
-
-
-def test_the_machine_counts_where_the_control_group_ended_with_its_process(
-    counters: tuple[Path, Path],
-) -> None:
-    kills = KernelKills()
-    kills.update([PID])
-    counters[0].unlink()
-    assert kills.reason(PID) is None
-    counters[1].write_text("oom_kill 8\n")
-    assert kills.reason(PID) == "out of memory"
