@@ -202,6 +202,12 @@ def addresses(directory: Path, pid: int | None = None, trainer: str | None = Non
     ]
 
 
+def processes(directory: Path) -> dict[int, str]:
+    """The address of each live process of this machine that has a target of this user, by its id."""
+    visible = (left for left in _targets(directory) if left.owner.is_visible() and not left.owner.is_gone())
+    return {left.owner.pid: left.addresses[0] for left in visible if left.addresses}
+
+
 def _targets(directory: Path) -> list[_Left]:
     return [left for path in sorted(directory.glob("*.json")) if (left := _read(path)) is not None]
 

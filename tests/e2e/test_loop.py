@@ -106,7 +106,9 @@ def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_
             known = f'job:trainer_resource:total{{resource="memory", instance="{instance}"}}'
             wait_for("its memory", lambda known=known: loop.query(known), 3 * MINUTES)
         assert loop.query(f'trainer_buffer_items{{buffer="replay", instance="{at}"}} > 0')
-        names = {one["trainer"] for one in json.loads(installed.heapwatch("top", "--json").stdout)}
+        names = {
+            one["trainer"] for one in json.loads(installed.heapwatch("top", "--json").stdout)["trainers"]
+        }
         assert {"killed", "ended"} <= names
         killed.send_signal(signal.SIGKILL)
         ended.communicate("end\n", timeout=60)

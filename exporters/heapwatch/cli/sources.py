@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heapwatch.discovery import addresses
+from heapwatch.discovery import addresses, processes
 from heapwatch.errors import Unreachable, UsageError, reason
 from heapwatch.http.client import base_url
 from heapwatch.registration import folders
@@ -34,6 +34,13 @@ def searched_folders() -> list[Path]:
 def registered_trainers() -> list[str]:
     """The URLs of the registered trainers of this user; UsageError as for `searched_folders`."""
     return [base_url(address) for address in _registered()]
+
+
+def registered_processes() -> dict[int, str]:
+    """The URLs of the watched processes of this machine, by process id; UsageError as for the others."""
+    return {
+        pid: base_url(address) for folder in searched_folders() for pid, address in processes(folder).items()
+    }
 
 
 def _registered(**wanted: Any) -> list[str]:

@@ -1,17 +1,19 @@
-"""`heapwatch top`: what grows and what holds memory in running trainers, on one screen."""
+"""`heapwatch top`: what grows and what holds memory on this machine or in one trainer, on one screen."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
 from heapwatch.cli import above_zero
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
-from heapwatch.cli.sources import none_registered, registered_trainers, url_of
+from heapwatch.cli.sources import registered_trainers, url_of
+from heapwatch.cli.top_machine import MachineSource, chosen_on_screen, documents
+from heapwatch.cli.top_machine import printed as printed_rows
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.errors import Unreachable, UsageError
@@ -20,7 +22,7 @@ from heapwatch.text.terminal import say, say_json
 
 _EPILOG = f"""
 keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; Enter shows all details of a path;
-q quits
+q quits. Without a source all processes of this user are shown in groups; Enter looks into one of a group.
 
 A process without Heapwatch is entered, and left at the end. Its program continues.
 
@@ -37,15 +39,18 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "top",
-        help="watch what grows in running trainers, on one screen",
-        description="Watch what grows and what holds memory in running trainers, on one screen.",
+        help="watch what grows on this machine, or in a trainer, on one screen",
+        description="Watch what grows and what holds memory on this machine, or in a trainer, on one screen.",
         epilog=_EPILOG,
     )
     parser.add_argument(
         "source",
         nargs="?",
         metavar="PID|NAME|URL",
-        help="a process, a registered trainer or an address; by default all trainers of this machine",
+        help="a process, a registered trainer or an address; by default all processes of this machine",
+    )
+    parser.add_argument(
+        "--all-users", action="store_true", help="without a source: show processes of other users, too"
     )
     parser.add_argument(
         "--interval",
@@ -56,7 +61,7 @@ def add_parser(commands: Any) -> None:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--once", action="store_true", help="print the current state, and end")
-    how.add_argument("--json", action="store_true", help="print it as JSON, one object per trainer, and end")
+    how.add_argument("--json", action="store_true", help="print it as JSON, and end")
     parser.set_defaults(run=run, extra="cli")
 
 
@@ -65,9 +70,15 @@ def run(arguments: argparse.Namespace) -> int:
     once = arguments.once or arguments.json
     if not (once or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")
+    if arguments.source is None and not once:
+        return _machine_on_screen(arguments)
+    urls = registered_trainers() if arguments.source is None else []
+    rows = MachineSource(everyone=arguments.all_users).read_for() if arguments.source is None else None
     try:
-        urls = _urls(arguments.source)
-        with nullcontext(Served(urls)) if urls else Entered(int(arguments.source)) as source:
+        if arguments.source is not None:
+            url = url_of(arguments.source)
+            urls = [] if url is None else [url]
+        with _source(arguments.source, urls) as source:
             found = source.read() if once else _on_screen(source, arguments.interval)
     except Ended as end:
         say(f"heapwatch: {end}", error=True)
@@ -76,9 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"heapwatch: {error}", error=True)
         return 3
     if arguments.json:
-        say_json([asdict(one) for one in found])
+        trainers = [asdict(one) for one in found]
+        say_json(trainers if rows is None else {"groups": documents(rows), "trainers": trainers})
     elif once:
-        say(*printed(found))
+        say(*([] if rows is None else printed_rows(rows)), *printed(found))
     if source.end is not None:
         say(f"heapwatch: {source.end}", error=True)
     return (source.end and source.end.exit_code) or _exit_code(found)
@@ -93,17 +105,25 @@ def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
     return screen.snapshots
 
 
-def _urls(source: str | None) -> list[str]:
-    """The addresses to read; empty for a process that has none."""
-    if source is None:
-        if not (found := registered_trainers()):
-            raise UsageError(f"{none_registered()}; give a PID or an address")
-        return found
-    url = url_of(source)
-    return [] if url is None else [url]
+def _machine_on_screen(arguments: argparse.Namespace) -> int:
+    """Show the groups of the machine, and what is in the processes that the user chooses."""
+    machine = MachineSource(everyone=arguments.all_users)
+    while (row := chosen_on_screen(machine, arguments.interval)) is not None:
+        try:
+            with _source(str(row.pid), [row.url] if row.url else []) as source:
+                _on_screen(source, arguments.interval)
+        except (CannotEnter, Ended) as error:
+            say(f"heapwatch: {error}", error=True)
+            return 3
+    return 0
+
+
+def _source(source: str | None, urls: list[str]) -> AbstractContextManager[Source]:
+    """What is read: trainers that serve, else a process that is entered."""
+    return nullcontext(Served(urls)) if urls or source is None else Entered(int(source))
 
 
 def _exit_code(found: Sequence[Snapshot]) -> int:
-    if all(one.problem for one in found):
+    if found and all(one.problem for one in found):
         return 3
     return max((exit_code(one.verdict) for one in found if one.verdict), default=0)

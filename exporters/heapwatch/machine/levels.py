@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from heapwatch.judge.component import Component, material
 from heapwatch.judge.level import LevelSeries
+from heapwatch.machine.gpu import gpu_bytes
 from heapwatch.machine.groups import Member
+from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.procfs import read
 
 _FIELD = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
@@ -31,6 +33,7 @@ class GroupGrowth:
         growing: the members that grow like the one that grows most, the fastest first.
         each_per_minute: growth of the one that grows most.
         lasts: whether that rises in each quarter of the time.
+        gpu: memory of all on GPUs, whose growth counts as that of private memory.
 
     """
 
@@ -42,6 +45,7 @@ class GroupGrowth:
     growing: tuple[Member, ...] = ()
     each_per_minute: float = 0.0
     lasts: bool = False
+    gpu: int = 0
 
     @property
     def matters(self) -> bool:
@@ -55,6 +59,7 @@ class _Levels:
     started_at: float  # from which growth counts
     private: LevelSeries = field(default_factory=LevelSeries)
     shared: LevelSeries = field(default_factory=LevelSeries)
+    gpu: LevelSeries = field(default_factory=LevelSeries)
 
 
 class MachineLevels:
@@ -70,10 +75,12 @@ class MachineLevels:
         self._proc = proc
         self._startup_seconds = startup_seconds
         self._levels: dict[Member, _Levels] = {}
+        self._nvml = NvmlSession(environment={})
 
     def read(self, members: Iterable[Member], now: float) -> None:
         """Read each process, at a time in seconds; processes that are not among them are forgotten."""
         previous, self._levels = self._levels, {}
+        on_gpus = gpu_bytes(self._nvml)
         since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
         for member in members:
             kilobytes = dict(_FIELD.findall(read(f"{self._proc}/{member.pid}/status")))
@@ -82,6 +89,7 @@ class MachineLevels:
                 levels = self._levels[member] = previous.get(member) or _Levels(started_at)
                 levels.private.add(now, 1024 * int(kilobytes[b"RssAnon"]))
                 levels.shared.add(now, 1024 * int(kilobytes.get(b"RssShmem", 0)))
+                levels.gpu.add(now, on_gpus[member.pid])
 
     def groups(self, since: float = float("-inf")) -> list[GroupGrowth]:
         """All groups with their growth from a time on, the one that grows most first."""
@@ -92,11 +100,13 @@ class MachineLevels:
         return sorted(groups, key=lambda group: (-group.per_minute, group.name))
 
     def _group(self, name: str, members: list[Member], since: float) -> GroupGrowth:
-        growths = {
-            member: self._levels[member].private.growth(max(since, self._levels[member].started_at))
-            for member in members
-        }
-        growth = {member: 60 * growths[member].per_second for member in members}
+        growths = {}
+        growth = {}
+        for member in members:
+            levels = self._levels[member]
+            start = max(since, levels.started_at)
+            growths[member] = levels.private.growth(start), levels.gpu.growth(start)
+            growth[member] = 60 * sum(part.per_second for part in growths[member])
         shared = max((self._levels[member].shared for member in members), key=lambda level: level.last or 0.0)
         shares = shared.growth(since)
         shared_growth = 60 * shares.per_second
@@ -110,5 +120,6 @@ class MachineLevels:
             sum(growth.values()) + shared_growth,
             tuple(member for member in fastest if most > 0 and growth[member] >= _ALIKE * most),
             max(most, shared_growth),
-            growths[fastest[0]].rising or shares.rising,
+            shares.rising or any(part.rising for part in growths[fastest[0]]),
+            round(sum(self._levels[member].gpu.last or 0.0 for member in members)),
         )

@@ -213,7 +213,6 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
     ("words", "code", "says"),
     [
         (["top"], 64, "the screen needs a terminal; --once prints"),
-        (["top", "--once"], 64, "no trainer is registered"),
         (["top", "--once", "127.0.0.1:9"], 3, "does not answer"),
         (["top", "--once", "nobody"], 3, "no trainer is registered as nobody"),
     ],

@@ -1,0 +1,174 @@
+"""What `heapwatch top` shows of the machine: its groups of processes, watched or not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from heapwatch.cli.sources import read_all, registered_processes
+from heapwatch.cli.top_source import Snapshot, snapshot_of
+from heapwatch.judge.verdict import SERIOUS, WORDS
+from heapwatch.machine.groups import Groups
+from heapwatch.machine.levels import GroupGrowth, MachineLevels
+from heapwatch.text.numbers import size, size_change
+from heapwatch.text.tables import aligned
+from heapwatch.text.terminal import plain
+
+COLUMNS = ("GROUP", "PROCESSES", "MEMORY", "SHARED", "GPU", "A MINUTE", "GROWING", "VERDICT")
+NOT_ENTERED = "not entered yet"
+_NO_PYTHON = "not Python"
+_RECENT_SECONDS = 300.0
+_ONCE_SECONDS = 5.0
+_MOST_PRINTED = 30
+
+
+@dataclass(frozen=True)
+class Row:
+    """A group: sizes in bytes, growth in bytes a minute, the verdict on its watched processes.
+
+    `pid` is the one that is entered for all, `url` that of a watched one.
+    """
+
+    group: str
+    processes: int
+    growing: int
+    private_bytes: int
+    shared_bytes: int
+    gpu_bytes: int
+    bytes_per_minute: float
+    verdict: str
+    pid: int | None
+    url: str | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """The columns."""
+        return (
+            plain(self.group, 48),
+            f"{self.processes:,}",
+            size(self.private_bytes),
+            size(self.shared_bytes) if self.shared_bytes else "",
+            size(self.gpu_bytes) if self.gpu_bytes else "",
+            size_change(self.bytes_per_minute) if self.bytes_per_minute else "",
+            f"{self.growing} of {self.processes}" if self.growing else "",
+            self.verdict,
+        )
+
+
+class MachineSource:
+    """Reads the groups of this machine, and the trainers among them that are watched."""
+
+    def __init__(self, *, everyone: bool = False) -> None:
+        self._groups = Groups(everyone=everyone)
+        self._levels = MachineLevels()
+
+    def read_for(self, seconds: float = _ONCE_SECONDS) -> list[Row]:
+        """Read for so long that growth is known."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self._levels.read(self._groups.members(), time.monotonic())
+            time.sleep(0.5)
+        return self.read()
+
+    def read(self) -> list[Row]:
+        """The groups now, the one that grows most first."""
+        now = time.monotonic()
+        self._levels.read(self._groups.members(), now)
+        served = registered_processes()
+        snapshots = dict(zip(served.values(), read_all([*served.values()], snapshot_of), strict=True))
+        watched = {pid: (url, snapshots[url]) for pid, url in served.items()}
+        return [_row(group, watched) for group in self._levels.groups(now - _RECENT_SECONDS)]
+
+
+def _row(group: GroupGrowth, watched: dict[int, tuple[str, Snapshot]]) -> Row:
+    seen = [watched[member.pid] for member in group.members if member.pid in watched]
+    url, worst = max(seen, key=lambda one: _severity(one[1]), default=(None, None))
+    first = [*group.growing, *group.members][0]
+    if worst is not None:
+        verdict = worst.problem or worst.verdict or ""
+    else:
+        verdict = NOT_ENTERED if first.is_python else _NO_PYTHON
+    return Row(
+        group.name,
+        len(group.members),
+        len(group.growing) if group.matters else 0,
+        group.private,
+        group.shared,
+        group.gpu,
+        group.per_minute,
+        verdict,
+        first.pid if first.is_python else None,
+        url,
+    )
+
+
+def _severity(one: Snapshot) -> int:
+    words: list[str] = list(WORDS)
+    return words.index(one.verdict) if one.verdict in words else -1
+
+
+def printed(rows: Sequence[Row]) -> list[str]:
+    """The rows as a table, as far as they fit on a screen."""
+    shown, more = rows[:_MOST_PRINTED], len(rows) - _MOST_PRINTED
+    lines = aligned([COLUMNS, *(row.cells() for row in shown)], right=range(1, 6))
+    return [*lines, *([f"and {more} more groups"] if more > 0 else [])]
+
+
+def documents(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows for JSON."""
+    return [asdict(row) for row in rows]
+
+
+def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
+    """Show the groups until one of them is chosen, or the screen is left."""
+    from textual.app import App, ComposeResult
+    from textual.binding import Binding, BindingType
+    from textual.widgets import DataTable, Footer, Static
+
+    from heapwatch.text.terminal import literal
+
+    class MachineScreen(App[Row]):
+        """A table of groups."""
+
+        BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", "quit")]
+        ENABLE_COMMAND_PALETTE = False
+        CSS = "#state { height: 1; padding: 0 1; } DataTable { height: 1fr; padding: 0 1; }"
+        rows: ClassVar[list[Row]] = []
+
+        def compose(self) -> ComposeResult:
+            yield Static("reading", id="state")
+            yield DataTable(cursor_type="row", zebra_stripes=True)
+            yield Footer()
+
+        def on_mount(self) -> None:
+            self.query_one(DataTable).add_columns(*COLUMNS)
+            self._read_soon()
+            self.set_interval(interval, self._read_soon)
+
+        def _read_soon(self) -> None:
+            self.run_worker(self._read, thread=True, group="read", exclusive=True)
+
+        def _read(self) -> None:
+            rows = source.read()
+            if self.is_running:
+                self.call_from_thread(self._show, rows)
+
+        def _show(self, rows: list[Row]) -> None:
+            table = self.query_one(DataTable)
+            at = table.cursor_row
+            type(self).rows = rows
+            table.clear()
+            for row in rows:
+                style = "red" if row.verdict in SERIOUS else ""
+                table.add_row(*(literal(cell, style) for cell in row.cells()))
+            table.move_cursor(row=min(at, len(rows) - 1))
+            state = f"{time.strftime('%H:%M:%S')}  {len(rows)} groups; Enter looks into one"
+            self.query_one("#state", Static).update(state)
+
+        def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
+            row = self.rows[selected.cursor_row]
+            if row.url or row.pid is not None:
+                self.exit(row)
+
+    return MachineScreen().run()
