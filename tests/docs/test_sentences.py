@@ -11,7 +11,7 @@ from tests.docs.commands import ROOT
 
 MOST_WORDS = 25
 # Written from measurements or from metadata.
-GENERATED = ("benchmarks", "gpu-test", "leak-cases", "licenses", "metrics", "third-party-trainers")
+GENERATED = ("benchmarks", "leak-cases", "licenses", "metrics", "third-party-trainers")
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.stem not in GENERATED),
