@@ -1,7 +1,7 @@
 """Every GPU series, verdict and adapter on a real device: `make gpu-test`.
 
-Needs a GPU, torch with CUDA, nvidia-ml-py and nvidia-smi. Writes benchmarks/gpu-test.md; exits with 1 when a row
-fails, with 2 where there is no GPU.
+Needs a GPU, torch with CUDA, nvidia-ml-py and nvidia-smi. Writes benchmarks/gpu-test.md; exits with 1 when a
+row fails, with 2 where there is no GPU.
 """
 
 from __future__ import annotations
