@@ -1,7 +1,7 @@
 """Every GPU series, verdict and adapter on a real device: `make gpu-test`.
 
-Needs a GPU, torch with CUDA, nvidia-ml-py and nvidia-smi. Writes docs/gpu-test.md; exits with 1 when a row
-fails, with 2 where there is no GPU.
+Needs a GPU, torch with CUDA, nvidia-ml-py and nvidia-smi. Writes benchmarks/gpu-test.md; exits with 1 when a
+row fails, with 2 where there is no GPU.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if jax and jax.default_backend() == "gpu":
 print(used)
 sys.exit(status)
 """
-DOCUMENT = ROOT / "docs" / "gpu-test.md"
+DOCUMENT = ROOT / "benchmarks" / "gpu-test.md"
 _SIZES = (100_000_000, 2_000_000_000)
 _MEBI = 2**20
 _SETTLE_SECONDS = 0.2  # the driver's own counters follow with a delay

@@ -66,12 +66,15 @@ def license_of(found: Distribution) -> str:
 def page() -> str:
     """The whole page."""
     seen = {"heapwatch"}
-    rows = []
+    packages: dict[tuple[str, str], list[str]] = {}
     for title, extras in ROOTS.items():
         for found in brought("heapwatch", extras, seen):
-            rows.append((found.name, license_of(found), title))
-    rows.sort(key=lambda row: str(row).lower())
-    return f"{HEAD}{markdown.table(('package', 'licence', 'installed with'), rows)}\n{TAIL}"
+            packages.setdefault((license_of(found), title), []).append(found.name)
+    rows = [
+        (name, title, ", ".join(sorted(members, key=str.lower)))
+        for (name, title), members in sorted(packages.items())
+    ]
+    return f"{HEAD}{markdown.table(('licence', 'installed with', 'packages'), rows)}\n{TAIL}"
 
 
 if __name__ == "__main__":

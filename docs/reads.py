@@ -20,14 +20,12 @@ _HEAD = """# What is read, and in which thread
 
 C code may change an object without holding the interpreter's lock. Torch does so in `backward`. If another
 thread reads the object at that moment, the program may crash. So each read of an object that is not pure
-Python has a row here. A test finds a read without a row. `make test-harmless` runs programs that change such
-objects as fast as they can while Heapwatch reads them.
+Python has a row here. `make test-harmless` tests the reads on programs that change such objects.
 
 - **any**: every thread may read it while it holds the lock.
-- **alone**: it is read while all other threads wait for a lock, a socket, a pipe or a process. One call into
-  C checks the other threads and reads, so no other thread runs in between. It happens in the thread that
-  calls `watch.step()`. In a program without steps it happens in the main thread, between two byte codes, for
-  less than a millisecond. If this is not possible, `/explain` says what was not read (`unread`).
+- **alone**: the thread that calls `watch.step()` reads it while all other threads wait for a lock, a socket,
+  a pipe or a process. In a program without steps the main thread reads it between two byte codes. If neither
+  is possible, `/explain` names what was not read (`unread`).
 - **safe point**: the thread that calls `watch.step()` reads it there.
 
 """

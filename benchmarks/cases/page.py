@@ -22,8 +22,8 @@ _INTRODUCTION = """# Leak cases
 <!-- Written by `make bench-cases` from the results in `benchmarks/cases/results`. -->
 
 Leaks that people reported in their RL and training projects, rebuilt as small scripts with the real libraries
-(`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix, with its bounded buffers,
-warm-ups and lists of plain numbers. The scripts declare nothing. Each ran for {seconds} s under each tool.
+(`benchmarks/cases/suite`). Each has a healthy twin: the same script after the fix. The scripts declare
+nothing. Each ran for {seconds} s under each tool.
 The last run of each case counts. {ran} of {all} cases have been run{missing}.
 """
 

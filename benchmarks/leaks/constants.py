@@ -1,7 +1,7 @@
 """The constants of the judge, and what becomes of its verdicts where one of them is another.
 
 `python -m benchmarks.leaks.constants` judges generated scenarios with each constant changed, and writes the
-table into `docs/leak-detection.md`.
+table into `constants.md` beside this file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.judged import firing
 from benchmarks.leaks.scenario import Scenario, generate, load
 from benchmarks.measure import write_part
-from benchmarks.running import ROOT
 from heapwatch.judge import component, explained, growth, measured, trainer
 from heapwatch.text import markdown
 
-DOCUMENT = ROOT / "docs" / "leak-detection.md"
+DOCUMENT = Path(__file__).with_name("constants.md")
 BEGIN, END = "<!-- Written by `python -m benchmarks.leaks.constants`. -->", "<!-- End of the constants. -->"
 _MODULES = (component, explained, growth, measured, trainer)
 

@@ -46,7 +46,7 @@ def with_numbers(system: str) -> str:
     text = page(system).read_text(encoding="utf-8")
     before, heading, after = text.partition(HEADING)
     before = before.partition(NUMBERS_HEADING)[0]
-    about = "What is said one byte or item below each number, and at it; `make documents-test` tries it:"
+    about = "Messages one byte or item below each number, and at it. `make documents-test` checks them."
     return f"{before}{NUMBERS_HEADING}\n{about}\n\n{table(NUMBERS[system])}\n{heading}{after}"
 
 
