@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,11 +22,10 @@ SHELL = Row("bash", 1, 0, 10**6, 0, 0, 0.0, "not Python", None)
 
 
 @pytest.fixture
-def this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine has this process alone, which the command itself is otherwise left out of."""
     monkeypatch.setattr("heapwatch.machine.groups.pids", lambda proc: [os.getpid()])
     monkeypatch.setattr(Groups, "_is_watched", lambda groups, pid: True)
-    yield
 
 
 def test_a_watched_process_has_its_verdict_and_the_others_are_not_entered_yet(
