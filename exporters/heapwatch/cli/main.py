@@ -17,7 +17,7 @@ USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
 _MODULES = {
     **{
         verb: f"heapwatch.cli.{verb}"
-        for verb in ("run", "explain", "top", "node", "report", "monitor", "cleanup")
+        for verb in ("run", "explain", "top", "node", "ray", "report", "monitor", "cleanup")
     },
     **dict.fromkeys(("attach", "detach"), "heapwatch.cli.attach"),
     **dict.fromkeys(

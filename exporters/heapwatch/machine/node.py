@@ -60,13 +60,14 @@ class Node:
         self._server: Server | None = None
         self._registration: Registration | None = None
 
-    def start(self, host: str, port: int, *, join: bool = True) -> str:
+    def start(self, host: str, port: int, *, join: bool = True, port_search: bool = False) -> str:
         """Begin to watch and to serve; returns the address as `host:port`.
 
         Args:
             host: the address to listen on.
             port: 0 for any free port.
             join: leave a target file for the stack of this user.
+            port_search: take the next free port if this one is taken.
 
         Raises:
             OSError: the port is taken, or the host is no address of this machine.
@@ -75,7 +76,7 @@ class Node:
         served = ServedTrainer(
             self._snapshots, Status(self.judge.now), self._cleanups, lambda: self.judge.now().as_json()
         )
-        self._server = Server(host, port, served).start()
+        self._server = Server(host, port, served, port_search=port_search).start()
         if join:
             self._registration = Registration(host, self._server.port, trainer=self.name)
             self._registration.refresh()
