@@ -18,8 +18,9 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
+from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.process_tree import descendants, private_bytes
+from heapwatch.measure.process.process_tree import descendants, is_ray_worker, private_bytes
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
@@ -63,6 +64,7 @@ class ProcessMemory(MemoryLevels):
         self._progress = progress
         self._clock = clock
         self._read_resident = ResidentMemory()
+        self._store = ObjectStore()
         self._due: dict[str, float] = {}
 
     def close(self) -> None:
@@ -122,6 +124,10 @@ class ProcessMemory(MemoryLevels):
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
+        if "ray" in sys.modules and b"RssShmem" in found:
+            # Pages of the object store that a worker of Ray maps belong to whoever started the store.
+            mapped = 0 if is_ray_worker(os.getpid()) else found[b"RssShmem"]
+            found[b"RssShmem"] = max(mapped, self._store.read() or 0)
         for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
             if name in found:
                 series.add(now, found[name])
@@ -158,8 +164,10 @@ class ProcessMemory(MemoryLevels):
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        found = map(private_bytes, descendants(os.getpid(), _MOST_WORKERS))
-        sizes = [size for size in found if size is not None]
+        children = descendants(os.getpid(), _MOST_WORKERS)
+        if "ray" in sys.modules:
+            self._store.find(children)
+        sizes = [size for size in map(private_bytes, children) if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.

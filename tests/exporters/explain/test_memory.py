@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -98,3 +100,24 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
         # The resident memory is that of the test itself, which varies by some pages.
         assert MemoryGrowth(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB, abs=MB), now[0]
     assert memory.workers.last == 24_000 * MB
+
+
+STATUS = b"VmSize:\t9000 kB\nRssAnon:\t2000 kB\nRssShmem:\t300 kB\n"
+
+
+@pytest.mark.parametrize(
+    ("is_worker", "store", "shared"),
+    [(False, None, 300), (False, 700, 700), (False, 100, 300), (True, None, 0)],
+)
+def test_the_object_store_of_ray_counts_once_for_whoever_started_it(
+    monkeypatch, tmp_path, is_worker, store, shared
+):
+    (tmp_path / "status").write_bytes(STATUS)
+    monkeypatch.setattr(subject, "_STATUS", tmp_path / "status")
+    monkeypatch.setattr(subject, "is_ray_worker", lambda pid: is_worker)
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    memory = ProcessMemory()
+    monkeypatch.setattr(memory._store, "read", lambda: store and 1024 * store)
+    memory._read_status(1.0)
+    assert memory.shared.last == 1024 * shared
+    assert memory.private.last == 1024 * (2000 + shared)

@@ -17,7 +17,8 @@ _SHARE = 0.001
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
-_PRIVATE = re.compile(rb"^(?:RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_PRIVATE = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_RAY_WORKER = b"ray::"  # in front of the title of each
 _READ_AT_ONCE = 65_536
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -103,9 +104,25 @@ def descendants(pid: int, most: int | None = None, proc: str = "/proc") -> list[
 
 
 def private_bytes(pid: int, proc: str = "/proc") -> int | None:
-    """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie."""
-    found = [1024 * int(kilobytes) for kilobytes in _PRIVATE.findall(read(f"{proc}/{pid}/status"))]
-    return sum(found) if found else None
+    """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie.
+
+    Of Ray's processes shared memory does not count: it is the object store, which all of them map.
+    """
+    status = read(f"{proc}/{pid}/status")
+    found = {name: 1024 * int(kilobytes) for name, kilobytes in _PRIVATE.findall(status)}
+    if found.get(b"RssShmem") and (is_ray_worker(pid, proc) or is_raylet(pid, proc)):
+        del found[b"RssShmem"]
+    return sum(found.values()) if found else None
+
+
+def is_ray_worker(pid: int, proc: str = "/proc") -> bool:
+    """Whether a process runs tasks or an actor of Ray, by the title that Ray gives it."""
+    return read(f"{proc}/{pid}/cmdline").startswith(_RAY_WORKER)
+
+
+def is_raylet(pid: int, proc: str = "/proc") -> bool:
+    """Whether a process is the one that serves a node of a Ray cluster."""
+    return read(f"{proc}/{pid}/cmdline").partition(b"\0")[0].endswith(b"/raylet")
 
 
 def _children(pid: int, proc: str) -> list[int]:
