@@ -47,6 +47,9 @@ class ProcessMemory(MemoryLevels):
         clock: monotonic seconds.
         progress: returns the progress that the program reported.
 
+    Attributes:
+        referenced: bytes of shared memory that the container keeps which keeps most.
+
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class ProcessMemory(MemoryLevels):
         self._clock = clock
         self._read_resident = ResidentMemory()
         self._store = ObjectStore()
+        self.referenced = 0.0
         self._due: dict[str, float] = {}
 
     def close(self) -> None:
@@ -106,6 +110,7 @@ class ProcessMemory(MemoryLevels):
             (self._read_gpu, _SHARE),
             (self._read_gpu_left, _SHARE),
             (self._read_workers, _WORKERS_SHARE),
+            (self._read_store, _SHARE),
             (self._read_free, _SHARE),
         ):
             began = self._clock()
@@ -125,14 +130,23 @@ class ProcessMemory(MemoryLevels):
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
         if "ray" in sys.modules and b"RssShmem" in found:
-            # Pages of the object store that a worker of Ray maps belong to whoever started the store.
+            # Which pages of the store a worker of Ray maps says nothing about what it keeps there.
             mapped = 0 if is_ray_worker(os.getpid()) else found[b"RssShmem"]
-            found[b"RssShmem"] = max(mapped, self._store.read() or 0)
+            found[b"RssShmem"] = max(mapped, self._in_store())
         for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
             if name in found:
                 series.add(now, found[name])
         if b"RssAnon" in found:
             self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
+
+    def _in_store(self) -> int:
+        """Bytes of Ray's object store for which this process stands: all of its own, else what it keeps."""
+        held = self._store.read() or 0
+        return held if self._store.is_own else min(held, round(self.referenced))
+
+    def _read_store(self, _: float) -> None:
+        if "ray" in sys.modules:
+            self._store.find()
 
     def _read_malloc(self, now: float) -> None:
         used, retained = malloc_bytes()
@@ -164,10 +178,8 @@ class ProcessMemory(MemoryLevels):
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        children = descendants(os.getpid(), _MOST_WORKERS)
-        if "ray" in sys.modules:
-            self._store.find(children)
-        sizes = [size for size in map(private_bytes, children) if size is not None]
+        found = map(private_bytes, descendants(os.getpid(), _MOST_WORKERS))
+        sizes = [size for size in found if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.

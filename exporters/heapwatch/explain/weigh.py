@@ -101,7 +101,7 @@ def _bytes_of(
 ) -> float | None:
     """The bytes of all containers at a path; None where time did not suffice for one of them."""
     anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, known.path)]
-    total, count = 0.0, 0
+    total, shared, count = 0.0, 0.0, 0
     until = own_time() + budget_seconds * (_LONGER if known.weigh_failures else 1)
     for obj, layout in inventory.places_of(known):
         left = until - own_time()
@@ -113,7 +113,10 @@ def _bytes_of(
             continue
         if size is not None:
             total += size.bytes + size.gpu_bytes + size.shared_bytes
+            shared += size.shared_bytes
             count += 1
+    if total:
+        known.shared_share = shared / total
     return total / count * known.multiplicity if count else None
 
 

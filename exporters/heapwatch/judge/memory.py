@@ -39,7 +39,7 @@ class MemoryLevels:
         resident: resident memory of this process.
         private: anonymous and shared memory: all that the kernel cannot drop.
         virtual: size of the address space in use.
-        shared: resident pages of shared memory; with all of an object store of Ray that it has started.
+        shared: resident pages of shared memory, with those of Ray's object store that it stands for.
         used: memory that the C allocator has handed out, touched or not.
         retained: freed memory that the C allocator keeps resident, at most.
         gpu: memory that the allocators of torch and JAX have handed out on GPUs.

@@ -106,18 +106,29 @@ STATUS = b"VmSize:\t9000 kB\nRssAnon:\t2000 kB\nRssShmem:\t300 kB\n"
 
 
 @pytest.mark.parametrize(
-    ("is_worker", "store", "shared"),
-    [(False, None, 300), (False, 700, 700), (False, 100, 300), (True, None, 0)],
+    ("is_worker", "is_own", "store", "shared"),
+    [
+        (False, False, None, 300),
+        (False, True, 700, 700),
+        (False, True, 100, 300),
+        (False, False, 700, 500),
+        (False, False, 400, 400),
+        (True, False, 700, 500),
+        (True, False, None, 0),
+    ],
 )
-def test_the_object_store_of_ray_counts_once_for_whoever_started_it(
-    monkeypatch, tmp_path, is_worker, store, shared
+def test_of_the_object_store_counts_once_what_a_process_stands_for(
+    monkeypatch, tmp_path, is_worker, is_own, store, shared
 ):
+    """All of the store that it has started; of another one what its references keep, 500 kB."""
     (tmp_path / "status").write_bytes(STATUS)
     monkeypatch.setattr(subject, "_STATUS", tmp_path / "status")
     monkeypatch.setattr(subject, "is_ray_worker", lambda pid: is_worker)
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
     memory = ProcessMemory()
+    memory.referenced = 1024 * 500
     monkeypatch.setattr(memory._store, "read", lambda: store and 1024 * store)
+    memory._store.is_own = is_own
     memory._read_status(1.0)
     assert memory.shared.last == 1024 * shared
     assert memory.private.last == 1024 * (2000 + shared)

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import mmap
 import weakref
 
 import jax
@@ -44,6 +45,18 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
     assert traits_of(losses, inventory).item_type == "Tensor"
+
+
+def test_what_a_container_holds_in_shared_memory_is_known_as_it_grows():
+    blocks = [mmap.mmap(-1, 1_000_000) for _ in range(20)]
+    inventory, losses = holding([*blocks, bytearray(5_000_000)])
+    assert losses.shared_bytes == 0
+    weigh(losses, inventory, 0.0)
+    assert losses.held.last == pytest.approx(25e6, rel=0.01)
+    assert losses.shared_bytes == pytest.approx(20e6, rel=0.01)
+    assert not weigh(losses, inventory, 0.0, budget_seconds=0.0)
+    losses.items.add(1.0, 42)
+    assert losses.shared_bytes == pytest.approx(40e6, rel=0.01)
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy():

@@ -3,45 +3,52 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 
-from heapwatch.measure.process.process_tree import is_raylet
+from heapwatch.measure.process.process_tree import is_raylet, read
 
 _FILE = "/dev/shm/plasma"  # of which Ray removes the name as soon as it is open
 _BLOCK = 512  # bytes: stat(2)
 
 
 class ObjectStore:
-    """The store of a Ray node that this process has started: `ray.init()` without a cluster that runs.
+    """The stores of the Ray nodes on this machine, or of the one that this process has started.
 
-    The raylet allocates it in a file in memory, which it keeps open. Pages that were never used take none.
-    Used ones stay when their objects are gone. The store of a cluster that was there before is not looked
-    for: other programs may fill it.
+    A raylet allocates its store in a file in memory, which it keeps open. Pages that were never used take
+    none. Used ones stay when their objects are gone.
 
     Args:
         proc: where procfs is.
 
+    Attributes:
+        is_own: whether this process started it, by `ray.init()` without a cluster that ran before. Else other
+            programs may fill it, too.
+
     """
 
     def __init__(self, proc: str = "/proc") -> None:
+        self.is_own = False
         self._proc = proc
-        self._file: str | None = None
+        self._files: list[str] = []
 
-    def find(self, children: Iterable[int]) -> None:
-        """Look for the raylet among the processes that this one has started, unless it is known."""
-        if self.read() is not None:
+    def find(self) -> None:
+        """Look for raylets, unless the own one is known: it may be started beside others."""
+        if self.is_own and self.read() is not None:
             return
-        raylets = (pid for pid in children if is_raylet(pid, self._proc))
-        self._file = next(filter(None, map(self._file_of, raylets)), None)
+        raylets = [int(name) for name in os.listdir(self._proc) if name.isdigit()]
+        raylets = [pid for pid in raylets if is_raylet(pid, self._proc)]
+        own = [pid for pid in raylets if b"\nPPid:\t%d\n" % os.getpid() in read(f"{self._proc}/{pid}/status")]
+        self.is_own = bool(own)
+        self._files = [file for pid in own or raylets if (file := self._file_of(pid))]
 
     def read(self) -> int | None:
-        """Bytes of memory that it takes; None where it is not known, or has ended."""
-        if self._file is not None:
+        """Bytes of memory that they take; None where no store is known, or has ended."""
+        sizes = []
+        for file in self._files:
             with suppress(OSError):
-                if os.readlink(self._file).startswith(_FILE):
-                    return os.stat(self._file).st_blocks * _BLOCK
-        return None
+                if os.readlink(file).startswith(_FILE):
+                    sizes.append(os.stat(file).st_blocks * _BLOCK)
+        return sum(sizes) if sizes else None
 
     def _file_of(self, raylet: int) -> str | None:
         folder = f"{self._proc}/{raylet}/fd"

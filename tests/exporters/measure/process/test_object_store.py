@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,15 @@ from heapwatch.measure.process import object_store
 from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.process_tree import private_bytes
 
-STATUS = "Name:\tany\nRssAnon:\t   1000 kB\nRssFile:\t 500 kB\nRssShmem:\t    4000 kB\n"
+STATUS = "Name:\tany\nPPid:\t{}\nRssAnon:\t   1000 kB\nRssFile:\t 500 kB\nRssShmem:\t    4000 kB\n"
 RAYLET = "/venv/ray/core/src/ray/raylet/raylet\0--raylet_socket_name=/tmp/ray/raylet\0"
 
 
-def process(proc: Path, pid: int, command: str) -> Path:
+def process(proc: Path, pid: int, command: str, parent: int = 1) -> Path:
     """A process of a procfs; returns its folder."""
     folder = proc / str(pid)
     (folder / "fd").mkdir(parents=True)
-    (folder / "status").write_text(STATUS)
+    (folder / "status").write_text(STATUS.format(parent))
     (folder / "cmdline").write_text(command)
     return folder
 
@@ -50,27 +51,39 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return file
 
 
-def test_the_store_of_an_own_raylet_takes_the_memory_that_was_used(tmp_path, store):
+@pytest.mark.parametrize("parent", [os.getpid(), 1])
+def test_a_store_takes_the_memory_that_was_used(tmp_path, store, parent):
     process(tmp_path, 8, "ray::IDLE")
     (tmp_path / "8/fd/5").symlink_to(store)
-    raylet = process(tmp_path, 9, RAYLET)
+    read = ObjectStore(str(tmp_path))
+    read.find()
+    assert read.read() is None
+    raylet = process(tmp_path, 9, RAYLET, parent)
     (raylet / "fd/4").symlink_to("/dev/null")
     (raylet / "fd/5").symlink_to(store)
-    read = ObjectStore(str(tmp_path))
-    assert read.read() is None
-    read.find([8])
-    assert read.read() is None
-    read.find([8, 9])
+    read.find()
     assert read.read() == pytest.approx(3_000_000, rel=0.01)
+    assert read.is_own == (parent == os.getpid())
+
+
+def test_beside_an_own_store_those_of_others_do_not_count(tmp_path, store):
+    read = ObjectStore(str(tmp_path))
+    found = []
+    for pid, parent in ((7, 1), (8, os.getpid()), (9, 1)):  # the own one may be started later
+        (process(tmp_path, pid, RAYLET, parent) / "fd/5").symlink_to(store)
+        read.find()
+        found.append((read.read(), read.is_own))
+    assert found[0] == (pytest.approx(3_000_000, rel=0.01), False)
+    assert found[1:] == [(found[0][0], True)] * 2
 
 
 def test_a_store_that_has_ended_takes_nothing_and_the_next_is_found(tmp_path, store):
     raylet = process(tmp_path, 9, RAYLET)
     (raylet / "fd/5").symlink_to(store)
     read = ObjectStore(str(tmp_path))
-    read.find([9])
+    read.find()
     (raylet / "fd/5").unlink()
     assert read.read() is None
     (raylet / "fd/6").symlink_to(store)
-    read.find([9])
+    read.find()
     assert read.read() == pytest.approx(3_000_000, rel=0.01)
