@@ -111,7 +111,8 @@ def _bytes_of(
             size = _size_of(obj, layout, left, anchors, storages, is_large=known.weigh_failures > 0)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
-        if size is not None:
+        # Once Ray is shut down, nobody knows what its references kept until then.
+        if size is not None and not (known.shared_share and size.unread and not size.shared_bytes):
             total += size.bytes + size.gpu_bytes + size.shared_bytes
             shared += size.shared_bytes
             count += 1

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from heapwatch.explain import weigh as weighing
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.sizing import tensor_storage, traversal
+from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.measure.sizing.foreign import MemoryBlock
 from tests.exporters.explain.walking import inventory_of
 
@@ -57,6 +59,16 @@ def test_what_a_container_holds_in_shared_memory_is_known_as_it_grows():
     assert not weigh(losses, inventory, 0.0, budget_seconds=0.0)
     losses.items.add(1.0, 42)
     assert losses.shared_bytes == pytest.approx(40e6, rel=0.01)
+
+
+def test_references_that_can_no_longer_be_read_keep_the_bytes_that_they_had(monkeypatch):
+    """A program ends, and Ray before it: the last reading must not be that nothing is kept."""
+    inventory, losses = holding([mmap.mmap(-1, 1_000_000) for _ in range(20)])
+    weigh(losses, inventory, 0.0)
+    monkeypatch.setattr(weighing, "deep_size", lambda *_, **__: Size(bytes=200, unread=20))
+    weigh(losses, inventory, 1.0)
+    assert losses.held.last == pytest.approx(20e6, rel=0.01)
+    assert losses.shared_bytes == pytest.approx(20e6, rel=0.01)
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy():

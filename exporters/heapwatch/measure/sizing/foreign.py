@@ -226,9 +226,9 @@ def _object_ref(reference: Any, _: Mappings) -> Iterator[Part]:
     ray: Any = sys.modules["ray"]
     locate = getattr(getattr(ray, "experimental", None), "get_local_object_locations", None)
     found: dict[str, Any] = {}
-    # Of another class is a reference of Ray's client, which would ask a server.
-    if locate is not None and type(reference) is ray.ObjectRef and _is_connected(ray):
-        with suppress(Exception):
+    with suppress(Exception):  # also of a module that is another one of this name
+        # Of another class is a reference of Ray's client, which would ask a server.
+        if locate is not None and type(reference) is ray.ObjectRef and _is_connected(ray):
             found = locate([reference]).get(reference, {})
     if (size := found.get("object_size")) is None:
         yield UNREAD

@@ -121,3 +121,8 @@ def test_a_table_that_fails_has_no_sizes(ray: Any) -> None:
 
     ray.experimental.get_local_object_locations = locate
     assert deep_size([ObjectRef(1)]).unread == 1
+
+
+def test_another_module_of_the_name_has_no_sizes(ray: Any) -> None:
+    del ray.shutdown, ray.is_initialized
+    assert deep_size([ObjectRef(1)]).unread == 1
