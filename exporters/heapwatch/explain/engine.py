@@ -416,6 +416,8 @@ class Explainer:
 
         Readings of the two that lie far apart cannot be compared.
         """
+        known = list(self.inventory.known.values())
+        self.memory.referenced = max((one.shared_bytes for one in known if one.shared_share), default=0.0)
         self.memory.read_resident()
         self.memory.read_parts()
         named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]

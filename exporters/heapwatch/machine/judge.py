@@ -20,7 +20,7 @@ from heapwatch.machine.kills import Kills
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
-from heapwatch.measure.process.procfs import private_bytes
+from heapwatch.measure.process.private_memory import private_bytes
 from heapwatch.text.numbers import wait
 
 log = logging.getLogger("heapwatch")
