@@ -144,9 +144,10 @@ def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
 
 
 def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
-    if candidate.emptied == "trimmed":
+    # The first round of what is emptied may last as long; after it the floor tells.
+    if candidate.emptied == "trimmed" or (candidate.emptied == "whole" and not levels.faster_leaks):
         return _PATIENCE_SPAN
-    if candidate.emptied == "some":
+    if candidate.emptied != "never":
         return _REMOVED_SPAN
     grown = candidate.bytes_per_minute / 60 * candidate.growth.span
     little = max(_LITTLE_BYTES, _LITTLE_SHARE * levels.resident)

@@ -301,9 +301,49 @@ class Describer:
                 uses = uses_of(name, searched, wanted, sequence=known.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):
                 break
+        emptying = [*(use.site for use in uses if use.effect == "empties"), *self._renewed(way.above)]
+        called = self._called(emptying, codes, way.owner)
+        if called is None:
+            return None
         limits = limits_of(name, searched, {use.site.line for use in uses})
+        uses = [use for use in uses if use.effect != "empties"] + [Use("empties", site) for site in called]
         found.code = uses, limits, _site(uses, codes)
         return found.code
+
+    def _renewed(self, above: Sequence[_Named]) -> list[Site]:
+        """The lines that make what a container is in anew; of what there is no time for, none."""
+        return [
+            site
+            for one in above
+            if are_read(one.name, codes := _codes_of(one), self._until)
+            for site in lines_of("renews", one.name, codes, one.scope)
+        ]
+
+    def _called(self, sites: list[Site], codes: list[CodeType], owner: Any) -> list[Site] | None:
+        """Those of these lines whose function runs, or is called somewhere; None without time to search it.
+
+        What a base class of a library calls, such as a callback, is not seen.
+        """
+        running = {site_of(code).function for code in running_code()}
+        called = []
+        is_callback = any(map(_is_of_library, layout_of(type(owner)).mro))
+        for site in sites:
+            name = site.function.rpartition(".")[2]
+            if not are_read(name, codes, self._until):
+                return None
+            if (
+                site.function in running
+                or not (name.isidentifier() and is_user_file(site.file))
+                or is_callback
+                or lines_of("loaded", name, codes)
+            ):
+                called.append(site)
+        return called
+
+
+def _is_of_library(cls: type) -> bool:
+    module = layout_of(cls).module
+    return module != "builtins" and not is_user_module(module)
 
 
 def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
@@ -327,6 +367,15 @@ def _length(known: KnownContainer, inventory: Inventory) -> float | None:
     return total
 
 
+class _Named(NamedTuple):
+    """A name on the way to a container, the object that has it, and its scope; with the root of a local."""
+
+    name: str
+    owner: Any
+    scope: Scope
+    root: Root | None
+
+
 class _Way(NamedTuple):
     """How a container is reached.
 
@@ -337,6 +386,7 @@ class _Way(NamedTuple):
         library: the class of a library whose object owns the container, or a library's root; None if it is
             the user's.
         holders: what refers to the container, the nearest first, up to its root.
+        above: the other names in its path.
 
     """
 
@@ -345,28 +395,31 @@ class _Way(NamedTuple):
     scope: Scope
     library: str | None
     holders: tuple[str, ...]
+    above: tuple[_Named, ...] = ()
 
 
 def _way_to(place: Place) -> _Way:
     memory: dict[Place | str, Any] = {}
-    named: tuple[str | None, Any, Scope] | None = None
+    named: list[_Named] = []
     layouts: list[Layout] = []  # of the objects below the root, the nearest first, up to one that is gone
     is_whole, at = True, place
     while at.parent is not None:
         step, at = at.step, at.parent
         assert step is not None
         owner = at.seek(memory)
-        if named is None and step.how in _NAMING:
-            named = step.label.rpartition(".")[2], owner, _scope(at, step.how)
+        if step.how in _NAMING:
+            named.append(_Named(step.label.rpartition(".")[2], owner, _scope(at, step.how), at.root))
         if at.parent is not None:
             is_whole = is_whole and owner is not None
             layouts += [layout_of(type(owner))] if is_whole else []
     holders = [qualified_type_name(layout) for layout in layouts if layout.kind != "cell"]
     if is_whole and at is not place:
         holders.append(_root_in_words(place.start))
-    name, owner, scope = named or (None, None, "any")
     library = _library(layouts, place.start if is_whole else None)
-    return _Way(name, owner, scope, library, tuple(holders[:_MOST_HOLDERS]))
+    kept = tuple(holders[:_MOST_HOLDERS])
+    if not named:
+        return _Way(None, None, "any", library, kept)
+    return _Way(*named[0][:3], library, kept, tuple(named[1:]))
 
 
 def _library(layouts: Sequence[Layout], root: Root | None) -> str | None:
@@ -407,6 +460,16 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
         own = code_of_class(type(owner) if kind == "object" else owner) if kind in ("object", "class") else []
     known = set(map(id, own))
     return own, [code for code in user_code() if id(code) not in known]
+
+
+def _codes_of(named: _Named) -> list[CodeType]:
+    """The code that may assign a name: of its object's class, of its function, or all of the user's."""
+    if named.scope == "attribute":
+        return code_of_class(type(named.owner)) if layout_of(type(named.owner)).kind == "object" else []
+    if named.scope == "global":
+        return user_code()
+    frame = named.root.frame_code if named.root else None
+    return [code for code in running_code() if id(code) == frame]
 
 
 def _library_codes(place: Place, owner: Any) -> set[int]:
