@@ -9,13 +9,13 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
-from heapwatch.explain.candidate import Candidate
+from heapwatch.explain.candidate import Candidate, Emptying
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.findings import OUTSIDE, Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
-from heapwatch.explain.remedies import remedy_for, remedy_for_type
+from heapwatch.explain.remedies import UNLINK, remedy_for, remedy_for_type
 from heapwatch.explain.sites import (
     Site,
     Use,
@@ -165,6 +165,13 @@ class Describer:
             remedy=remedy_for_type(holders),
         )
 
+    def describe_segments(self, known: KnownContainer, growth: FloorGrowth, lines: set[Site]) -> Candidate:
+        """Describe segments of shared memory, which these lines have made."""
+        codes = user_code()
+        removes = not are_read("unlink", codes, self._until) or lines_of("loaded", "unlink", codes)
+        emptied: Emptying = "whole" if removes else "never"
+        return Candidate(known, growth, site=_only(lines), emptied=emptied, remedy=UNLINK)
+
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
         return self._only_line("loaded", *_STARTERS)
@@ -301,7 +308,11 @@ class Describer:
                 uses = uses_of(name, searched, wanted, sequence=known.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):
                 break
-        emptying = [*(use.site for use in uses if use.effect == "empties"), *self._renewed(way.above)]
+        emptying = [use.site for use in uses if use.effect == "empties"]
+        for above, of, scope in way.above:  # what it is in may be made anew
+            makers = _codes_of(of, scope)
+            if are_read(above, makers, self._until):
+                emptying += lines_of("renews", above, makers, scope)
         called = self._called(emptying, codes, way.owner)
         if called is None:
             return None
@@ -310,33 +321,19 @@ class Describer:
         found.code = uses, limits, _site(uses, codes)
         return found.code
 
-    def _renewed(self, above: Sequence[_Named]) -> list[Site]:
-        """The lines that make what a container is in anew; of what there is no time for, none."""
-        return [
-            site
-            for one in above
-            if are_read(one.name, codes := _codes_of(one), self._until)
-            for site in lines_of("renews", one.name, codes, one.scope)
-        ]
-
     def _called(self, sites: list[Site], codes: list[CodeType], owner: Any) -> list[Site] | None:
-        """Those of these lines whose function runs, or is called somewhere; None without time to search it.
-
-        What a base class of a library calls, such as a callback, is not seen.
-        """
+        """Those of these lines whose function runs or is called; None without the time to search for it."""
         running = {site_of(code).function for code in running_code()}
+        # What a base class of a library calls, such as a callback, is not seen.
+        if any(map(_is_of_library, layout_of(type(owner)).mro)):
+            return sites
         called = []
-        is_callback = any(map(_is_of_library, layout_of(type(owner)).mro))
         for site in sites:
             name = site.function.rpartition(".")[2]
             if not are_read(name, codes, self._until):
                 return None
-            if (
-                site.function in running
-                or not (name.isidentifier() and is_user_file(site.file))
-                or is_callback
-                or lines_of("loaded", name, codes)
-            ):
+            is_mine = name.isidentifier() and is_user_file(site.file)
+            if not is_mine or site.function in running or lines_of("loaded", name, codes):
                 called.append(site)
         return called
 
@@ -367,15 +364,6 @@ def _length(known: KnownContainer, inventory: Inventory) -> float | None:
     return total
 
 
-class _Named(NamedTuple):
-    """A name on the way to a container, the object that has it, and its scope; with the root of a local."""
-
-    name: str
-    owner: Any
-    scope: Scope
-    root: Root | None
-
-
 class _Way(NamedTuple):
     """How a container is reached.
 
@@ -386,7 +374,7 @@ class _Way(NamedTuple):
         library: the class of a library whose object owns the container, or a library's root; None if it is
             the user's.
         holders: what refers to the container, the nearest first, up to its root.
-        above: the other names in its path.
+        above: the other names in its path, with owner and scope.
 
     """
 
@@ -395,12 +383,12 @@ class _Way(NamedTuple):
     scope: Scope
     library: str | None
     holders: tuple[str, ...]
-    above: tuple[_Named, ...] = ()
+    above: tuple[tuple[str, Any, Scope], ...] = ()
 
 
 def _way_to(place: Place) -> _Way:
     memory: dict[Place | str, Any] = {}
-    named: list[_Named] = []
+    named: list[tuple[str, Any, Scope]] = []
     layouts: list[Layout] = []  # of the objects below the root, the nearest first, up to one that is gone
     is_whole, at = True, place
     while at.parent is not None:
@@ -408,7 +396,7 @@ def _way_to(place: Place) -> _Way:
         assert step is not None
         owner = at.seek(memory)
         if step.how in _NAMING:
-            named.append(_Named(step.label.rpartition(".")[2], owner, _scope(at, step.how), at.root))
+            named.append((step.label.rpartition(".")[2], owner, _scope(at, step.how)))
         if at.parent is not None:
             is_whole = is_whole and owner is not None
             layouts += [layout_of(type(owner))] if is_whole else []
@@ -416,10 +404,8 @@ def _way_to(place: Place) -> _Way:
     if is_whole and at is not place:
         holders.append(_root_in_words(place.start))
     library = _library(layouts, place.start if is_whole else None)
-    kept = tuple(holders[:_MOST_HOLDERS])
-    if not named:
-        return _Way(None, None, "any", library, kept)
-    return _Way(*named[0][:3], library, kept, tuple(named[1:]))
+    first: tuple[str | None, Any, Scope] = named[0] if named else (None, None, "any")
+    return _Way(*first, library, tuple(holders[:_MOST_HOLDERS]), tuple(named[1:]))
 
 
 def _library(layouts: Sequence[Layout], root: Root | None) -> str | None:
@@ -462,14 +448,11 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
     return own, [code for code in user_code() if id(code) not in known]
 
 
-def _codes_of(named: _Named) -> list[CodeType]:
-    """The code that may assign a name: of its object's class, of its function, or all of the user's."""
-    if named.scope == "attribute":
-        return code_of_class(type(named.owner)) if layout_of(type(named.owner)).kind == "object" else []
-    if named.scope == "global":
-        return user_code()
-    frame = named.root.frame_code if named.root else None
-    return [code for code in running_code() if id(code) == frame]
+def _codes_of(owner: Any, scope: Scope) -> list[CodeType]:
+    """The code that may assign a name of an owner."""
+    if scope != "attribute":
+        return running_code() if scope == "local" else user_code()
+    return code_of_class(type(owner)) if layout_of(type(owner)).kind == "object" else []
 
 
 def _library_codes(place: Place, owner: Any) -> set[int]:

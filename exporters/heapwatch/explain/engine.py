@@ -8,12 +8,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 
 from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.attribution import TOO_EARLY_SECONDS, explain, is_unexplained, plausible
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.cleaned import Cleaned, matters
 from heapwatch.explain.describe import Describer
@@ -24,6 +26,7 @@ from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
+from heapwatch.explain.touched import TouchedArrays
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.explain.workers import WorkerVisits, grows_in_workers
@@ -127,6 +130,7 @@ class Explainer:
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self._describer = Describer(self.inventory)
+        self._touched = TouchedArrays(self.inventory)
         self._readings = readings
         self._paths = paths
         self._bounded = bounded
@@ -179,6 +183,7 @@ class Explainer:
         self._stopped.set()
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
+        self.memory.shared_files.close()
         self.native.abandon()
         self.workers.abandon()
         self._reads.abandon()
@@ -430,6 +435,14 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
+        with suppress(OSError):
+            self._touched.read(levels.now)
+        touched, segments = self._touched.known.values(), self.memory.shared_files
+        candidates += [Candidate(one, one.items.growth(start), capacity=one.capacity) for one in touched]
+        candidates += [
+            self._describer.describe_segments(one, one.items.growth(start), segments.sites.get(path, set()))
+            for path, one in segments.known.items()
+        ]
         walked = self.inventory.rounds > 0
         found = explain(levels, candidates, walked=walked, searched=self.enabled)
         self._searching = self.enabled and is_unexplained(found, levels)
@@ -517,7 +530,7 @@ class Explainer:
         levels = dict(sample.levels)
         own = memory.own.last
         if own is not None:
-            levels[MEMORY] = own - (sample.buffer_bytes or 0.0)
+            levels[MEMORY] = own - (sample.buffer_bytes or 0.0) - self._touched.risen
         if memory.workers.last is not None:
             levels[WORKERS] = memory.workers.last
         for device, gpu in memory.devices.items():

@@ -15,11 +15,12 @@ from statistics import median
 import psutil
 
 from heapwatch.collectors.progress import Progress
+from heapwatch.explain.shared_files import SharedFiles
 from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.process_tree import descendants, private_bytes
+from heapwatch.measure.process.process_tree import descendants, mapped_files, private_bytes, without_files
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
@@ -55,6 +56,7 @@ class ProcessMemory(MemoryLevels):
     ) -> None:
         super().__init__(memory_limit(), clock())
         self._began = self.startup_end
+        self.shared_files = SharedFiles()
         self._pools: list[dict[int, Pool]] = []
         self._nvml = NvmlSession()
         self._ceilings: deque[float] = deque(maxlen=_CEILINGS)
@@ -68,6 +70,7 @@ class ProcessMemory(MemoryLevels):
     def close(self) -> None:
         """Close what was opened for reading; what is read later takes longer."""
         self._nvml.disconnect()
+        self.shared_files.close()
         self._read_resident.close()
 
     def read_resident(self) -> None:
@@ -99,6 +102,7 @@ class ProcessMemory(MemoryLevels):
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read, share in (
+            (self._read_shared_files, _WORKERS_SHARE),
             (self._read_status, _SHARE),
             (self._read_malloc, _MALLOC_SHARE),
             (self._read_gpu, _SHARE),
@@ -122,11 +126,16 @@ class ProcessMemory(MemoryLevels):
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
-        for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
-            if name in found:
-                series.add(now, found[name])
+        if b"VmSize" in found:
+            self.virtual.add(now, found[b"VmSize"])
+        shared = self.shared_files.bytes + without_files(found.get(b"RssShmem", 0), "self")
+        if b"RssShmem" in found:
+            self.shared.add(now, shared)
         if b"RssAnon" in found:
-            self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
+            self.private.add(now, found[b"RssAnon"] + shared)
+
+    def _read_shared_files(self, now: float) -> None:
+        self.shared_files.read(now)
 
     def _read_malloc(self, now: float) -> None:
         used, retained = malloc_bytes()
@@ -158,7 +167,10 @@ class ProcessMemory(MemoryLevels):
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        found = map(private_bytes, descendants(os.getpid(), _MOST_WORKERS))
+        workers = descendants(os.getpid(), _MOST_WORKERS)
+        if self.shared.last or self.shared_files.known:  # else they can hardly have mapped one
+            self.shared_files.add(name for pid in workers for name in mapped_files(pid))
+        found = map(private_bytes, workers)
         sizes = [size for size in found if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):

@@ -17,7 +17,10 @@ _SHARE = 0.001
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
-_PRIVATE = re.compile(rb"^(?:RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_PRIVATE = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+SHARED_FILES = "/dev/shm"
+_MAPPED = re.compile(rb" /dev/shm/([^\n]+)")
+_LEAST_SHARED = 1_000_000  # bytes for which the files of shared memory are looked up
 _READ_AT_ONCE = 65_536
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -104,8 +107,25 @@ def descendants(pid: int, most: int | None = None, proc: str = "/proc") -> list[
 
 def private_bytes(pid: int, proc: str = "/proc") -> int | None:
     """Resident bytes of a process that belong to no file; None for one that has ended, or is a zombie."""
-    found = [1024 * int(kilobytes) for kilobytes in _PRIVATE.findall(read(f"{proc}/{pid}/status"))]
-    return sum(found) if found else None
+    found = dict(_PRIVATE.findall(read(f"{proc}/{pid}/status")))
+    if not found:
+        return None
+    shared = without_files(1024 * int(found.get(b"RssShmem", 0)), pid, proc)
+    return 1024 * int(found.get(b"RssAnon", 0)) + shared
+
+
+def without_files(shared: int, pid: int | str, proc: str = "/proc") -> int:
+    """Resident `shared` bytes of a process, less what the files in /dev/shm hold that it maps."""
+    for name in mapped_files(pid, proc) if shared >= _LEAST_SHARED else ():
+        with suppress(OSError):
+            shared -= 512 * os.stat(f"{SHARED_FILES}/{name}").st_blocks
+    return max(0, shared)
+
+
+def mapped_files(pid: int | str, proc: str = "/proc") -> set[str]:
+    """Names of the files in /dev/shm that a process maps, without those that were removed."""
+    names = {name.decode(errors="replace") for name in _MAPPED.findall(read(f"{proc}/{pid}/maps"))}
+    return {name for name in names if not name.endswith(" (deleted)")}
 
 
 def _children(pid: int, proc: str) -> list[int]:
