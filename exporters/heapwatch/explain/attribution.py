@@ -259,7 +259,7 @@ def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_sec
     ]
     if 0 < counted_seconds < _COUNTED_SPAN:
         waits.append(_COUNTED_SPAN - counted_seconds)
-    fast = levels.rises_fast_by > 0 and grown < _FAST_SECONDS
+    fast = levels.is_fast and grown < _FAST_SECONDS
     waits.append((_FAST_SECONDS if fast else _LASTING_SECONDS) - grown)
     return min(left for left in waits if left > 0 or left == waits[-1])
 

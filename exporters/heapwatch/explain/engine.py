@@ -25,6 +25,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
+from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.touched import TouchedArrays
 from heapwatch.explain.tracing import NativeTracer, Tracer
@@ -127,6 +128,7 @@ class Explainer:
         self.native = NativeTracer(clock)
         self.workers = WorkerVisits(clock)
         self.memory = ProcessMemory(clock, progress)
+        self.rises = Rises(self._reads.ask, self.memory.resident_now, clock)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self._describer = Describer(self.inventory)
@@ -185,6 +187,7 @@ class Explainer:
         self._asked, self._answered = threading.Event(), threading.Event()
         self.memory.shared_files.close()
         self.native.abandon()
+        self.rises.stop()
         self.workers.abandon()
         self._reads.abandon()
 
@@ -277,10 +280,9 @@ class Explainer:
             self._budget.charge(cost + self._reads.seconds - self.spent_on["ask"])
             self.spent_on["census" if activity in _AMONG_ALL else activity] += cost
             self.spent_on["ask"] = self._reads.seconds
-        if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
-            self.native.step(
-                sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
-            )
+        if self._is_due("native", now, _NATIVE_SECONDS):
+            growth = sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
+            (self.native if self.native.enabled else self.rises).step(growth)
         if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
@@ -378,6 +380,7 @@ class Explainer:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
                 self.native.stop()
+                self.rises.stop()
                 self.workers.stop()
                 self.memory.close()
                 return
@@ -469,7 +472,11 @@ class Explainer:
         """The finding with the line that no search of its container can tell."""
         if finding.kind == "worker" and finding.items_per_minute:
             return replace(finding, site=self._describer.processes_started())
-        return replace(finding, site=self.native.site) if finding.kind == "native" else finding
+        return (
+            replace(finding, site=self.native.site or self.rises.site)
+            if finding.kind == "native"
+            else finding
+        )
 
     def _unread(self) -> tuple[str, ...]:
         """What could not be read the last time, as other threads might have been changing it."""
