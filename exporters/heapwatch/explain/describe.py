@@ -309,10 +309,10 @@ class Describer:
             if any(use.effect == "grows" for use in uses):
                 break
         emptying = [use.site for use in uses if use.effect == "empties"]
-        for above, of, scope in way.above:  # what it is in may be made anew
-            makers = _codes_of(of, scope)
-            if are_read(above, makers, self._until):
-                emptying += lines_of("renews", above, makers, scope)
+        for above, scope in way.above:  # what it is in may be made anew
+            if not are_read(above, codes, self._until):
+                return None
+            emptying += lines_of("renews", above, codes, scope)
         called = self._called(emptying, codes, way.owner)
         if called is None:
             return None
@@ -323,24 +323,15 @@ class Describer:
 
     def _called(self, sites: list[Site], codes: list[CodeType], owner: Any) -> list[Site] | None:
         """Those of these lines whose function runs or is called; None without the time to search for it."""
-        running = {site_of(code).function for code in running_code()}
         # What a base class of a library calls, such as a callback, is not seen.
-        if any(map(_is_of_library, layout_of(type(owner)).mro)):
+        if not all(is_user_module(layout_of(cls).module) for cls in layout_of(type(owner)).mro[:-1]):
             return sites
-        called = []
-        for site in sites:
-            name = site.function.rpartition(".")[2]
-            if not are_read(name, codes, self._until):
-                return None
-            is_mine = name.isidentifier() and is_user_file(site.file)
-            if not is_mine or site.function in running or lines_of("loaded", name, codes):
-                called.append(site)
-        return called
-
-
-def _is_of_library(cls: type) -> bool:
-    module = layout_of(cls).module
-    return module != "builtins" and not is_user_module(module)
+        running = {site_of(code).function for code in running_code()}
+        names = {site: site.function.rpartition(".")[2] for site in sites if site.function not in running}
+        if not all(are_read(name, codes, self._until) for name in names.values()):
+            return None
+        idle = {site for site, name in names.items() if name.isidentifier() and is_user_file(site.file)}
+        return [site for site in sites if site not in idle or lines_of("loaded", names[site], codes)]
 
 
 def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
@@ -374,7 +365,7 @@ class _Way(NamedTuple):
         library: the class of a library whose object owns the container, or a library's root; None if it is
             the user's.
         holders: what refers to the container, the nearest first, up to its root.
-        above: the other names in its path, with owner and scope.
+        above: the other names in its path, with their scopes.
 
     """
 
@@ -383,7 +374,7 @@ class _Way(NamedTuple):
     scope: Scope
     library: str | None
     holders: tuple[str, ...]
-    above: tuple[tuple[str, Any, Scope], ...] = ()
+    above: tuple[tuple[str, Scope], ...]
 
 
 def _way_to(place: Place) -> _Way:
@@ -405,7 +396,8 @@ def _way_to(place: Place) -> _Way:
         holders.append(_root_in_words(place.start))
     library = _library(layouts, place.start if is_whole else None)
     first: tuple[str | None, Any, Scope] = named[0] if named else (None, None, "any")
-    return _Way(*first, library, tuple(holders[:_MOST_HOLDERS]), tuple(named[1:]))
+    above = tuple((name, scope) for name, _, scope in named[1:])
+    return _Way(*first, library, tuple(holders[:_MOST_HOLDERS]), above)
 
 
 def _library(layouts: Sequence[Layout], root: Root | None) -> str | None:
@@ -446,13 +438,6 @@ def _codes(place: Place, owner: Any) -> tuple[list[CodeType], list[CodeType]]:
         own = code_of_class(type(owner) if kind == "object" else owner) if kind in ("object", "class") else []
     known = set(map(id, own))
     return own, [code for code in user_code() if id(code) not in known]
-
-
-def _codes_of(owner: Any, scope: Scope) -> list[CodeType]:
-    """The code that may assign a name of an owner."""
-    if scope != "attribute":
-        return running_code() if scope == "local" else user_code()
-    return code_of_class(type(owner)) if layout_of(type(owner)).kind == "object" else []
 
 
 def _library_codes(place: Place, owner: Any) -> set[int]:

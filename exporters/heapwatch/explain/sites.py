@@ -83,8 +83,8 @@ class Site(NamedTuple):
 Effect = Literal["grows", "shrinks", "empties", "trims", "overwrites"]
 # A key of a mapping is one more item; an index of a sequence is that of an item that it has.
 _SEQUENCE: dict[Deed, Effect] = {
-    "grows": "grows", "shrinks": "shrinks", "empties": "empties", "resets": "empties", "trims": "trims",
-    "stores": "overwrites",
+    "grows": "grows", "shrinks": "shrinks", "empties": "empties", "resets": "empties", "renews": "empties",
+    "trims": "trims", "stores": "overwrites",
 }  # fmt: skip
 _MAPPING: dict[Deed, Effect] = {**_SEQUENCE, "stores": "grows", "changes": "grows"}
 

@@ -235,11 +235,8 @@ class _Reader:
         named = self._named(node)
         if named is not None:
             self.found.acts.append((*named, deed, line or 0))
-            if (
-                named[1] == "local"
-                and deed not in ("resets", "renews", "rebinds")
-                and named[0] in self._aliases
-            ):
+            assigns = deed in ("resets", "renews", "rebinds")
+            if named[1] == "local" and not assigns and named[0] in self._aliases:
                 self.found.acts.append((*self._aliases[named[0]], deed, line or 0))
 
     def _around(self, node: ast.AST, named: tuple[str, Scope]) -> list[ast.AST]:
@@ -282,13 +279,11 @@ class _Reader:
         elif any(map(_adds, around)):
             self._act(target, "grows", target.lineno)
         else:
-            lasting = self._runs_again and name not in self._own
-            again = lasting or any(target.lineno in lines for lines in self._loops)
-            is_new = again and not around and _is_new(value)
-            if is_new:
-                self._act(target, "renews", target.lineno)
-            if lasting or is_new:
-                self._act(target, "resets", target.lineno)
+            lasts = self._runs_again and name not in self._own
+            again = lasts or any(target.lineno in lines for lines in self._loops)
+            deeds: dict[Deed, bool] = {"renews": again and not around and _is_new(value), "resets": lasts}
+            for deed in (deed for deed, is_done in deeds.items() if is_done):
+                self._act(target, deed, target.lineno)
         if named[1] == "local" and other is not None:
             self._aliases[name] = other
         if self.found.bound.get(name, _OTHER).sort != "modulo":
