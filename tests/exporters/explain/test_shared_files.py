@@ -46,7 +46,9 @@ def made() -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture
-def files() -> Iterator[SharedFiles]:
+def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedFiles]:
+    # Other tests may have left a wrapped one.
+    monkeypatch.setattr(resource_tracker, "register", resource_tracker._resource_tracker.register)
     found = SharedFiles()
     found.read(0.0)
     yield found
