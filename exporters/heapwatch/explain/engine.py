@@ -74,7 +74,7 @@ _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _ENDING_SECONDS, _MOST_RECENT = 20.0, 8  # the longest time between two evaluations; more than it has
-_OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
+_OVERDUE_SECONDS = 12.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
 

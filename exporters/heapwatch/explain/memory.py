@@ -20,7 +20,13 @@ from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.process_tree import descendants, mapped_files, private_bytes, without_files
+from heapwatch.measure.process.process_tree import (
+    LEAST_SHARED,
+    descendants,
+    mapped_files,
+    private_bytes,
+    without_files,
+)
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
@@ -128,7 +134,10 @@ class ProcessMemory(MemoryLevels):
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
         if b"VmSize" in found:
             self.virtual.add(now, found[b"VmSize"])
-        shared = self.shared_files.bytes + without_files(found.get(b"RssShmem", 0), "self")
+        mapped = found.get(b"RssShmem", 0)
+        if mapped >= LEAST_SHARED:
+            self.shared_files.add(mapped_files("self"))
+        shared = self.shared_files.bytes + without_files(mapped, "self")
         if b"RssShmem" in found:
             self.shared.add(now, shared)
         if b"RssAnon" in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, site_of
 from heapwatch.measure.introspection.roots import is_user_file
-from heapwatch.measure.process.process_tree import SHARED_FILES, mapped_files
+from heapwatch.measure.process.process_tree import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
 _MOST_FILES = 50_000
+_CLOCK_SECONDS = 0.02  # by which the kernel's times of files may be late
 _READ_AGAIN = 200  # of the newest files, which may still grow
 _PATTERN = re.compile(r"[A-Za-z]+(?:[^A-Za-z0-9]|(?=\d))")
 
@@ -40,9 +42,7 @@ class SharedFiles:
         self._folder = folder
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
-        self._before = frozenset[str]()
-        with suppress(OSError):
-            self._before = frozenset(os.listdir(folder))
+        self._began = time.time() - _CLOCK_SECONDS
 
     def add(self, files: Iterable[str], site: Site | None = None) -> None:
         """Add files by name that a process of the program has made or maps."""
@@ -50,7 +50,7 @@ class SharedFiles:
             found = _PATTERN.match(name)
             path = f"{self._folder}/{found[0]}*" if found else f"{self._folder}/{name}"
             sizes = self._sizes.setdefault(path, {})
-            if name not in self._before and len(sizes) < _MOST_FILES:
+            if len(sizes) < _MOST_FILES:
                 sizes.setdefault(name)
                 self.sites.setdefault(path, set()).update([site] if site else [])
 
@@ -63,9 +63,7 @@ class SharedFiles:
         """
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        there = set(os.listdir(self._folder))
-        if not there <= self._before.union(*self._sizes.values()):
-            self.add(mapped_files("self"))
+        there = set(os.listdir(self._folder)) if self._sizes else set()
         for path, sizes in list(self._sizes.items()):
             for name in sizes.keys() - there:
                 del sizes[name]
@@ -73,9 +71,10 @@ class SharedFiles:
             for name in {*newest, *(name for name, size in list(sizes.items()) if size is None)}:
                 sizes[name] = self._size(name)
             known = self.known.setdefault(path, KnownContainer(path, "list", "shared memory segments"))
-            known.items.add(now, len(sizes))
-            known.held.add(now, sum(filter(None, sizes.values())))
-            known.weighed_items = len(sizes)
+            new = list(filter(None, sizes.values()))
+            known.items.add(now, len(new))
+            known.held.add(now, sum(new))
+            known.weighed_items = len(new)
         self.bytes = sum(known.held.last or 0.0 for known in self.known.values())
 
     def close(self) -> None:
@@ -97,7 +96,8 @@ class SharedFiles:
 
     def _size(self, name: str) -> int:
         with suppress(OSError):
-            return 512 * os.stat(f"{self._folder}/{name}").st_blocks
+            found = os.stat(f"{self._folder}/{name}")
+            return 512 * found.st_blocks if found.st_ctime >= self._began else 0
         return 0
 
 

@@ -20,7 +20,7 @@ _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resou
 _PRIVATE = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
 SHARED_FILES = "/dev/shm"
 _MAPPED = re.compile(rb" /dev/shm/([^\n]+)")
-_LEAST_SHARED = 1_000_000  # bytes for which the files of shared memory are looked up
+LEAST_SHARED = 1_000_000  # bytes for which the files of shared memory are looked up
 _READ_AT_ONCE = 65_536
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -116,7 +116,7 @@ def private_bytes(pid: int, proc: str = "/proc") -> int | None:
 
 def without_files(shared: int, pid: int | str, proc: str = "/proc") -> int:
     """Resident `shared` bytes of a process, less what the files in /dev/shm hold that it maps."""
-    for name in mapped_files(pid, proc) if shared >= _LEAST_SHARED else ():
+    for name in mapped_files(pid, proc) if shared >= LEAST_SHARED else ():
         with suppress(OSError):
             shared -= 512 * os.stat(f"{SHARED_FILES}/{name}").st_blocks
     return max(0, shared)
