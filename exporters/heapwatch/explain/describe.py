@@ -27,7 +27,7 @@ from heapwatch.explain.sites import (
     user_code,
     uses_of,
 )
-from heapwatch.explain.statements import Deed, Scope
+from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import newest_of, traits_of
 from heapwatch.judge.level import FloorGrowth
@@ -175,6 +175,15 @@ class Describer:
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
         return self._only_line("loaded", *_STARTERS)
+
+    def hosted_filled_at(self) -> Site | None:
+        """The only line of the user's code that adds to what may be the dict or the list of a manager."""
+        codes = user_code()
+        if not all(is_read(code) or (own_time() <= self._until and statements_of(code)) for code in codes):
+            return None
+        bound = [entry for code in codes for entry in statements_of(code).bound.items()]
+        names = {name for name, made in bound if made.sort == "call" and made.value in ("dict", "list")}
+        return _only({use.site for name in names for use in uses_of(name, codes) if use.effect == "grows"})
 
     def describe_garbage(self, uncollected: Uncollected, levels: MemoryGrowth) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.

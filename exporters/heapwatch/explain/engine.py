@@ -38,7 +38,7 @@ from heapwatch.judge.trainer import Sample, TrainerJudge
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import has_lock
-from heapwatch.measure.introspection.roots import OWN_THREADS, Root
+from heapwatch.measure.introspection.roots import HOSTED, OWN_THREADS, Root
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
@@ -74,7 +74,7 @@ _AMONG_ALL = ("census", "search", "inspect", "garbage")
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _ENDING_SECONDS, _MOST_RECENT = 20.0, 8  # the longest time between two evaluations; more than it has
-_OVERDUE_SECONDS = 12.0  # an evaluation that is due for so long is made though the budget is used up
+_OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
 _PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
 _WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
 
@@ -452,9 +452,10 @@ class Explainer:
         if self._searching:
             self._budget.advance()
             found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
-        found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
         self._workers_grow = grows_in_workers(found) is not None
-        found = finished(self.workers.with_names(found), self.judge, levels, self._declared)
+        found = self.workers.with_names(found)
+        found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
+        found = finished(found, self.judge, levels, self._declared)
         found = self._with_cleanup(found)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
             return found
@@ -470,8 +471,11 @@ class Explainer:
 
     def _located(self, finding: Finding) -> Finding:
         """The finding with the line that no search of its container can tell."""
-        if finding.kind == "worker" and finding.items_per_minute:
+        path = finding.path or ""
+        if finding.kind == "worker" and finding.items_per_minute and not path:
             return replace(finding, site=self._describer.processes_started())
+        if finding.kind == "worker" and path.startswith(HOSTED):  # filled from another process
+            return replace(finding, site=self._describer.hosted_filled_at())
         return (
             replace(finding, site=self.native.site or self.rises.site)
             if finding.kind == "native"

@@ -18,6 +18,7 @@ from heapwatch.measure.introspection.attributes import Gone, attribute_of
 from heapwatch.measure.introspection.exclusive_reads import callers, innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
+HOSTED = "multiprocessing.Manager()"
 _OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_FRAMES = 60
@@ -146,9 +147,9 @@ def hosted_root() -> Root:
             hosted = attribute_of(attribute_of(process, "_manager_server"), "id_to_obj")
             return [kept for kept, *_ in list(dict.values(hosted))]
         except (LookupError, TypeError):
-            raise Gone("multiprocessing.Manager()") from None
+            raise Gone(HOSTED) from None
 
-    return Root("multiprocessing.Manager()", "hosted", read)
+    return Root(HOSTED, "hosted", read)
 
 
 def frame_roots() -> list[Root]:
