@@ -282,7 +282,10 @@ class Explainer:
             self.spent_on["ask"] = self._reads.seconds
         if self._is_due("native", now, _NATIVE_SECONDS):
             growth = sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
-            (self.native if self.native.enabled else self.rises).step(growth)
+            if self.native.enabled:
+                self.native.step(growth)
+            elif self._searching:
+                self.rises.step(growth)
         if self.workers.enabled and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")

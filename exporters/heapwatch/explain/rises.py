@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -65,25 +66,24 @@ class Rises:
         now, pause = self._clock(), max(_PAUSE_SECONDS, self._events * _EVENT_SECONDS / SHARE)
         if growth > 0 and self._enabled and now >= self._until + pause and not is_profiled():
             self._until, self._events, self._highest = now + _SECONDS, 0, self._resident()
-            self._ask(self._begin)
+            self._ask(lambda: sys.setprofile(self._note))
 
     def stop(self) -> None:
         """End a window with the next call of the main thread."""
         self._until = float("-inf")
 
-    def _begin(self) -> None:
-        sys.setprofile(self._note)
-
     def _note(self, frame: FrameType | None, event: str, argument: Any) -> None:
         if frame is not None and frame.f_code.co_name == "<genexpr>":  # one event for each item
             return
         self._events += 1
-        resident = self._resident()
-        if resident > self._highest:
-            risen, self._highest = resident - self._highest, resident
-            while frame is not None and not is_user_file(frame.f_code.co_filename):
-                frame = frame.f_back
-            if frame is not None:
-                self._lines[site_of(frame.f_code, frame.f_lineno)] += risen
+        with suppress(OSError):  # raised here it would be raised in the program
+            self._add(frame, self._resident())
         if self._events > _MOST_EVENTS or self._clock() > self._until:
             sys.setprofile(None)
+
+    def _add(self, frame: FrameType | None, resident: int) -> None:
+        risen, self._highest = resident - self._highest, max(resident, self._highest)
+        while risen > 0 and frame is not None and not is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        if risen > 0 and frame is not None:
+            self._lines[site_of(frame.f_code, frame.f_lineno)] += risen

@@ -88,8 +88,8 @@ class SharedFiles:
 
         def register(name: str, rtype: str) -> None:
             original(name, rtype)
-            if rtype == "shared_memory":
-                self.add([name.strip("/")], _caller())
+            with suppress(Exception):  # it would be raised in the program
+                self.add([name.strip("/")] if rtype == "shared_memory" else [], _caller())
 
         register.by = self  # type: ignore[attr-defined]
         tracker.register = register

@@ -56,7 +56,8 @@ class TouchedArrays:
             for where in filter(None, [_pages_of(obj) for obj, _ in self._inventory.places_of(array)]):
                 key = array.path, *where
                 one = known.get(key) or KnownContainer(array.path, "ring", "", capacity=where[1])
-                pages = max(_touched(*where), one.items.last or 0.0)
+                before = one.items.last or 0.0
+                pages = before if before >= where[1] else max(before, _touched(*where))
                 one.items.add(now, pages)
                 one.held.add(now, pages * mmap.PAGESIZE)
                 one.type_name = f"ndarray, {pages / where[1]:.0%} {TOUCHED}"
