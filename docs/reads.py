@@ -143,9 +143,9 @@ READS = (
     ),
     Read(
         "numpy.ndarray",
-        ("base", "dtype", "nbytes", "flags", "shape", "size", "type", "ndim"),
+        ("base", "dtype", "nbytes", "flags", "shape", "size", "type", "ndim", "__array_interface__"),
         ("measure.sizing.tensor_storage", "measure.introspection.containers", "measure.sizing.replay_buffers",
-         "measure.objects.instances", "explain.weigh"),
+         "measure.objects.instances", "explain.weigh", "explain.touched"),
         "Changed only with the lock held. `ndarray.resize` fails while there are other references to the "
         "array, so the reader keeps none between two readings.",
         "any",

@@ -144,9 +144,10 @@ def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
 
 
 def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
-    if candidate.emptied == "trimmed":
+    # The first round of what is emptied may last as long; after it the floor tells.
+    if candidate.emptied == "trimmed" or (candidate.emptied == "whole" and not levels.faster_leaks):
         return _PATIENCE_SPAN
-    if candidate.emptied == "some":
+    if candidate.emptied != "never":
         return _REMOVED_SPAN
     grown = candidate.bytes_per_minute / 60 * candidate.growth.span
     little = max(_LITTLE_BYTES, _LITTLE_SHARE * levels.resident)
@@ -258,7 +259,7 @@ def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_sec
     ]
     if 0 < counted_seconds < _COUNTED_SPAN:
         waits.append(_COUNTED_SPAN - counted_seconds)
-    fast = levels.rises_fast_by > 0 and grown < _FAST_SECONDS
+    fast = levels.is_fast and grown < _FAST_SECONDS
     waits.append((_FAST_SECONDS if fast else _LASTING_SECONDS) - grown)
     return min(left for left in waits if left > 0 or left == waits[-1])
 

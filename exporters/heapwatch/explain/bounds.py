@@ -135,7 +135,9 @@ def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) 
             return "trimmed"
         # The container is longer than every limit in the code, so none of them bounds it.
         return "some"
-    return "some" if effects & {"shrinks", "resets"} else "never"
+    if "empties" in effects:
+        return "whole"
+    return "some" if "shrinks" in effects else "never"
 
 
 def is_cut_shorter(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> bool:

@@ -14,8 +14,8 @@ _PAST_BOUND = 1.05
 _STOPPED_SECONDS, _STOPPED = 60.0, 2.0  # least time without a change, and as a multiple of the longest before
 _OF_SWING = 0.5  # least rise of the floor of a container that is emptied, as a share of its swing
 
-# `some`: single items or all of them, which does not limit the length. `trimmed`: down to a length.
-Emptying = Literal["never", "some", "trimmed"]
+# `some`: single items, which does not limit the length. `whole`: all of them. `trimmed`: down to a length.
+Emptying = Literal["never", "some", "whole", "trimmed"]
 
 
 @dataclass(frozen=True)

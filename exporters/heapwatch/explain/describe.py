@@ -9,13 +9,13 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
-from heapwatch.explain.candidate import Candidate
+from heapwatch.explain.candidate import Candidate, Emptying
 from heapwatch.explain.census import GrowingType, LongContainer
 from heapwatch.explain.findings import OUTSIDE, Finding
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
-from heapwatch.explain.remedies import remedy_for, remedy_for_type
+from heapwatch.explain.remedies import UNLINK, remedy_for, remedy_for_type
 from heapwatch.explain.sites import (
     Site,
     Use,
@@ -27,7 +27,7 @@ from heapwatch.explain.sites import (
     user_code,
     uses_of,
 )
-from heapwatch.explain.statements import Deed, Scope
+from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
 from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import newest_of, traits_of
 from heapwatch.judge.level import FloorGrowth
@@ -165,9 +165,25 @@ class Describer:
             remedy=remedy_for_type(holders),
         )
 
+    def describe_segments(self, known: KnownContainer, growth: FloorGrowth, lines: set[Site]) -> Candidate:
+        """Describe segments of shared memory, which these lines have made."""
+        codes = user_code()
+        removes = not are_read("unlink", codes, self._until) or lines_of("loaded", "unlink", codes)
+        emptied: Emptying = "whole" if removes else "never"
+        return Candidate(known, growth, site=_only(lines), emptied=emptied, remedy=UNLINK)
+
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
         return self._only_line("loaded", *_STARTERS)
+
+    def hosted_filled_at(self) -> Site | None:
+        """The only line of the user's code that adds to what may be the dict or the list of a manager."""
+        codes = user_code()
+        if not all(is_read(code) or (own_time() <= self._until and statements_of(code)) for code in codes):
+            return None
+        bound = [entry for code in codes for entry in statements_of(code).bound.items()]
+        names = {name for name, made in bound if made.sort == "call" and made.value in ("dict", "list")}
+        return _only({use.site for name in names for use in uses_of(name, codes) if use.effect == "grows"})
 
     def describe_garbage(self, uncollected: Uncollected, levels: MemoryGrowth) -> list[Finding]:
         """Make a finding of the reference cycles that stay while the collector is switched off.
@@ -301,9 +317,30 @@ class Describer:
                 uses = uses_of(name, searched, wanted, sequence=known.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):
                 break
+        emptying = [use.site for use in uses if use.effect == "empties"]
+        for above, scope in way.above:  # what it is in may be made anew
+            if not are_read(above, codes, self._until):
+                return None
+            emptying += lines_of("renews", above, codes, scope)
+        called = self._called(emptying, codes, way.owner)
+        if called is None:
+            return None
         limits = limits_of(name, searched, {use.site.line for use in uses})
+        uses = [use for use in uses if use.effect != "empties"] + [Use("empties", site) for site in called]
         found.code = uses, limits, _site(uses, codes)
         return found.code
+
+    def _called(self, sites: list[Site], codes: list[CodeType], owner: Any) -> list[Site] | None:
+        """Those of these lines whose function runs or is called; None without the time to search for it."""
+        # What a base class of a library calls, such as a callback, is not seen.
+        if not all(is_user_module(layout_of(cls).module) for cls in layout_of(type(owner)).mro[:-1]):
+            return sites
+        running = {site_of(code).function for code in running_code()}
+        names = {site: site.function.rpartition(".")[2] for site in sites if site.function not in running}
+        if not all(are_read(name, codes, self._until) for name in names.values()):
+            return None
+        idle = {site for site, name in names.items() if name.isidentifier() and is_user_file(site.file)}
+        return [site for site in sites if site not in idle or lines_of("loaded", names[site], codes)]
 
 
 def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
@@ -337,6 +374,7 @@ class _Way(NamedTuple):
         library: the class of a library whose object owns the container, or a library's root; None if it is
             the user's.
         holders: what refers to the container, the nearest first, up to its root.
+        above: the other names in its path, with their scopes.
 
     """
 
@@ -345,28 +383,30 @@ class _Way(NamedTuple):
     scope: Scope
     library: str | None
     holders: tuple[str, ...]
+    above: tuple[tuple[str, Scope], ...]
 
 
 def _way_to(place: Place) -> _Way:
     memory: dict[Place | str, Any] = {}
-    named: tuple[str | None, Any, Scope] | None = None
+    named: list[tuple[str, Any, Scope]] = []
     layouts: list[Layout] = []  # of the objects below the root, the nearest first, up to one that is gone
     is_whole, at = True, place
     while at.parent is not None:
         step, at = at.step, at.parent
         assert step is not None
         owner = at.seek(memory)
-        if named is None and step.how in _NAMING:
-            named = step.label.rpartition(".")[2], owner, _scope(at, step.how)
+        if step.how in _NAMING:
+            named.append((step.label.rpartition(".")[2], owner, _scope(at, step.how)))
         if at.parent is not None:
             is_whole = is_whole and owner is not None
             layouts += [layout_of(type(owner))] if is_whole else []
     holders = [qualified_type_name(layout) for layout in layouts if layout.kind != "cell"]
     if is_whole and at is not place:
         holders.append(_root_in_words(place.start))
-    name, owner, scope = named or (None, None, "any")
     library = _library(layouts, place.start if is_whole else None)
-    return _Way(name, owner, scope, library, tuple(holders[:_MOST_HOLDERS]))
+    first: tuple[str | None, Any, Scope] = named[0] if named else (None, None, "any")
+    above = tuple((name, scope) for name, _, scope in named[1:])
+    return _Way(*first, library, tuple(holders[:_MOST_HOLDERS]), above)
 
 
 def _library(layouts: Sequence[Layout], root: Root | None) -> str | None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from typing import Protocol
@@ -15,6 +16,7 @@ from typing import Protocol
 from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.attribution import TOO_EARLY_SECONDS, explain, is_unexplained, plausible
+from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.census import Census, GrowingType, LongContainer
 from heapwatch.explain.cleaned import Cleaned, matters
 from heapwatch.explain.describe import Describer
@@ -24,7 +26,9 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
 from heapwatch.explain.places import Found, Worlds
+from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
+from heapwatch.explain.touched import TouchedArrays
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.judge.component import MEMORY, WORKERS, Component
@@ -34,7 +38,7 @@ from heapwatch.judge.trainer import Sample, TrainerJudge
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import has_lock
-from heapwatch.measure.introspection.roots import OWN_THREADS, Root
+from heapwatch.measure.introspection.roots import HOSTED, OWN_THREADS, Root
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
@@ -145,9 +149,11 @@ class Explainer:
         self.workers = workers
         self._other_machines = other_machines
         self.memory = ProcessMemory(clock, progress)
+        self.rises = Rises(self._reads.ask, self.memory.resident_now, clock)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self._describer = Describer(self.inventory)
+        self._touched = TouchedArrays(self.inventory)
         self._readings = readings
         self._paths = paths
         self._bounded = bounded
@@ -200,7 +206,9 @@ class Explainer:
         self._stopped.set()
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
+        self.memory.shared_files.close()
         self.native.abandon()
+        self.rises.stop()
         if self.workers is not None:
             self.workers.abandon()
         self._reads.abandon()
@@ -294,10 +302,12 @@ class Explainer:
             self._budget.charge(cost + self._reads.seconds - self.spent_on["ask"])
             self.spent_on["census" if activity in _AMONG_ALL else activity] += cost
             self.spent_on["ask"] = self._reads.seconds
-        if self.native.enabled and self._is_due("native", now, _NATIVE_SECONDS):
-            self.native.step(
-                sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
-            )
+        if self._is_due("native", now, _NATIVE_SECONDS):
+            growth = sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
+            if self.native.enabled:
+                self.native.step(growth)
+            elif self._searching:
+                self.rises.step(growth)
         if self.workers is not None and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
         longest = _LONGEST_PAUSE_SECONDS if activity == "judge" else float("inf")
@@ -395,6 +405,7 @@ class Explainer:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
                 self.native.stop()
+                self.rises.stop()
                 if self.workers is not None:
                     self.workers.stop()
                 self.memory.close()
@@ -455,21 +466,29 @@ class Explainer:
         candidates = self._describer.describe_all(
             [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
+        with suppress(OSError):
+            self._touched.read(levels.now)
+        touched, segments = self._touched.known.values(), self.memory.shared_files
+        candidates += [Candidate(one, one.items.growth(start), capacity=one.capacity) for one in touched]
+        candidates += [
+            self._describer.describe_segments(one, one.items.growth(start), segments.sites.get(path, set()))
+            for path, one in segments.known.items()
+        ]
         walked = self.inventory.rounds > 0
         found = explain(levels, candidates, walked=walked, searched=self.enabled)
         self._searching = self.enabled and is_unexplained(found, levels)
         if self._searching:
             self._budget.advance()
             found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
+        self._workers_grow = grows_in_workers(found) is not None
+        if self.workers is not None:
+            found = self.workers.with_names(found)
         found = replace(
             found,
             findings=tuple(map(self._located, found.findings)),
             unread=self._unread(),
             other_machines=self._other_machines(),
         )
-        self._workers_grow = grows_in_workers(found) is not None
-        if self.workers is not None:
-            found = self.workers.with_names(found)
         found = finished(found, self.judge, levels, self._declared)
         found = self._with_cleanup(found)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
@@ -486,9 +505,16 @@ class Explainer:
 
     def _located(self, finding: Finding) -> Finding:
         """The finding with the line that no search of its container can tell."""
-        if finding.kind == "worker" and finding.items_per_minute:
+        path = finding.path or ""
+        if finding.kind == "worker" and finding.items_per_minute and not path:
             return replace(finding, site=self._describer.processes_started())
-        return replace(finding, site=self.native.site) if finding.kind == "native" else finding
+        if finding.kind == "worker" and path.startswith(HOSTED):  # filled from another process
+            return replace(finding, site=self._describer.hosted_filled_at())
+        return (
+            replace(finding, site=self.native.site or self.rises.site)
+            if finding.kind == "native"
+            else finding
+        )
 
     def _unread(self) -> tuple[str, ...]:
         """What could not be read the last time, as other threads might have been changing it."""
@@ -549,7 +575,7 @@ class Explainer:
         levels = dict(sample.levels)
         own = memory.own.last
         if own is not None:
-            levels[MEMORY] = own - (sample.buffer_bytes or 0.0)
+            levels[MEMORY] = own - (sample.buffer_bytes or 0.0) - self._touched.risen
         if memory.workers.last is not None:
             levels[WORKERS] = memory.workers.last
         for device, gpu in memory.devices.items():

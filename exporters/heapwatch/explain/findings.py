@@ -15,6 +15,7 @@ from heapwatch.text.numbers import count_change, duration, duration_range, size
 from heapwatch.text.terminal import plain
 
 FindingKind = Literal["container", "type", "buffer", "native", "allocator", "gpu", "worker", "level"]
+TOUCHED = "touched"  # ends the type of an array of which pages are counted
 OUTSIDE = "held from outside Python"
 _LEAST_SHARE = 0.005
 _LEAST_RATE = 1000.0  # bytes a minute; growth below it is not mentioned
@@ -271,7 +272,8 @@ def _filling(explanation: Explanation) -> str:
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
     full = size(finding.bytes / finding.items * capacity)
-    state = f"`{finding.path}` is filling: {finding.items:,} of {capacity:,} items"
+    unit, of_pages = ("pages", f" ({finding.type})") if finding.type.endswith(TOUCHED) else ("items", "")
+    state = f"`{finding.path}`{of_pages} is filling: {finding.items:,} of {capacity:,} {unit}"
     if finding.fits is not False:
         return f"{state}; it will hold {full} when full."
     return f"{state}{_filled_at(finding)}; it would hold {full} when full."

@@ -36,6 +36,7 @@ from heapwatch.measure.introspection.reading import NAMED_KEYS, Step, namespace_
 from heapwatch.measure.introspection.roots import (
     Root,
     frame_roots,
+    hosted_root,
     is_user_file,
     is_user_module,
     module_root,
@@ -183,7 +184,7 @@ class Inventory:
         self._round_worlds = {}
         self._round_multiplicity = {}
         lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
-        lasting += self._extra_roots()
+        lasting += [*self._extra_roots(), hosted_root()]
         waiting = chain(self._pending, self._again, self._later, *self._roots)
         left = list(islice(waiting, _MOST_PENDING))
         for queue in (self._pending, self._again, self._later):

@@ -15,12 +15,19 @@ from statistics import median
 import psutil
 
 from heapwatch.collectors.progress import Progress
+from heapwatch.explain.shared_files import SharedFiles
 from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.private_memory import is_ray_worker, private_bytes
+from heapwatch.measure.process.private_memory import (
+    LEAST_SHARED,
+    is_ray_worker,
+    mapped_files,
+    private_bytes,
+    without_files,
+)
 from heapwatch.measure.process.process_tree import descendants
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
@@ -60,6 +67,7 @@ class ProcessMemory(MemoryLevels):
     ) -> None:
         super().__init__(memory_limit(), clock())
         self._began = self.startup_end
+        self.shared_files = SharedFiles()
         self._pools: list[dict[int, Pool]] = []
         self._nvml = NvmlSession()
         self._ceilings: deque[float] = deque(maxlen=_CEILINGS)
@@ -75,6 +83,7 @@ class ProcessMemory(MemoryLevels):
     def close(self) -> None:
         """Close what was opened for reading; what is read later takes longer."""
         self._nvml.disconnect()
+        self.shared_files.close()
         self._read_resident.close()
 
     def read_resident(self) -> None:
@@ -106,6 +115,7 @@ class ProcessMemory(MemoryLevels):
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read, share in (
+            (self._read_shared_files, _WORKERS_SHARE),
             (self._read_status, _SHARE),
             (self._read_malloc, _MALLOC_SHARE),
             (self._read_gpu, _SHARE),
@@ -130,15 +140,23 @@ class ProcessMemory(MemoryLevels):
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
-        if "ray" in sys.modules and b"RssShmem" in found:
+        if b"VmSize" in found:
+            self.virtual.add(now, found[b"VmSize"])
+        mapped = found.get(b"RssShmem", 0)
+        if mapped >= LEAST_SHARED:
+            self.shared_files.add(mapped_files("self"))
+        shared: float = without_files(mapped, "self")
+        if "ray" in sys.modules:
             # Which pages of the store a worker of Ray maps says nothing about what it keeps there.
-            mapped = 0 if is_ray_worker(os.getpid()) else found[b"RssShmem"]
-            found[b"RssShmem"] = max(mapped, self._in_store())
-        for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
-            if name in found:
-                series.add(now, found[name])
+            shared = max(0 if is_ray_worker(os.getpid()) else shared, self._in_store())
+        shared += self.shared_files.bytes
+        if b"RssShmem" in found:
+            self.shared.add(now, shared)
         if b"RssAnon" in found:
-            self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
+            self.private.add(now, found[b"RssAnon"] + shared)
+
+    def _read_shared_files(self, now: float) -> None:
+        self.shared_files.read(now)
 
     def _in_store(self) -> int:
         """Bytes of Ray's object store for which this process stands: all of its own, else what it keeps."""
@@ -179,7 +197,10 @@ class ProcessMemory(MemoryLevels):
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        found = map(private_bytes, descendants(os.getpid(), _MOST_WORKERS))
+        workers = descendants(os.getpid(), _MOST_WORKERS)
+        if self.shared.last or self.shared_files.known:  # else they can hardly have mapped one
+            self.shared_files.add(name for pid in workers for name in mapped_files(pid))
+        found = map(private_bytes, workers)
         sizes = [size for size in found if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):

@@ -18,6 +18,7 @@ _BY_TYPE = {
     "multiprocessing.process.BaseProcess": "`process.join()` and `process.close()`",
     "threading.Thread": "end the thread and `thread.join()` it",
     "traceback": "keep the error's text, not the exception: its traceback holds every local variable",
+    "_asyncio.Future": "drop each when it is done (`add_done_callback`); `asyncio.wait_for(..., timeout)`",
     "gymnasium.core.Env": "`env.close()`, and drop it",
     "concurrent.futures.thread._WorkItem": (
         "wait for results before more is submitted: the pool is slower than what feeds it"
@@ -30,6 +31,7 @@ _BY_OWNER = (
     ("asyncio.queues.", "_queue", f"`asyncio.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
     ("queue.", "queue", f"`queue.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
 )
+UNLINK = "`unlink()` each segment after the last process has closed it: `close()` keeps the memory"
 # Where IPython keeps the results of cells.
 DROP_RESULTS = "`%reset -f out`, and a `;` at the end of a line whose value is not to be kept"
 # Where a `multiprocessing.Queue` keeps what its process has put into it and the pipe has not taken.
@@ -84,7 +86,7 @@ def remedy_for(
     if known.kind in ("list", "deque"):
         return "`collections.deque(maxlen=...)`"
     if known.kind == "dict":
-        return "delete entries that are done, or bound it: `functools.lru_cache(maxsize=...)`, an LRU dict"
+        return "delete entries that are done, or bound their number"
     if known.kind == "set":
         return "remove what is done, or keep a bounded structure"
     if known.kind in ("array", "tensor", "text", "frame_table"):

@@ -79,11 +79,12 @@ class Site(NamedTuple):
     function: str
 
 
-# Adds items; removes items; cuts to a length; assigns a new object; replaces one item by another.
-Effect = Literal["grows", "shrinks", "trims", "resets", "overwrites"]
+# Adds items; removes items; removes all or assigns another object; cuts to a length; replaces one item.
+Effect = Literal["grows", "shrinks", "empties", "trims", "overwrites"]
 # A key of a mapping is one more item; an index of a sequence is that of an item that it has.
 _SEQUENCE: dict[Deed, Effect] = {
-    "grows": "grows", "shrinks": "shrinks", "trims": "trims", "resets": "resets", "stores": "overwrites"
+    "grows": "grows", "shrinks": "shrinks", "empties": "empties", "resets": "empties", "renews": "empties",
+    "trims": "trims", "stores": "overwrites",
 }  # fmt: skip
 _MAPPING: dict[Deed, Effect] = {**_SEQUENCE, "stores": "grows", "changes": "grows"}
 

@@ -40,9 +40,12 @@ _GROWING = frozenset(
      "__setitem__")
 )  # fmt: skip
 _SHRINKING = frozenset(
-    ("pop", "popleft", "popitem", "clear", "remove", "discard", "get", "get_nowait", "cache_clear", "flush",
-     "truncate")
+    ("pop", "popleft", "popitem", "remove", "discard", "get", "get_nowait", "flush", "truncate")
 )  # fmt: skip
+_EMPTYING = frozenset(("clear", "cache_clear"))
+_CONTAINERS = frozenset(
+    ("list", "dict", "set", "deque", "defaultdict", "array", "bytearray", "zeros", "empty")
+)
 _PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
 _CONVERSIONS = frozenset(("int", "float", "round"))
 _ORDER: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
@@ -64,8 +67,10 @@ Scope = Literal["attribute", "global", "local", "any"]
 Deed = Literal[
     "grows",  # adds items
     "shrinks",  # removes items
+    "empties",  # removes all items
     "trims",  # cuts to a length
-    "resets",  # assigns a new object
+    "resets",  # assigns another object
+    "renews",  # assigns a new object again and again
     "stores",  # stores under a key
     "changes",  # stores what is made of the items
     "rebinds",  # assigns what is made of the old object
@@ -173,16 +178,21 @@ class _Reader:
         self._locals = {*self._own, *code.co_freevars}
         self._runs_again = bool(code.co_flags & inspect.CO_OPTIMIZED) and code.co_name not in SETTING_UP
         self._aliases: dict[str, tuple[str, Scope]] = {}
+        self._loops: list[range] = []  # lines
         # The name of the class is a part of private names in the code, and not in the source.
         names = [name for name in (*code.co_names, *self._locals) if name.startswith("_")]
         self._private = {"__" + name.partition("__")[2]: name for name in names}
 
     def read(self, node: ast.AST) -> None:
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            self._loops.append(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
         match node:
             case ast.Attribute(value=value, attr=attr, ctx=ast.Load()):
                 base = _container(value)
                 if attr in _GROWING or attr in _SHRINKING:
                     self._act(base, "grows" if attr in _GROWING else "shrinks", base.end_lineno)
+                elif attr in _EMPTYING:
+                    self._act(base, "empties" if base is value else "shrinks", base.end_lineno)
                 self._act(node, "loaded", node.end_lineno)
             case ast.Attribute(ctx=ast.Store()):
                 self._act(node, "assigned", node.lineno)
@@ -201,7 +211,7 @@ class _Reader:
             case ast.AugAssign(target=target, op=sign, value=value):
                 self._assign(target, ast.BinOp(target, sign, value))
             case ast.Subscript(value=value, slice=ast.Slice() as cut, ctx=ast.Del()):
-                self._cut(_container(value), cut, node.lineno)
+                self._cut(_container(value), cut, node.lineno, is_empty=_container(value) is value)
             case ast.Subscript(value=value, ctx=ast.Del()):
                 self._act(_container(value), "shrinks", node.lineno)
             case (
@@ -225,7 +235,8 @@ class _Reader:
         named = self._named(node)
         if named is not None:
             self.found.acts.append((*named, deed, line or 0))
-            if named[1] == "local" and deed not in ("resets", "rebinds") and named[0] in self._aliases:
+            assigns = deed in ("resets", "renews", "rebinds")
+            if named[1] == "local" and not assigns and named[0] in self._aliases:
                 self.found.acts.append((*self._aliases[named[0]], deed, line or 0))
 
     def _around(self, node: ast.AST, named: tuple[str, Scope]) -> list[ast.AST]:
@@ -238,10 +249,12 @@ class _Reader:
         named = self._named(container)
         match target:
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                for one in targets:
-                    self._assign(one, value)
+                values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+                alike = len(values) == len(targets)
+                for one, own in zip(targets, values if alike else [value] * len(targets), strict=True):
+                    self._assign(one, own)
             case ast.Subscript(slice=ast.Slice() as cut, value=whole) if whole is container:
-                self._cut(container, cut, target.lineno)
+                self._cut(container, cut, target.lineno, is_empty=not getattr(value, "elts", True))
             case ast.Subscript(slice=key):
                 if isinstance(key, ast.Constant) and type(key.value) is str:
                     self.found.acts.append((key.value, "any", "assigned", target.lineno))
@@ -265,16 +278,22 @@ class _Reader:
             self._cut(target, cuts[0], target.lineno)
         elif any(map(_adds, around)):
             self._act(target, "grows", target.lineno)
-        elif self._runs_again and name not in self._own:
-            self._act(target, "resets", target.lineno)
+        else:
+            lasts = self._runs_again and name not in self._own
+            again = lasts or any(target.lineno in lines for lines in self._loops)
+            deeds: dict[Deed, bool] = {"renews": again and not around and _is_new(value), "resets": lasts}
+            for deed in (deed for deed, is_done in deeds.items() if is_done):
+                self._act(target, deed, target.lineno)
         if named[1] == "local" and other is not None:
             self._aliases[name] = other
         if self.found.bound.get(name, _OTHER).sort != "modulo":
             self.found.bound[name] = self._operand(value)
 
-    def _cut(self, container: ast.expr, cut: ast.Slice, line: int) -> None:
+    def _cut(self, container: ast.expr, cut: ast.Slice, line: int, *, is_empty: bool = False) -> None:
         named = self._named(container)
-        if named is not None:
+        if is_empty and cut.lower is cut.upper is None:
+            self._act(container, "empties", line)
+        elif named is not None:
             self._act(container, "trims", line)
             self.found.cuts.append((named[0], [self._operand(end) for end in (cut.lower, cut.upper) if end]))
 
@@ -339,6 +358,13 @@ def _adds(node: ast.AST) -> bool:
         case ast.Dict(keys=keys):
             return None in keys
     return _called(node) in _GROWING
+
+
+def _is_new(node: ast.expr) -> bool:
+    """Whether an expression makes a new container, or an instance of what is named like a class."""
+    name = (_called(node) or "").strip("_")
+    is_made = name in _CONTAINERS or name[:1].isupper()
+    return is_made or isinstance(node, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp)
 
 
 def _number(node: ast.expr) -> int | None:

@@ -321,7 +321,7 @@ class NativeTracer:
 
     def _may_trace(self) -> bool:
         done = self._answers >= _ENOUGH or self.windows >= _MOST_WINDOWS
-        return not (done or tracemalloc.is_tracing() or _is_profiled()) and bool(
+        return not (done or tracemalloc.is_tracing() or is_profiled()) and bool(
             importlib.util.find_spec("memray")
         )
 
@@ -396,7 +396,7 @@ class NativeTracer:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_profiled() -> bool:
+def is_profiled() -> bool:
     """Whether the program has a profiler or a trace function, as a debugger has."""
     hooks = (sys.getprofile(), sys.gettrace(), getattr(threading, "_profile_hook", None))
     monitoring = getattr(sys, "monitoring", None)

@@ -221,6 +221,11 @@ class MemoryGrowth:
         risen = 60 * max(highs, default=0.0)
         return risen if risen > _FAST_SHARE * self.resident else 0.0
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether it grows by more than 1 % a minute, which is judged after six minutes."""
+        return max(self.rises_fast_by, self.per_minute) > _FAST_SHARE * self.resident
+
     @cached_property
     def slowed_down(self) -> bool:
         """Whether all that grew by an amount that matters was tested to slow down, or to have ended.

@@ -15,10 +15,10 @@ from heapwatch.judge.level import LevelSeries
 from heapwatch.machine.gpu import gpu_bytes
 from heapwatch.machine.groups import Member
 from heapwatch.measure.gpu import NvmlSession
+from heapwatch.measure.process.private_memory import SHARED_FILES
 from heapwatch.measure.process.procfs import read
 
 _FIELD = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
-SHARED_FILES = "/dev/shm"  # all that it holds is a group of its own, also what no process maps any more
 _ALIKE = 0.5  # of the growth of the member that grew most
 _MATERIAL_MINUTES = 60.0  # in which growth has to be a rise that matters
 
@@ -112,7 +112,7 @@ class MachineLevels:
         for member in self._levels:
             by_name[member.group].append(member)
         groups = [self._group(name, members, since) for name, members in by_name.items()]
-        if self._files.last:
+        if self._files.last:  # a group of its own, as much of it may be mapped by no process any more
             growth = self._files.growth(since)
             per_minute = 60 * growth.per_second
             held = round(self._files.last)

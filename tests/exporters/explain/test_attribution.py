@@ -423,6 +423,7 @@ def test_of_the_names_of_one_graph_the_one_whose_line_is_known_speaks():
     [
         (500 * MB, 48 * MB, "never", 36, 44),
         (500 * MB, 48 * MB, "some", 76, 84),
+        (500 * MB, 48 * MB, "whole", 300, 460),  # until memory itself is known to leak
         (500 * MB, 48 * MB, "trimmed", 1240, 1300),
         (100 * MB, 3 * MB, "never", 140, 170),  # by less than 8 MB
         (100 * MB, 5 * MB, "never", 120, 144),  # by 9 MB

@@ -26,6 +26,7 @@ def suggested(path: str, kind: str, capacity: int | None = None, /, **about: Any
         ("env.figures", "list", "matplotlib.figure.Figure", "plt.close(figure)"),
         ("errors", "list", "traceback", "keep the error's text"),
         ("_worker().work_queue", "list", "concurrent.futures.thread._WorkItem", "wait for results"),
+        ("server.tasks", "dict", "_asyncio.Future", "add_done_callback"),
         ("_feed().buffer", "deque", "bytes", "Queue(maxsize=...)"),
         ("rollouts._buffer", "deque", "builtins.bytes", "deque(maxlen=...)"),
         ("agent.replay_buffer", "deque", "builtins.tuple", "deque(maxlen=...)"),

@@ -98,7 +98,7 @@ def test_where_a_container_grows(name):
     [
         ({"shrinks"}, ["removed", "deleted", "compared"]),
         ({"trims"}, ["cut", "kept"]),
-        ({"resets"}, ["renewed"]),
+        ({"empties"}, ["renewed"]),
         (set(), ["__init__", "read"]),
     ],
 )

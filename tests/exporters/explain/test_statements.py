@@ -83,7 +83,7 @@ def test_each_function_has_its_source_with_the_lines_of_the_file(compiled, capfd
 
 def test_a_private_name_is_the_one_that_the_object_has(compiled):
     (use,) = uses_of("_Trainer__private", [compiled(PROGRAM)["record"]], "attribute")
-    assert (use.effect, use.site.line) == ("resets", 16)
+    assert (use.effect, use.site.line) == ("empties", 16)
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeTracer]:
     monkeypatch.setenv("HEAPWATCH_NATIVE", "on")
     monkeypatch.setattr(subject, "WINDOW_SECONDS", 0.2)
     monkeypatch.setattr(subject, "is_user_file", lambda file: file == __file__)
-    monkeypatch.setattr(subject, "_is_profiled", lambda: False)  # as under coverage
+    monkeypatch.setattr(subject, "is_profiled", lambda: False)  # as under coverage
     one = NativeTracer()
     yield one
     one.stop()
@@ -266,7 +266,7 @@ def test_none_begins_beside_another_tracer_or_without_a_reason(native):
 def test_none_begins_in_a_program_that_is_profiled(install):
     install(lambda *_: None)
     try:
-        assert subject._is_profiled()
+        assert subject.is_profiled()
     finally:
         install(None)
 

@@ -18,6 +18,7 @@ from heapwatch.measure.introspection.attributes import Gone, attribute_of
 from heapwatch.measure.introspection.exclusive_reads import callers, innermost, thread_ids
 
 OWN_THREADS = "heapwatch-"
+HOSTED = "multiprocessing.Manager()"
 _OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_FRAMES = 60
@@ -29,7 +30,10 @@ _OWN_FOLDER = __file__.rpartition("measure")[0]
 _LIBRARY = tuple(
     {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], sys.prefix + "/lib/python"}
 )
-_EVENT_LOOP = ("/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py")
+# Below them is what started a loop or a process, and calls nothing that runs now.
+_STARTING = (
+    "/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py", "/multiprocessing/process.py"
+)  # fmt: skip
 # What may be suspended, with the attributes for its frame and its code.
 _SUSPENDED = (
     (GeneratorType, "gi_frame", "gi_code"),
@@ -134,6 +138,20 @@ def registry_roots() -> list[Root]:
     return [_registry(module, path) for module, path in _REGISTRIES if module in modules]
 
 
+def hosted_root() -> Root:
+    """The objects that this process keeps for others, if it is that of a `multiprocessing.Manager`."""
+
+    def read() -> list[Any]:
+        try:
+            process = (module_namespace("multiprocessing.process") or {})["_current_process"]
+            hosted = attribute_of(attribute_of(process, "_manager_server"), "id_to_obj")
+            return [kept for kept, *_ in list(dict.values(hosted))]
+        except (LookupError, TypeError):
+            raise Gone(HOSTED) from None
+
+    return Root(HOSTED, "hosted", read)
+
+
 def frame_roots() -> list[Root]:
     """The local variables of the running functions in every thread, without the threads of this package.
 
@@ -170,8 +188,8 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
         called = False
         for frame in callers(None if thread in own else innermost(thread)):
             code = frame.f_code
-            if called and code.co_filename.replace("\\", "/").endswith(_EVENT_LOOP):
-                break  # the line that entered the loop called nothing that runs now
+            if called and code.co_filename.replace("\\", "/").endswith(_STARTING):
+                break
             if called and is_user_file(code.co_filename):
                 found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
                 break

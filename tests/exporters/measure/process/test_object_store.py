@@ -34,6 +34,7 @@ def process(proc: Path, pid: int, command: str, parent: int = 1) -> Path:
         (RAYLET, 1000),
         ("python\0raylet.py\0/raylet\0", 5000),
     ],
+    ids=["a program", "an actor", "an idle worker", "a raylet", "a script called raylet"],
 )
 def test_pages_of_the_store_are_not_private_to_each_that_maps_them(tmp_path, command, kilobytes):
     process(tmp_path, 7, command)
@@ -51,7 +52,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return file
 
 
-@pytest.mark.parametrize("parent", [os.getpid(), 1])
+@pytest.mark.parametrize("parent", [os.getpid(), 1], ids=["its own", "another"])
 def test_a_store_takes_the_memory_that_was_used(tmp_path, store, parent):
     process(tmp_path, 8, "ray::IDLE")
     (tmp_path / "8/fd/5").symlink_to(store)

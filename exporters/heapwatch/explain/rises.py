@@ -1,0 +1,89 @@
+"""The user's function in which resident memory rises, seen in short windows of the main thread.
+
+In a window the main thread has a profile function, which reads the resident memory at each call and return.
+A rise above all that was read before belongs to the line of the user's code that runs then. A program that is
+profiled or traced itself has no window.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from heapwatch.explain.sites import Site, site_of
+from heapwatch.explain.tracing import SHARE, is_profiled
+from heapwatch.measure.introspection.roots import is_user_file
+from heapwatch.runtime import environment
+
+_SECONDS, _PAUSE_SECONDS = 3.0, 30.0
+_MOST_EVENTS, _EVENT_SECONDS = 50_000, 1e-5
+_LEAST_SHARE = 0.5  # of the rises, for the function with most of them
+_LEAST_BYTES = 200_000
+
+
+class Rises:
+    """Windows in which rises are seen, within a share of the time; HEAPWATCH_TRACE=off switches them off.
+
+    Args:
+        ask: runs a function in the main thread.
+        resident: the resident bytes of now.
+        clock: monotonic seconds.
+
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Callable[[], Any]], Any],
+        resident: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask = ask
+        self._resident = resident
+        self._clock = clock
+        self._enabled = environment.is_on(environment.TRACE)
+        self._until = float("-inf")
+        self._events = self._highest = 0
+        self._lines: Counter[Site] = Counter()
+
+    @property
+    def site(self) -> Site | None:
+        """The line with most rises in the function with most of them; None if that is not clear."""
+        functions: Counter[str] = Counter()
+        for line, risen in self._lines.items():
+            functions[line.function] += risen
+        ((first, most),) = functions.most_common(1) or [("", 0)]
+        if most < max(_LEAST_BYTES, _LEAST_SHARE * functions.total()):
+            return None
+        return max((one for one in self._lines if one.function == first), key=self._lines.__getitem__)
+
+    def step(self, growth: float) -> None:
+        """Begin a window if memory that is not Python's grows, in bytes a minute, and one is due."""
+        now, pause = self._clock(), max(_PAUSE_SECONDS, self._events * _EVENT_SECONDS / SHARE)
+        if growth > 0 and self._enabled and now >= self._until + pause and not is_profiled():
+            self._until, self._events, self._highest = now + _SECONDS, 0, self._resident()
+            self._ask(lambda: sys.setprofile(self._note))
+
+    def stop(self) -> None:
+        """End a window with the next call of the main thread."""
+        self._until = float("-inf")
+
+    def _note(self, frame: FrameType | None, event: str, argument: Any) -> None:
+        if frame is not None and frame.f_code.co_name == "<genexpr>":  # one event for each item
+            return
+        self._events += 1
+        with suppress(OSError):  # raised here it would be raised in the program
+            self._add(frame, self._resident())
+        if self._events > _MOST_EVENTS or self._clock() > self._until:
+            sys.setprofile(None)
+
+    def _add(self, frame: FrameType | None, resident: int) -> None:
+        risen, self._highest = resident - self._highest, max(resident, self._highest)
+        while risen > 0 and frame is not None and not is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        if risen > 0 and frame is not None:
+            self._lines[site_of(frame.f_code, frame.f_lineno)] += risen

@@ -1,0 +1,109 @@
+"""Segments of shared memory in /dev/shm: memory that stays when no process maps it any more."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from heapwatch.explain.places import KnownContainer
+from heapwatch.explain.sites import Site, site_of
+from heapwatch.measure.introspection.roots import is_user_file
+from heapwatch.measure.process.private_memory import SHARED_FILES
+
+_MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
+_MOST_FILES = 50_000
+_CLOCK_SECONDS = 0.02  # by which the kernel's times of files may be late
+_READ_AGAIN = 200  # of the newest files, which may still grow
+_PATTERN = re.compile(r"[A-Za-z]+(?:[^A-Za-z0-9]|(?=\d))")
+
+
+class SharedFiles:
+    """The segments that this program makes or maps, without those that were there before.
+
+    The kernel does not tell who made a segment. `multiprocessing` tells its resource tracker of each one, so
+    its call to the tracker is wrapped.
+
+    Attributes:
+        bytes: of all of them.
+        known: number and bytes of the files by pattern, such as `/dev/shm/psm_*`.
+        sites: the lines that made them, likewise.
+
+    """
+
+    def __init__(self, folder: str = SHARED_FILES) -> None:
+        self.bytes = 0.0
+        self.known: dict[str, KnownContainer] = {}
+        self.sites: dict[str, set[Site]] = {}
+        self._folder = folder
+        self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
+        self._register: Any = None
+        self._began = time.time() - _CLOCK_SECONDS
+
+    def add(self, files: Iterable[str], site: Site | None = None) -> None:
+        """Add files by name that a process of the program has made or maps."""
+        for name in files:
+            found = _PATTERN.match(name)
+            path = f"{self._folder}/{found[0]}*" if found else f"{self._folder}/{name}"
+            sizes = self._sizes.setdefault(path, {})
+            if len(sizes) < _MOST_FILES:
+                sizes.setdefault(name)
+                self.sites.setdefault(path, set()).update([site] if site else [])
+
+    def read(self, now: float) -> None:
+        """Read the new files, and the newest of those that are known.
+
+        Raises:
+            OSError: the folder cannot be read.
+
+        """
+        if _MAKERS in sys.modules and self._register is None:
+            self._wrap(sys.modules[_TRACKER])
+        there = set(os.listdir(self._folder)) if self._sizes else set()
+        for path, sizes in list(self._sizes.items()):
+            for name in sizes.keys() - there:
+                del sizes[name]
+            newest = list(sizes)[-_READ_AGAIN:]
+            for name in {*newest, *(name for name, size in list(sizes.items()) if size is None)}:
+                sizes[name] = self._size(name)
+            known = self.known.setdefault(path, KnownContainer(path, "list", "shared memory segments"))
+            new = list(filter(None, sizes.values()))
+            known.items.add(now, len(new))
+            known.held.add(now, sum(new))
+            known.weighed_items = len(new)
+        self.bytes = sum(known.held.last or 0.0 for known in self.known.values())
+
+    def close(self) -> None:
+        """Wrap no longer; also in a forked child, which would note its segments for ever."""
+        tracker = sys.modules.get(_TRACKER)
+        if tracker is not None and getattr(tracker.register, "by", None) is self:
+            tracker.register = self._register  # type: ignore[attr-defined]
+
+    def _wrap(self, tracker: Any) -> None:
+        original = self._register = tracker.register
+
+        def register(name: str, rtype: str) -> None:
+            original(name, rtype)
+            with suppress(Exception):  # it would be raised in the program
+                self.add([name.strip("/")] if rtype == "shared_memory" else [], _caller())
+
+        register.by = self  # type: ignore[attr-defined]
+        tracker.register = register
+
+    def _size(self, name: str) -> int:
+        with suppress(OSError):
+            found = os.stat(f"{self._folder}/{name}")
+            return 512 * found.st_blocks if found.st_ctime >= self._began else 0
+        return 0
+
+
+def _caller() -> Site | None:
+    """The line of the user's code that is running in this thread."""
+    frame = sys._getframe(2)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if frame is None else site_of(frame.f_code, frame.f_lineno)

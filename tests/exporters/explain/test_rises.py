@@ -1,0 +1,115 @@
+"""The function of the user's in which memory of C code grows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from heapwatch.explain import rises
+from heapwatch.explain.rises import Rises
+
+MB = 1_000_000
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.held = 100 * MB
+        self.reads = 0
+
+    def read(self) -> int:
+        self.reads += 1
+        return self.held
+
+
+def call(read: Callable[[], Any]) -> Any:
+    return read()
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
+    monkeypatch.setattr(rises, "is_profiled", lambda: False)  # as under coverage
+    return Memory()
+
+
+@pytest.fixture(autouse=True)
+def no_profile_is_left(monkeypatch: pytest.MonkeyPatch):
+    before = sys.getprofile()
+    yield
+    sys.setprofile(before)
+
+
+class Recorder:
+    def record(self, memory: Memory) -> None:
+        add(memory, MB)
+        peak(memory)
+
+    def other(self, memory: Memory) -> None:
+        len([memory])
+
+
+def add(memory: Memory, nbytes: int) -> None:
+    memory.held += nbytes
+
+
+def peak(memory: Memory) -> None:
+    memory.held -= MB // 2
+    len([])
+    memory.held += MB // 2
+
+
+def run(memory: Memory, seconds: list[float]) -> Rises:
+    found = Rises(call, memory.read, lambda: seconds[0])
+    recorder = Recorder()
+    found.step(60 * MB)
+    for _ in range(5):
+        recorder.other(memory)
+        recorder.record(memory)
+    return found
+
+
+def test_it_is_the_function_in_which_memory_is_higher_than_ever(memory):
+    seconds = [0.0]
+    found = run(memory, seconds)
+    seconds[0] = 10.0
+    len([])
+    assert sys.getprofile() is None
+    assert found.site is not None
+    assert found.site.function == "add"
+    assert found.site.file == __file__
+
+
+def test_a_window_ends_after_so_many_calls_or_when_it_is_stopped(memory, monkeypatch):
+    monkeypatch.setattr(rises, "_MOST_EVENTS", 4)
+    found = run(memory, [0.0])
+    assert sys.getprofile() is None
+    reads = memory.reads
+    found.step(60 * MB)
+    assert memory.reads == reads, "the pause is not over"
+    monkeypatch.undo()
+    found = run(memory, [0.0])
+    assert sys.getprofile() is not None
+    found.stop()
+    len([])
+    assert sys.getprofile() is None
+
+
+@pytest.mark.parametrize("growth", [0.0, 60.0 * MB])
+def test_no_window_without_growth_or_in_a_program_that_is_profiled(growth):
+    sys.setprofile(ignored := lambda *_: None)
+    memory = Memory()
+    Rises(call, memory.read).step(growth)
+    assert sys.getprofile() is ignored
+    sys.setprofile(None)
+    assert memory.reads == 0
+
+
+def test_nothing_is_named_where_it_rises_in_many_functions_or_by_little(memory):
+    found = Rises(call, memory.read, lambda: 0.0)
+    assert found.site is None
+    found.step(1.0)
+    add(memory, 1000)
+    sys.setprofile(None)
+    assert found.site is None
