@@ -45,7 +45,7 @@ def test_the_pages_that_a_program_writes_to_are_counted():
     (known,) = found.known.values()
     assert known.path == "explorer.counts"
     assert re.fullmatch(r"ndarray, 5\d% touched", known.type_name)
-    assert found.risen == pytest.approx(40 * MB, rel=0.1)
+    assert found.risen == pytest.approx(40 * MB, rel=0.2)
     assert known.bytes_each == pytest.approx(4096, rel=0.01)
 
 
