@@ -67,7 +67,7 @@ def kept_references() -> None:
     """A driver that keeps the references of all results, or the last twenty."""
     import ray
 
-    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=2 * 10**9, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, object_store_memory=2 * 10**9, log_to_driver=False)
 
     @ray.remote
     def result() -> bytes:

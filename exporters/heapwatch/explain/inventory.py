@@ -321,6 +321,8 @@ class Inventory:
         label = path if full else path + step.label
         self._seen.add(id(obj))
         below = Place(place, step, None, weight)
+        if not below.is_users and kind == "object" and is_user_module(layout.module):
+            below.is_users, label = True, layout.name  # what leads to it are names of a library
         if below.item_steps == 0 and len(self._anchors) < _MOST_ANCHORS:
             self._anchors[id(obj)] = label
         if sized:

@@ -43,6 +43,7 @@ class Place:
         weight: number of objects that it stands for, since only some items of a container are visited.
         depth: number of steps from the root.
         item_steps: how many of them lead to an item of a container.
+        is_users: whether the path begins in the user's code, or has come to an object of the user's.
 
     """
 
@@ -52,9 +53,12 @@ class Place:
     weight: float
     depth: int = 0
     item_steps: int = 0
+    is_users: bool = False
 
     def __post_init__(self) -> None:
+        self.is_users |= self.root is not None and self.root.is_users
         if self.parent is not None:
+            self.is_users |= self.parent.is_users
             self.depth = self.parent.depth + 1
             is_item = self.step is not None and self.step.label == "[*]"
             self.item_steps = self.parent.item_steps + is_item

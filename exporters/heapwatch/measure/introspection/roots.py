@@ -69,6 +69,7 @@ class Root(NamedTuple):
         read: returns the present object; raises `Gone`.
         namespace: whether the object is a dict of names.
         frame_code: id of the code of the running function whose local variables it is; None for other roots.
+        is_users: whether its names mean something to the user: not those of a library's function or script.
 
     """
 
@@ -77,6 +78,7 @@ class Root(NamedTuple):
     read: Callable[[], Any]
     namespace: bool = False
     frame_code: int | None = None
+    is_users: bool = True
 
 
 def user_modules() -> list[str]:
@@ -129,7 +131,9 @@ def module_root(name: str) -> Root:
             raise Gone(name)
         return namespace
 
-    return Root("" if name == "__main__" else name, f"module {name}", read, namespace=True)
+    file = (module_namespace(name) or {}).get("__file__")
+    is_users = type(file) is not str or is_user_file(file)
+    return Root("" if name == "__main__" else name, f"module {name}", read, True, is_users=is_users)
 
 
 def registry_roots() -> list[Root]:
@@ -162,7 +166,7 @@ def frame_roots() -> list[Root]:
     for thread, code, user in _running_functions():
         if (thread, id(code)) not in seen and len(seen) < 4 * _MOST_FRAMES:
             seen.add((thread, id(code)))
-            root = _frame(thread, id(code), code.co_name)
+            root = _frame(thread, id(code), code.co_name)._replace(is_users=user)
             roots.append((not user, root))
     return [root for _, root in sorted(roots, key=lambda entry: entry[0])]
 
