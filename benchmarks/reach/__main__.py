@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks.measure import Claim, Table, write_part
-from benchmarks.reach import entered, watched
+from benchmarks.reach import entered, machine, watched
 from benchmarks.running import ROOT, allow_interrupts
 
 DOCUMENT = ROOT / "docs" / "reach.md"
@@ -17,6 +17,7 @@ PARTS: dict[str, Callable[[float], tuple[list[Table], list[Claim]]]] = {
     "workers": lambda _: watched.workers(),
     "native": lambda _: watched.native(),
     "heaps": lambda _: watched.heaps(),
+    "machine": lambda _: machine.machine(),
 }
 
 

@@ -36,6 +36,7 @@ from heapwatch.http.server import Server
 from heapwatch.http.status import Status
 from heapwatch.judge.measured import STEP_SECONDS
 from heapwatch.judge.verdict import SERIOUS
+from heapwatch.machine.elsewhere import OtherMachines
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.measure.gpu import torch_pools
 from heapwatch.measure.introspection.roots import Root
@@ -114,6 +115,7 @@ class Exporter:
             paths=self.buffers.paths,
             bounded=lambda: self._readings([self.events, self.buffers, self.buffers.sizes]).bounded(),
             found_world=self._count_world,
+            other_machines=OtherMachines().count,
             workers=WorkerVisits(),
         )
         self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)

@@ -51,7 +51,7 @@ class MachineExplanation(NamedTuple):
                     "growing": len(group.growing),
                     "private_bytes": group.private,
                     "shared_bytes": group.shared,
-                    "bytes_per_minute": round(group.per_minute),
+                    "bytes_per_minute": round(group.per_minute + group.shared_per_minute),
                     "matters": group.matters,
                 }
                 for group in self.survey.groups
@@ -79,7 +79,7 @@ def explain_machine(
     """
     looked_at = survey(Groups(everyone=everyone), among)
     show(looked_at)
-    growing = looked_at.growing[:_MOST_GROUPS]
+    growing = looked_at.to_enter[:_MOST_GROUPS]
     best = MachineExplanation(looked_at, _nothing_grows(looked_at))
     until, visits = time.monotonic() + seconds, Visits()
     for rank, group in enumerate(growing):
@@ -101,7 +101,7 @@ def for_group(found: Explanation, group: GroupGrowth) -> Explanation:
     """The explanation of one process, whose findings say how many of its group grow like it."""
     if len(group.members) == 1:
         return found
-    alike = f"{len(group.growing)} of {len(group.members)} {group.name}"
+    alike = f"{len(group.growing or group.members)} of {len(group.members)} {group.name}"
     findings = tuple(
         replace(finding, type=f"{finding.type} in {alike}") if finding.path else finding
         for finding in found.findings
@@ -111,12 +111,13 @@ def for_group(found: Explanation, group: GroupGrowth) -> Explanation:
 
 def _entered(visits: Visits, group: GroupGrowth, seconds: float) -> tuple[int, Explanation] | None:
     """The first process of a group that can be entered, and its explanation; None if none can be."""
-    for member in [member for member in group.growing if member.is_python][:_MOST_TRIED]:
+    members = group.growing or group.members
+    for member in [member for member in members if member.is_python][:_MOST_TRIED]:
         try:
             return member.pid, visits.explain(member.pid, seconds)
         except (CannotEnter, Ended) as error:
             say(f"heapwatch: {error}", error=True)
-    if not any(member.is_python for member in group.growing):
+    if not any(member.is_python for member in members):
         say(f"heapwatch: {group.name} does not run Python: it cannot be entered", error=True)
     return None
 

@@ -84,11 +84,12 @@ class MachineSource:
 def _row(group: GroupGrowth, watched: dict[int, tuple[str, Snapshot]]) -> Row:
     seen = [watched[member.pid] for member in group.members if member.pid in watched]
     url, worst = max(seen, key=lambda one: _severity(one[1]), default=(None, None))
-    first = [*group.growing, *group.members][0]
+    first = next(iter([*group.growing, *group.members]), None)
+    pid = first.pid if first is not None and first.is_python else None
     if worst is not None:
         verdict = worst.problem or worst.verdict or ""
     else:
-        verdict = NOT_ENTERED if first.is_python else _NO_PYTHON
+        verdict = _NO_PYTHON if pid is None else NOT_ENTERED
     return Row(
         group.name,
         len(group.members),
@@ -96,9 +97,9 @@ def _row(group: GroupGrowth, watched: dict[int, tuple[str, Snapshot]]) -> Row:
         group.private,
         group.shared,
         group.gpu,
-        group.per_minute,
+        group.per_minute + group.shared_per_minute,
         verdict,
-        first.pid if first.is_python else None,
+        pid,
         url,
     )
 

@@ -107,6 +107,7 @@ class Explainer:
         paths: where each declared buffer is, by name.
         bounded: returns items and bound of each container that has one, as they were read last.
         found_world: told of each physics world, as by `Worlds`.
+        other_machines: returns how many machines of the program's cluster are not looked at.
         workers: visits worker processes; None to name only what grows in this process.
 
     Attributes:
@@ -131,6 +132,7 @@ class Explainer:
         paths: Callable[[], dict[str, str]] = dict,
         bounded: Callable[[], Mapping[Component, tuple[float, float]]] = dict,
         found_world: Found = lambda name, count: None,
+        other_machines: Callable[[], int] = int,
         workers: Visits | None = None,
     ) -> None:
         self._reads = reads or OwnedReads()
@@ -141,6 +143,7 @@ class Explainer:
         self.tracer = Tracer(clock)
         self.native = NativeTracer(clock)
         self.workers = workers
+        self._other_machines = other_machines
         self.memory = ProcessMemory(clock, progress)
         self.latest = Explanation("too early", 0.0, 0.0, 0.0)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
@@ -413,6 +416,8 @@ class Explainer:
 
         Readings of the two that lie far apart cannot be compared.
         """
+        known = list(self.inventory.known.values())
+        self.memory.referenced = max((one.shared_bytes for one in known if one.shared_share), default=0.0)
         self.memory.read_resident()
         self.memory.read_parts()
         named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
@@ -456,7 +461,12 @@ class Explainer:
         if self._searching:
             self._budget.advance()
             found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
-        found = replace(found, findings=tuple(map(self._located, found.findings)), unread=self._unread())
+        found = replace(
+            found,
+            findings=tuple(map(self._located, found.findings)),
+            unread=self._unread(),
+            other_machines=self._other_machines(),
+        )
         self._workers_grow = grows_in_workers(found) is not None
         if self.workers is not None:
             found = self.workers.with_names(found)

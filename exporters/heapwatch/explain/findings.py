@@ -88,6 +88,7 @@ class Explanation:
         ends_on_gpu: whether it is the memory of a GPU that ends then.
         unread: what could not be read the last time, since another thread might have been changing it.
         leaks: what leaks, by resource and component.
+        other_machines: number of machines of the same Ray cluster, which were not looked at.
         after_cleanup: what a cleanup of the last minutes gave back, and whether memory has grown since.
 
     """
@@ -104,6 +105,7 @@ class Explanation:
     ends_on_gpu: bool = False
     leaks: tuple[Leak, ...] = ()
     after_cleanup: str = ""
+    other_machines: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The JSON document of `GET /explain`."""
@@ -130,6 +132,7 @@ class Explanation:
             ],
             "unread": list(self.unread),
             "after_cleanup": self.after_cleanup,
+            "other_machines": self.other_machines,
         }
 
 
@@ -181,7 +184,8 @@ def message(explanation: Explanation) -> str:
         after = f" after {duration(explanation.seconds)}" if explanation.seconds else ""
         said = [f"Too early to tell{after}.", explanation.detail, so_far, left]
     elif verdict == "healthy":
-        said = ["Nothing leaks.", explanation.detail]
+        here = " on this machine" if explanation.other_machines else ""
+        said = [f"Nothing leaks{here}.", explanation.detail]
     elif verdict == "warm-up":
         rate = f" by {size(explanation.growth_bytes_per_minute)}/min" if grows else ""
         said = [f"No leak. Memory grew{rate} and slows down: a warm-up."]
@@ -191,7 +195,16 @@ def message(explanation: Explanation) -> str:
         said = [grows, _filling(explanation), explanation.detail, left]
     else:
         said = [grows, described(first) if first else "", left]
-    return " ".join(filter(None, [*said, explanation.after_cleanup]))
+    return " ".join(filter(None, [*said, _elsewhere(explanation.other_machines), explanation.after_cleanup]))
+
+
+def _elsewhere(machines: int) -> str:
+    if not machines:
+        return ""
+    which = f"{machines} other machines of this Ray cluster were"
+    if machines == 1:
+        which = "One other machine of this Ray cluster was"
+    return f"{which} not looked at: see `heapwatch ray`."
 
 
 def described(finding: Finding) -> str:

@@ -18,9 +18,10 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.judge.memory import MemoryLevels
 from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
+from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
+from heapwatch.measure.process.private_memory import is_ray_worker, private_bytes
 from heapwatch.measure.process.process_tree import descendants
-from heapwatch.measure.process.procfs import private_bytes
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
@@ -47,6 +48,9 @@ class ProcessMemory(MemoryLevels):
         clock: monotonic seconds.
         progress: returns the progress that the program reported.
 
+    Attributes:
+        referenced: bytes of shared memory that the container keeps which keeps most.
+
     """
 
     def __init__(
@@ -64,6 +68,8 @@ class ProcessMemory(MemoryLevels):
         self._progress = progress
         self._clock = clock
         self._read_resident = ResidentMemory()
+        self._store = ObjectStore()
+        self.referenced = 0.0
         self._due: dict[str, float] = {}
 
     def close(self) -> None:
@@ -105,6 +111,7 @@ class ProcessMemory(MemoryLevels):
             (self._read_gpu, _SHARE),
             (self._read_gpu_left, _SHARE),
             (self._read_workers, _WORKERS_SHARE),
+            (self._read_store, _SHARE),
             (self._read_free, _SHARE),
         ):
             began = self._clock()
@@ -123,11 +130,24 @@ class ProcessMemory(MemoryLevels):
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
+        if "ray" in sys.modules and b"RssShmem" in found:
+            # Which pages of the store a worker of Ray maps says nothing about what it keeps there.
+            mapped = 0 if is_ray_worker(os.getpid()) else found[b"RssShmem"]
+            found[b"RssShmem"] = max(mapped, self._in_store())
         for name, series in ((b"RssShmem", self.shared), (b"VmSize", self.virtual)):
             if name in found:
                 series.add(now, found[name])
         if b"RssAnon" in found:
             self.private.add(now, found[b"RssAnon"] + found.get(b"RssShmem", 0))
+
+    def _in_store(self) -> int:
+        """Bytes of Ray's object store for which this process stands: all of its own, else what it keeps."""
+        held = self._store.read() or 0
+        return held if self._store.is_own else min(held, round(self.referenced))
+
+    def _read_store(self, _: float) -> None:
+        if "ray" in sys.modules:
+            self._store.find()
 
     def _read_malloc(self, now: float) -> None:
         used, retained = malloc_bytes()

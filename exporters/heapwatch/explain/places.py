@@ -115,6 +115,7 @@ class KnownContainer:
         places_read: number of places that the last reading was the mean of.
         multiplicity: number of containers with this path.
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
+        shared_share: how much of them is in shared memory, 0 to 1.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
         newest: for a graph, the numbers of its newest operation at the last two readings.
         identity: id of the container; of the first one, if several have this path.
@@ -137,6 +138,7 @@ class KnownContainer:
     interval: float = SHORTEST_INTERVAL
     misses: int = 0
     weighed_items: float = 0.0
+    shared_share: float = 0.0
     weigh_failures: int = 0
     weighing_due: float = float("-inf")
     newest: tuple[int, int] = (-1, -1)
@@ -147,7 +149,7 @@ class KnownContainer:
         self.items, self.held, self.newest = other.items, other.held, other.newest
         self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
-        self.weigh_failures = other.weigh_failures
+        self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
 
     def stand_for(self, multiplicity: float) -> None:
         """Note the number of containers with this path; what was measured of all of them is multiplied."""
@@ -177,6 +179,11 @@ class KnownContainer:
         """Bytes of an item; None while they are not measured."""
         counted = self.items.last if self.kind == "ring" else self.weighed_items
         return self.held.last / counted if self.held.last is not None and counted else None
+
+    @property
+    def shared_bytes(self) -> float:
+        """Bytes that all of them hold in shared memory; 0 while they are not measured."""
+        return self.shared_share * (self.bytes_each or 0.0) * (self.items.last or 0.0)
 
     @property
     def in_bytes(self) -> bool:

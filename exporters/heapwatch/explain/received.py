@@ -56,4 +56,5 @@ def _read(document: dict[str, Any]) -> Explanation:
             for one in document.get("leaks") or ()
         ),
         str(document.get("after_cleanup", "")),
+        int(document.get("other_machines", 0)),
     )

@@ -101,7 +101,7 @@ def _bytes_of(
 ) -> float | None:
     """The bytes of all containers at a path; None where time did not suffice for one of them."""
     anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, known.path)]
-    total, count = 0.0, 0
+    total, shared, count = 0.0, 0.0, 0
     until = own_time() + budget_seconds * (_LONGER if known.weigh_failures else 1)
     for obj, layout in inventory.places_of(known):
         left = until - own_time()
@@ -111,9 +111,13 @@ def _bytes_of(
             size = _size_of(obj, layout, left, anchors, storages, is_large=known.weigh_failures > 0)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
-        if size is not None:
+        # Once Ray is shut down, nobody knows what its references kept until then.
+        if size is not None and not (known.shared_share and size.unread and not size.shared_bytes):
             total += size.bytes + size.gpu_bytes + size.shared_bytes
+            shared += size.shared_bytes
             count += 1
+    if total:
+        known.shared_share = shared / total
     return total / count * known.multiplicity if count else None
 
 

@@ -39,13 +39,13 @@ class MemoryLevels:
         resident: resident memory of this process.
         private: anonymous and shared memory: all that the kernel cannot drop.
         virtual: size of the address space in use.
-        shared: resident pages of shared memory.
+        shared: resident pages of shared memory, with those of Ray's object store that it stands for.
         used: memory that the C allocator has handed out, touched or not.
         retained: freed memory that the C allocator keeps resident, at most.
         gpu: memory that the allocators of torch and JAX have handed out on GPUs.
         devices: the same of each GPU, by its number.
         gpu_left: bytes that they can still hand out on each GPU; without those where that is unknown.
-        workers: resident memory of all child processes that belongs to no file.
+        workers: resident memory of all child processes that belongs to no file, without Ray's object store.
         processes: number of child processes.
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.

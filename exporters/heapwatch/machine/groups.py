@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from heapwatch.measure.process.other_process import program_name
-from heapwatch.measure.process.process_tree import is_housekeeper
+from heapwatch.measure.process.process_tree import is_housekeeper, is_tracker
 from heapwatch.measure.process.procfs import Status, command_of, pids, read, status_of
 from heapwatch.measure.process.ray_job import worker_job
 
@@ -38,6 +38,11 @@ class Member(NamedTuple):
     group: str
     is_python: bool
 
+    @property
+    def is_of_ray(self) -> bool:
+        """Whether it is a worker of Ray, or a raylet."""
+        return self.group.startswith(_RAY) or " of Ray job " in self.group or self.group == "raylet"
+
 
 class Groups:
     """Names the group of each process; what does not change of a process is read once.
@@ -52,6 +57,7 @@ class Groups:
         self._everyone = everyone
         self._proc = proc
         self._known: dict[int, Member] = {}
+        self._with_tracker: set[int] = set()
 
     def members(self, among: Collection[int] | None = None) -> list[Member]:
         """The live processes, or those `among` them; without kernel threads, helpers and this program."""
@@ -69,6 +75,17 @@ class Groups:
         self._known = {member.pid: member for member in live if not member.group.startswith(_RAY)}
         return live
 
+    def shares_memory(self, pid: int) -> bool:
+        """Whether a process or one above it has a resource tracker, as whoever makes shared memory has."""
+        for _ in range(_MOST_ANCESTORS):
+            if pid in self._with_tracker:
+                return True
+            status = status_of(pid, self._proc)
+            if status is None or status.parent <= 1:
+                break
+            pid = status.parent
+        return False
+
     def _is_watched(self, pid: int) -> bool:
         if pid == os.getpid():
             return False
@@ -79,6 +96,9 @@ class Groups:
     def _named(self, pid: int, status: Status) -> Member | None:
         """The process as a member; None of kernel threads, and helpers of multiprocessing and Heapwatch."""
         words = command_of(pid, self._proc)
+        if is_tracker(" ".join(words)):
+            self._with_tracker.add(status.parent)
+            return None
         if not words or is_housekeeper(" ".join(words), " ".join(command_of(status.parent, self._proc))):
             return None
         program = self._program(pid, status)

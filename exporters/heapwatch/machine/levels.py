@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from heapwatch.judge.component import Component, material
@@ -16,6 +18,7 @@ from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.procfs import read
 
 _FIELD = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+SHARED_FILES = "/dev/shm"  # all that it holds is a group of its own, also what no process maps any more
 _ALIKE = 0.5  # of the growth of the member that grew most
 _MATERIAL_MINUTES = 60.0  # in which growth has to be a rise that matters
 
@@ -29,7 +32,8 @@ class GroupGrowth:
         members: its live processes.
         private: anonymous memory of all; pages that a fork shares count in each.
         shared: the most shared memory that one of them maps, as they map the same.
-        per_minute: growth of private memory of all members, with that of the shared.
+        per_minute: growth of private and GPU memory of all members.
+        shared_per_minute: growth of the shared memory.
         growing: the members that grow like the one that grows most, the fastest first.
         each_per_minute: growth of the one that grows most.
         lasts: whether that rises in each quarter of the time.
@@ -42,6 +46,7 @@ class GroupGrowth:
     private: int
     shared: int
     per_minute: float
+    shared_per_minute: float = 0.0
     growing: tuple[Member, ...] = ()
     each_per_minute: float = 0.0
     lasts: bool = False
@@ -50,8 +55,8 @@ class GroupGrowth:
     @property
     def matters(self) -> bool:
         """Whether an hour of this growth is a rise that matters."""
-        level = self.private / max(1, len(self.members))
-        return self.each_per_minute * _MATERIAL_MINUTES >= material(Component("memory", self.name), level)
+        component, fastest = Component("memory", self.name), max(self.each_per_minute, self.shared_per_minute)
+        return fastest * _MATERIAL_MINUTES >= material(component, self.private / max(1, len(self.members)))
 
 
 @dataclass
@@ -68,14 +73,19 @@ class MachineLevels:
     Args:
         proc: where the process file system is mounted.
         startup_seconds: growth of a process that is younger does not count.
+        shared_files: where the file system of shared memory is mounted.
 
     """
 
-    def __init__(self, proc: str = "/proc", startup_seconds: float = 0.0) -> None:
+    def __init__(
+        self, proc: str = "/proc", startup_seconds: float = 0.0, shared_files: str = SHARED_FILES
+    ) -> None:
         self._proc = proc
         self._startup_seconds = startup_seconds
         self._levels: dict[Member, _Levels] = {}
         self._nvml = NvmlSession(environment={})
+        self._shared_files = shared_files
+        self._files = LevelSeries()
 
     def read(self, members: Iterable[Member], now: float) -> None:
         """Read each process, at a time in seconds; processes that are not among them are forgotten."""
@@ -88,16 +98,26 @@ class MachineLevels:
                 started_at = now - (since_boot - member.started) + self._startup_seconds
                 levels = self._levels[member] = previous.get(member) or _Levels(started_at)
                 levels.private.add(now, 1024 * int(kilobytes[b"RssAnon"]))
-                levels.shared.add(now, 1024 * int(kilobytes.get(b"RssShmem", 0)))
+                # What Ray's processes map is its object store, whatever each of them keeps there.
+                shared = 0 if member.is_of_ray else int(kilobytes.get(b"RssShmem", 0))
+                levels.shared.add(now, 1024 * shared)
                 levels.gpu.add(now, on_gpus[member.pid])
+        with suppress(OSError):
+            files = os.statvfs(self._shared_files)
+            self._files.add(now, (files.f_blocks - files.f_bfree) * files.f_frsize)
 
     def groups(self, since: float = float("-inf")) -> list[GroupGrowth]:
         """All groups with their growth from a time on, the one that grows most first."""
         by_name: defaultdict[str, list[Member]] = defaultdict(list)
         for member in self._levels:
             by_name[member.group].append(member)
-        groups = (self._group(name, members, since) for name, members in by_name.items())
-        return sorted(groups, key=lambda group: (-group.per_minute, group.name))
+        groups = [self._group(name, members, since) for name, members in by_name.items()]
+        if self._files.last:
+            growth = self._files.growth(since)
+            per_minute = 60 * growth.per_second
+            held = round(self._files.last)
+            groups.append(GroupGrowth(SHARED_FILES, (), 0, held, 0.0, per_minute, lasts=growth.rising))
+        return sorted(groups, key=lambda group: (-group.per_minute - group.shared_per_minute, group.name))
 
     def _group(self, name: str, members: list[Member], since: float) -> GroupGrowth:
         growths = {}
@@ -109,7 +129,6 @@ class MachineLevels:
             growth[member] = 60 * sum(part.per_second for part in growths[member])
         shared = max((self._levels[member].shared for member in members), key=lambda level: level.last or 0.0)
         shares = shared.growth(since)
-        shared_growth = 60 * shares.per_second
         fastest = sorted(members, key=lambda member: -growth[member])
         most = growth[fastest[0]]
         return GroupGrowth(
@@ -117,9 +136,10 @@ class MachineLevels:
             tuple(members),
             round(sum(self._levels[member].private.last or 0.0 for member in members)),
             round(shared.last or 0.0),
-            sum(growth.values()) + shared_growth,
+            sum(growth.values()),
+            60 * shares.per_second,
             tuple(member for member in fastest if most > 0 and growth[member] >= _ALIKE * most),
-            max(most, shared_growth),
+            most,
             shares.rising or any(part.rising for part in growths[fastest[0]]),
             round(sum(self._levels[member].gpu.last or 0.0 for member in members)),
         )

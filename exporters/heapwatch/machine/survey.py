@@ -22,12 +22,14 @@ _LONGEST_LIST = 15
 class Survey(NamedTuple):
     """The groups of processes, the one that grows most first, as seen in so many seconds.
 
-    `began` is when that was, in seconds since the machine started.
+    `began` is when that was, in seconds since the machine started, `sharing` the groups that use files in
+    /dev/shm.
     """
 
     began: float
     seconds: float
     groups: tuple[GroupGrowth, ...]
+    sharing: frozenset[str] = frozenset()
 
     @property
     def growing(self) -> list[GroupGrowth]:
@@ -35,8 +37,20 @@ class Survey(NamedTuple):
         growing = [group for group in self.groups if group.matters]
         return sorted(growing, key=self._is_starting)
 
+    @property
+    def to_enter(self) -> list[GroupGrowth]:
+        """The groups of which one process is worth entering, the most promising first.
+
+        Nobody knows who made a file in /dev/shm: if these grow, it may be any group that shares memory.
+        """
+        growing = [group for group in self.growing if group.growing or group.shared_per_minute]
+        if any(not group.members for group in growing):
+            growing += [group for group in self.groups if group.name in self.sharing]
+        return [group for group in dict.fromkeys(growing) if group.members]
+
     def _is_starting(self, group: GroupGrowth) -> bool:
-        return all(member.started > self.began - _STARTING_SECONDS for member in group.growing)
+        began = self.began - _STARTING_SECONDS
+        return bool(group.growing) and all(member.started > began for member in group.growing)
 
     @property
     def processes(self) -> int:
@@ -76,9 +90,14 @@ def survey(
         cost = time.monotonic() - now
         pause(max(_EVERY_SECONDS, cost / _MOST_TIME))
     seconds_seen = time.monotonic() - began
-    return Survey(
-        time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_seen, seconds_seen, tuple(levels.groups())
-    )
+    found = levels.groups()
+    sharing = {
+        group.name
+        for group in found
+        if any(member.is_python and groups.shares_memory(member.pid) for member in group.members)
+    }
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_seen
+    return Survey(since_boot, seconds_seen, tuple(found), frozenset(sharing))
 
 
 def _row(group: GroupGrowth) -> tuple[str, ...]:
@@ -89,6 +108,6 @@ def _row(group: GroupGrowth) -> tuple[str, ...]:
         f"{len(group.members):,}",
         size(group.private),
         shared,
-        size_change(group.per_minute),
-        f"{growing}: {', '.join(str(member.pid) for member in group.growing[:3])}",
+        size_change(group.per_minute + group.shared_per_minute),
+        f"{growing}: {', '.join(str(member.pid) for member in group.growing[:3])}" if group.growing else "",
     )

@@ -167,7 +167,8 @@ class WorkerVisits:
         if self._descriptor is None or not ready([self._descriptor]):
             return
         ended = ending(pid, self._descriptor)
-        if ended.is_failure and ended.how not in ASKED_TO_END:
+        # No visit sends SIGKILL: it is the kernel out of memory, or whoever manages the workers.
+        if ended.is_failure and ended.how not in (*ASKED_TO_END, "SIGKILL"):
             self._may_begin = False
             said = ended.said("during a visit of Heapwatch")
             log.warning("heapwatch: worker process %d %s; no other worker is entered", pid, said)

@@ -14,8 +14,8 @@ from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, grows_in_workers, ranked
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
+from heapwatch.measure.process.private_memory import private_bytes
 from heapwatch.measure.process.process_tree import descendants
-from heapwatch.measure.process.procfs import private_bytes
 
 _MOST_WORKERS = 512
 _ALIKE = 0.5  # of the growth of the one that grew most

@@ -31,10 +31,10 @@ def this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_watched_process_has_its_verdict_and_the_others_are_not_entered_yet(
     this_process: None, run: Any
 ) -> None:
-    (row,) = MachineSource().read()
+    row, *_ = [one for one in MachineSource().read() if one.processes]
     assert (row.processes, row.verdict, row.url) == (1, NOT_ENTERED, None)
     with heapwatch.start("swimmer", port=0) as watch:
-        (row,) = MachineSource().read_for(0.0)
+        row, *_ = [one for one in MachineSource().read_for(0.0) if one.processes]
         assert row.verdict == "too early"
         assert watch.server is not None
         assert f"{row.url}/" == watch.server.url

@@ -63,6 +63,17 @@ def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
 
 
+def test_memory_is_read_with_what_the_containers_keep_in_a_store_elsewhere(explainer):
+    """Not the sum: one container may be in another."""
+    for name, items in (("outer", 100), ("inner", 80), ("private", 900)):
+        known = explainer.inventory.known[name] = KnownContainer(name, "list", "list")
+        known.items.add(0.0, items)
+        known.held.add(0.0, 2e6)
+        known.weighed_items, known.shared_share = 1.0, 0.5 * (name != "private")
+    explainer._read_memory()
+    assert explainer.memory.referenced == 100e6
+
+
 @pytest.mark.usefixtures("used_up")
 def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(explainer, time):
     """A leak went on without a reading."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -98,3 +100,35 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
         # The resident memory is that of the test itself, which varies by some pages.
         assert MemoryGrowth(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB, abs=MB), now[0]
     assert memory.workers.last == 24_000 * MB
+
+
+STATUS = b"VmSize:\t9000 kB\nRssAnon:\t2000 kB\nRssShmem:\t300 kB\n"
+
+
+@pytest.mark.parametrize(
+    ("is_worker", "is_own", "store", "shared"),
+    [
+        (False, False, None, 300),
+        (False, True, 700, 700),
+        (False, True, 100, 300),
+        (False, False, 700, 500),
+        (False, False, 400, 400),
+        (True, False, 700, 500),
+        (True, False, None, 0),
+    ],
+)
+def test_of_the_object_store_counts_once_what_a_process_stands_for(
+    monkeypatch, tmp_path, is_worker, is_own, store, shared
+):
+    """All of the store that it has started; of another one what its references keep, 500 kB."""
+    (tmp_path / "status").write_bytes(STATUS)
+    monkeypatch.setattr(subject, "_STATUS", tmp_path / "status")
+    monkeypatch.setattr(subject, "is_ray_worker", lambda pid: is_worker)
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    memory = ProcessMemory()
+    memory.referenced = 1024 * 500
+    monkeypatch.setattr(memory._store, "read", lambda: store and 1024 * store)
+    memory._store.is_own = is_own
+    memory._read_status(1.0)
+    assert memory.shared.last == 1024 * shared
+    assert memory.private.last == 1024 * (2000 + shared)

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import mmap
 import weakref
 
 import jax
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from heapwatch.explain import weigh as weighing
 from heapwatch.explain.remedies import remedy_for
 from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.sizing import tensor_storage, traversal
+from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.measure.sizing.foreign import MemoryBlock
 from tests.exporters.explain.walking import inventory_of
 
@@ -44,6 +47,28 @@ def test_a_container_weighs_what_its_tensors_hold_on_a_gpu(monkeypatch):
 
     assert losses.held.last == pytest.approx(20 * 400_000, rel=0.01)
     assert traits_of(losses, inventory).item_type == "Tensor"
+
+
+def test_what_a_container_holds_in_shared_memory_is_known_as_it_grows():
+    blocks = [mmap.mmap(-1, 1_000_000) for _ in range(20)]
+    inventory, losses = holding([*blocks, bytearray(5_000_000)])
+    assert losses.shared_bytes == 0
+    weigh(losses, inventory, 0.0)
+    assert losses.held.last == pytest.approx(25e6, rel=0.01)
+    assert losses.shared_bytes == pytest.approx(20e6, rel=0.01)
+    assert not weigh(losses, inventory, 0.0, budget_seconds=0.0)
+    losses.items.add(1.0, 42)
+    assert losses.shared_bytes == pytest.approx(40e6, rel=0.01)
+
+
+def test_references_that_can_no_longer_be_read_keep_the_bytes_that_they_had(monkeypatch):
+    """A program ends, and Ray before it: the last reading must not be that nothing is kept."""
+    inventory, losses = holding([mmap.mmap(-1, 1_000_000) for _ in range(20)])
+    weigh(losses, inventory, 0.0)
+    monkeypatch.setattr(weighing, "deep_size", lambda *_, **__: Size(bytes=200, unread=20))
+    weigh(losses, inventory, 1.0)
+    assert losses.held.last == pytest.approx(20e6, rel=0.01)
+    assert losses.shared_bytes == pytest.approx(20e6, rel=0.01)
 
 
 def test_a_bounded_buffer_of_graphs_has_the_remedy():

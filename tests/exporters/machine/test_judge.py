@@ -33,7 +33,8 @@ def watched(
     files: ProcessFiles, clock: Any, minutes: float, memory: Callable[[int, float], float]
 ) -> MachineJudge:
     """A judge after so many minutes, with the memory in MB of a process id at a minute."""
-    judge = MachineJudge(Groups(proc=files.path), clock=clock, levels=MachineLevels(files.path))
+    levels = MachineLevels(files.path, shared_files="")
+    judge = MachineJudge(Groups(proc=files.path), clock=clock, levels=levels)
     began = clock()
     while clock() < began + 60 * minutes:
         for pid in (1, 2, 3, 4):
@@ -85,7 +86,8 @@ def test_of_very_many_groups_the_largest_have_series(tmp_path: Path, clock: Any)
     files = ProcessFiles(tmp_path)
     for pid in range(1, 121):
         files.process(pid, "python", f"{chr(97 + pid % 26)}{chr(97 + pid // 26)}.py", anonymous=pid * MB)
-    judge = MachineJudge(Groups(proc=files.path), clock=clock, levels=MachineLevels(files.path))
+    levels = MachineLevels(files.path, shared_files="")
+    judge = MachineJudge(Groups(proc=files.path), clock=clock, levels=levels)
     judge.step()
     exposed = judge.exposed()
     assert len(exposed) == 101

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heapwatch.machine.groups import Groups
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
-from heapwatch.machine.survey import survey
+from heapwatch.machine.survey import Survey, survey
 from tests.support.process_files import ProcessFiles
 
 MB = 2**20
@@ -14,7 +14,7 @@ MB = 2**20
 
 def watched(files: ProcessFiles, memory: dict[int, list[int]], shared: int = 0) -> list[GroupGrowth]:
     """The groups after a reading of each of these levels, a second apart."""
-    groups, levels = Groups(proc=files.path), MachineLevels(files.path)
+    groups, levels = Groups(proc=files.path), MachineLevels(files.path, shared_files="")
     for second in range(20):
         for pid, (first, rate) in memory.items():
             files.memory(pid, first * MB + second * rate * MB, second * shared * MB)
@@ -40,7 +40,8 @@ def test_memory_that_all_members_share_counts_once(tmp_path: Path) -> None:
     for pid in (1, 2, 3):
         files.process(pid, "python", "rollout.py")
     (group,) = watched(files, {pid: [100, 0] for pid in (1, 2, 3)}, shared=1)
-    assert abs(group.per_minute - 60 * MB) < MB
+    assert group.per_minute == 0
+    assert abs(group.shared_per_minute - 60 * MB) < MB
     assert group.shared == 19 * MB
     assert group.matters
 
@@ -48,7 +49,7 @@ def test_memory_that_all_members_share_counts_once(tmp_path: Path) -> None:
 def test_growth_that_takes_days_to_matter_does_not(tmp_path: Path) -> None:
     files = ProcessFiles(tmp_path)
     files.process(1, "python", "train.py")
-    groups, levels = Groups(proc=files.path), MachineLevels(files.path)
+    groups, levels = Groups(proc=files.path), MachineLevels(files.path, shared_files="")
     for second in range(20):
         files.memory(1, 40_000 * MB + second * 64 * 1024)
         levels.read(groups.members(), float(second))
@@ -69,9 +70,27 @@ def test_growth_of_a_process_that_is_just_starting_can_be_left_out(tmp_path: Pat
     files.process(1, "python", "train.py")
     stat = files.folder / "1" / "stat"
     stat.write_text(stat.read_text().replace(" 100", f" {10**12}"))  # it begins now, or later
-    groups, levels = Groups(proc=files.path), MachineLevels(files.path, startup_seconds=60.0)
+    groups, levels = Groups(proc=files.path), MachineLevels(files.path, startup_seconds=60.0, shared_files="")
     for second in range(20):
         files.memory(1, (100 + second) * MB)
         levels.read(groups.members(), float(second))
     (group,) = levels.groups()
     assert group.per_minute == 0
+
+
+def test_growing_files_in_shared_memory_lead_to_those_who_may_make_them(tmp_path: Path) -> None:
+    files = ProcessFiles(tmp_path)
+    files.process(11, "python", "serve.py")
+    files.process(12, "python", "-c", "from multiprocessing.resource_tracker import main;main(5)", parent=11)
+    files.process(13, "python", "-c", "from multiprocessing.spawn import spawn_main", parent=11)
+    files.process(14, "python", "train.py")
+    groups = Groups(proc=files.path)
+    names = {member.group for member in groups.members() if groups.shares_memory(member.pid)}
+    assert names == {"serve", "workers of serve"}
+    grown = GroupGrowth("/dev/shm", (), 0, 9 * MB, 0.0, 60.0 * MB)
+    members = groups.members()
+    still = [GroupGrowth(name, tuple(m for m in members if m.group == name), MB, 0, 0.0)
+             for name in ("serve", "workers of serve", "train")]  # fmt: skip
+    looked_at = Survey(0.0, 25.0, (grown, *still), frozenset(names))
+    assert [group.name for group in looked_at.growing] == ["/dev/shm"]
+    assert [group.name for group in looked_at.to_enter] == ["serve", "workers of serve"]

@@ -75,11 +75,12 @@ def test_a_refusal_is_reported_in_the_log(clock, caplog):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how a process has ended")
-@pytest.mark.parametrize("code", ["3", "0"])
-def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(clock, caplog, code):
-    process = subprocess.Popen(
-        [sys.executable, "-S", "-c", "raise SystemExit(int(input()))"], stdin=subprocess.PIPE
-    )
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("raise SystemExit(3)", 3), ("raise SystemExit(0)", 0), ("import os; os.kill(os.getpid(), 9)", -9)],
+)
+def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(clock, caplog, end, code):
+    process = subprocess.Popen([sys.executable, "-S", "-c", "exec(input())"], stdin=subprocess.PIPE)
     grown = iter(range(1000))
     command = [sys.executable, "-S", "-c", ""]
     visits = WorkerVisits(clock, lambda: {worker(process.pid): 100 * next(grown)}, lambda pid: command)
@@ -87,7 +88,7 @@ def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(clock, caplog
     clock.now += COMPARED_SECONDS
     visits.step(True)
     assert process.stdin is not None
-    process.stdin.write(f"{code}\n".encode())
+    process.stdin.write(f"{end}\n".encode())
     process.stdin.close()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     for _ in range(2):
@@ -98,9 +99,9 @@ def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(clock, caplog
         clock.now += COMPARED_SECONDS
         visits.step(True)
     visits.stop()
-    assert process.wait(30) == int(code)
-    assert (visits.visits == 1) is (code == "3")
-    assert ("ended with exit code 3 during a visit" in caplog.text) is (code == "3")
+    assert process.wait(30) == code
+    assert (visits.visits == 1) is (code == 3)
+    assert ("ended with exit code 3 during a visit" in caplog.text) is (code == 3)
 
 
 def told_to_end(then: str, ready: Path) -> Callable[[int], list[str]]:

@@ -121,6 +121,11 @@ def is_housekeeper(command: str, parent_command: str) -> bool:
         parent_command: command line of its parent.
 
     """
-    if any(mark in command for mark in (*_TRACKERS, f"from {VISITOR} import")):
+    if is_tracker(command) or f"from {VISITOR} import" in command:
         return True
     return _FORKSERVER in command and _FORKSERVER not in parent_command
+
+
+def is_tracker(command: str) -> bool:
+    """Whether a process is a resource tracker of multiprocessing or joblib."""
+    return any(mark in command for mark in _TRACKERS)

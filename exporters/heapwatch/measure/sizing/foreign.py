@@ -13,13 +13,16 @@ import sys
 import types
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from inspect import unwrap
 from itertools import chain
 from pathlib import Path
+from threading import main_thread
 from types import FunctionType, MemberDescriptorType
 from typing import Any, Literal
 
-from heapwatch.measure.introspection.exclusive_reads import call_alone, read_alone
+from heapwatch.measure.introspection.exclusive_reads import call_alone, callers, innermost, read_alone
 from heapwatch.measure.introspection.layout import Layout, classes, layout_of, namespace_of
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can
@@ -214,6 +217,37 @@ def _mapping(mapped: Any, mappings: Mappings) -> Iterator[Part]:
     yield MemoryBlock(address, size, "mapped" if mappings.in_file(address) else "shared")
 
 
+def _object_ref(reference: Any, _: Mappings) -> Iterator[Part]:
+    """A `ray.ObjectRef`: the object that it keeps, in Ray's store or, if small, in the memory of its owner.
+
+    `ray.experimental.get_local_object_locations`, public since Ray 2.23, looks into a table of this process.
+    Its size is unknown until the object is made.
+    """
+    ray: Any = sys.modules["ray"]
+    locate = getattr(getattr(ray, "experimental", None), "get_local_object_locations", None)
+    found: dict[str, Any] = {}
+    with suppress(Exception):  # also of a module that is another one of this name
+        # Of another class is a reference of Ray's client, which would ask a server.
+        if locate is not None and type(reference) is ray.ObjectRef and _is_connected(ray):
+            found = locate([reference]).get(reference, {})
+    if (size := found.get("object_size")) is None:
+        yield UNREAD
+        return
+    place: MemoryPlace = "shared" if found.get("node_ids") or found.get("did_spill") else "heap"
+    yield MemoryBlock(int.from_bytes(reference.binary(), "little"), size, place)
+
+
+def _is_connected(ray: Any) -> bool:
+    """Whether Ray has its table. To ask for it after `ray.shutdown` ends the process.
+
+    The main thread, once it is in that function, needs longer to disconnect than this takes with a look into
+    the table.
+    """
+    shutdown = getattr(unwrap(ray.shutdown), "__code__", None)
+    ends = any(frame.f_code is shutdown for frame in callers(innermost(main_thread().ident or 0)))
+    return not ends and bool(ray.is_initialized())
+
+
 _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("jaxlib._jax", "ArrayImpl", _jax),
     ("jaxlib.xla_extension", "ArrayImpl", _jax),
@@ -223,6 +257,7 @@ _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("pyarrow.lib", "_Tabular", lambda table, _: iter(table.itercolumns())),
     ("numpy.random", "BitGenerator", _numpy_bits),
     ("mmap", "mmap", _mapping),
+    ("ray", "ObjectRef", _object_ref),
 )
 
 _base_of: Callable[[type], type | None] = type.__dict__["__base__"].__get__

@@ -1,0 +1,61 @@
+"""The memory of Ray's object store, which several processes map and which counts once."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from heapwatch.measure.process.private_memory import is_raylet
+from heapwatch.measure.process.procfs import read
+
+_FILE = "/dev/shm/plasma"  # of which Ray removes the name as soon as it is open
+_BLOCK = 512  # bytes: stat(2)
+
+
+class ObjectStore:
+    """The stores of the Ray nodes on this machine, or of the one that this process has started.
+
+    A raylet allocates its store in a file in memory, which it keeps open. Pages that were never used take
+    none. Used ones stay when their objects are gone.
+
+    Args:
+        proc: where procfs is.
+
+    Attributes:
+        is_own: whether this process started it, by `ray.init()` without a cluster that ran before. Else other
+            programs may fill it, too.
+
+    """
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self.is_own = False
+        self._proc = proc
+        self._files: list[str] = []
+
+    def find(self) -> None:
+        """Look for raylets, unless the own one is known: it may be started beside others."""
+        if self.is_own and self.read() is not None:
+            return
+        raylets = [int(name) for name in os.listdir(self._proc) if name.isdigit()]
+        raylets = [pid for pid in raylets if is_raylet(pid, self._proc)]
+        own = [pid for pid in raylets if b"\nPPid:\t%d\n" % os.getpid() in read(f"{self._proc}/{pid}/status")]
+        self.is_own = bool(own)
+        self._files = [file for pid in own or raylets if (file := self._file_of(pid))]
+
+    def read(self) -> int | None:
+        """Bytes of memory that they take; None where no store is known, or has ended."""
+        sizes = []
+        for file in self._files:
+            with suppress(OSError):
+                if os.readlink(file).startswith(_FILE):
+                    sizes.append(os.stat(file).st_blocks * _BLOCK)
+        return sum(sizes) if sizes else None
+
+    def _file_of(self, raylet: int) -> str | None:
+        folder = f"{self._proc}/{raylet}/fd"
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                with suppress(OSError):
+                    if os.readlink(f"{folder}/{name}").startswith(_FILE):
+                        return f"{folder}/{name}"
+        return None
