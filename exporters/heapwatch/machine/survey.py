@@ -14,7 +14,8 @@ from heapwatch.text.tables import aligned
 SURVEY_SECONDS = 25.0
 _EVERY_SECONDS = 1.0
 _STARTING_SECONDS = 30.0  # in which a program loads its modules
-_MOST_TIME = 0.1  # share of the time for reading; with thousands of processes readings are rarer
+_TIME_SHARE = 0.2  # for reading; with thousands of processes readings are rarer, and take longer
+_FEWEST_READINGS = 9  # by which growth is told from a single rise
 _COLUMNS = ("GROUP", "PROCESSES", "MEMORY", "SHARED", "A MINUTE", "GROWING")
 _LONGEST_LIST = 15
 
@@ -85,10 +86,12 @@ def survey(
 
     """
     levels, began = MachineLevels(), time.monotonic()
-    while (now := time.monotonic()) <= began + seconds:
+    readings = 0
+    while (now := time.monotonic()) <= began + seconds or readings < _FEWEST_READINGS:
+        spent = time.thread_time()
         levels.read(groups.members(among()), now)
-        cost = time.monotonic() - now
-        pause(max(_EVERY_SECONDS, cost / _MOST_TIME))
+        readings += 1
+        pause(max(_EVERY_SECONDS, (time.thread_time() - spent) / _TIME_SHARE))
     seconds_seen = time.monotonic() - began
     found = levels.groups()
     sharing = {
