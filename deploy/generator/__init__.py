@@ -1,1 +1,1 @@
-"""Rules, discovery, routes and the receiver as a Helm chart, from the files of the native stack."""
+"""Rules, discovery, routes, the receiver and the exporter of machines as a Helm chart."""

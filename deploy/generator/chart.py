@@ -19,7 +19,8 @@ from deploy.generator.monitoring import Manifest
 
 RULES = "files/rules.yaml"
 _MAP = re.compile(r"^( *)'@([a-z_]+)@': ''\n", re.MULTILINE)
-_MAPS = ("labels", "trainer_labels")
+_MAPS = ("labels", "trainer_labels", "machine_nodes")
+_OPTIONAL = {"sampleEnabled": "sample-job.yaml", "machineEnabled": "machine.yaml"}
 
 
 def files() -> dict[str, str]:
@@ -50,9 +51,10 @@ def files() -> dict[str, str]:
         "templates/discovery.yaml": _template(monitoring.discovery(asked)),
         "templates/alertmanager.yaml": _template([monitoring.alertmanager_config(asked)]),
         "templates/receiver.yaml": _template(text.objects("receiver.yaml", asked)),
-        "templates/sample-job.yaml": _only_if(
-            "sampleEnabled", _template(text.objects("sample-job.yaml", asked))
-        ),
+        **{
+            f"templates/{name}": _only_if(value, _template(text.objects(name, asked)))
+            for value, name in _OPTIONAL.items()
+        },
         "templates/dashboards.yaml": _DASHBOARDS,
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }
@@ -67,7 +69,7 @@ def _version() -> str:
 
 def _values() -> Manifest:
     shipped = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
-    return {_camel(name): value for name, value in shipped.items()} | {"sampleEnabled": False}
+    return {_camel(name): value for name, value in shipped.items()} | dict.fromkeys(_OPTIONAL, False)
 
 
 def _template(documents: Iterable[Manifest]) -> str:

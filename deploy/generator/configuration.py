@@ -22,6 +22,7 @@ class Configuration:
     labels: Mapping[str, str]
     trainer_labels: Mapping[str, str]
     trainer_port_name: str
+    machine_nodes: Mapping[str, str]
     prometheus_url: str
     alertmanager_url: str
     dashboards_url: str

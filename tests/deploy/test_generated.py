@@ -8,6 +8,8 @@ import yaml
 
 from deploy.generator import chart, monitoring, text
 from deploy.generator.configuration import load
+from heapwatch.cli import main
+from heapwatch.machine.node import DEFAULT_PORT
 from tests.dashboards.documents import DOCUMENTS
 from tests.support.repository import REPOSITORY
 
@@ -22,6 +24,9 @@ OBJECTS: dict[str, Any] = {
         *text.objects("receiver.yaml", CONFIGURATION),
         *text.objects("sample-job.yaml", CONFIGURATION),
     )
+}
+MACHINE: dict[str, Any] = {
+    manifest["kind"]: manifest for manifest in text.objects("machine.yaml", CONFIGURATION)
 }
 
 
@@ -98,6 +103,52 @@ def test_pods_run_without_rights() -> None:
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert "memory" in container["resources"]["limits"]
+
+
+def test_a_machine_is_read_without_a_way_to_change_it() -> None:
+    pod = MACHINE["DaemonSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["hostPID"] is True
+    assert pod["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostIPC"} & pod.keys()
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]},
+    }
+    assert pod["volumes"] == [{"name": "tmp", "emptyDir": {}}]
+
+
+def test_the_exporter_of_a_machine_is_a_command_that_is_found_and_reached_by_prometheus_alone() -> None:
+    pod = MACHINE["DaemonSet"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    *python, command = container["command"][:3]
+    assert (python, command) == (["python", "-m"], "heapwatch")
+    arguments = main._parser().parse_args(container["command"][3:])
+    assert (arguments.all_users, arguments.name, arguments.port) == (True, "$(NODE)", DEFAULT_PORT)
+    assert "NODE" in {variable["name"] for variable in container["env"]}
+
+    (port,) = container["ports"]
+    monitor = OBJECTS["PodMonitor"]["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert (port["name"], port["containerPort"]) == (monitor["podMetricsEndpoints"][0]["port"], DEFAULT_PORT)
+
+    policy = MACHINE["NetworkPolicy"]["spec"]
+    selectors = (policy["podSelector"], MACHINE["DaemonSet"]["spec"]["selector"])
+    assert all(one["matchLabels"].items() <= pod["metadata"]["labels"].items() for one in selectors)
+    (ingress,) = policy["ingress"]
+    (source,) = ingress["from"]
+    assert source["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "prometheus"}
+    assert ingress["ports"] == [{"protocol": "TCP", "port": port["containerPort"]}]
+    assert "Egress" in policy["policyTypes"]
+    assert "egress" not in policy
+
+
+def test_the_sample_and_the_exporter_of_a_machine_are_off_by_default() -> None:
+    values = yaml.safe_load(CHART["values.yaml"])
+    for value, name in (("sampleEnabled", "sample-job"), ("machineEnabled", "machine")):
+        assert values[value] is False
+        assert CHART[f"templates/{name}.yaml"].startswith(f"{{{{- if .Values.{value} }}}}\n")
 
 
 def test_the_chart_asks_for_the_values_that_it_has() -> None:

@@ -31,6 +31,8 @@ CHANGED = [
     "--set=dashboardsUrl=https://grafana.example.com/",
     "--set=secret=it-s-secret",
     "--set=sampleEnabled=true",
+    "--set=machineEnabled=true",
+    "--set=machineNodes.pool=gpu",
     "--set=labels.release=stack",
 ]
 
@@ -126,6 +128,7 @@ def main() -> int:
         "https://grafana.example.com/d/heapwatch",
         "it-s-secret",
         "team: rl",
+        "pool: gpu",
     ):
         if text not in changed:
             print(f"the changed chart lacks {text}")
