@@ -32,22 +32,30 @@ class GroupCollector:
             {
                 (name, kind): nbytes
                 for name, group in groups.items()
-                for kind, nbytes in (("private", group.private), ("shared", group.shared))
+                for kind, nbytes in (
+                    ("private", group.private if group.members else None),
+                    ("shared", group.shared),
+                    ("gpu", group.gpu or None),
+                )
             },
         )
         yield from gauges(
             "group",
             groups,
-            ("machine_group_processes", "Live processes of a group.", lambda group: len(group.members)),
+            (
+                "machine_group_processes",
+                "Live processes of a group.",
+                lambda group: len(group.members) or None,
+            ),
             (
                 "machine_group_growing_processes",
                 "Processes of a group that grow like the one that grows most.",
-                lambda group: len(group.growing),
+                lambda group: len(group.growing) if group.members else None,
             ),
             (
                 "machine_group_growth_bytes_per_minute",
-                "Growth of a group in the last quarter of an hour.",
-                lambda group: group.per_minute,
+                "Growth of a group's private memory in the last 15 minutes; of /dev/shm that of its files.",
+                lambda group: group.held_per_minute,
             ),
         )
         yield counter(

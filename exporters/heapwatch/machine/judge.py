@@ -117,10 +117,7 @@ class MachineJudge:
         self.growing = self._levels.groups(now - _RECENT_SECONDS)
 
     def _evaluate(self, now: float) -> None:
-        levels = {
-            Component("memory", group.name): float(group.private if group.members else group.shared)
-            for group in self.growing
-        }
+        levels = {Component("memory", group.name): float(group.held) for group in self.growing}
         leaks = self._judge.observe(now, Sample(levels=levels, age_seconds=now - self._began))
         explanation = self._explanation(now - self._began, leaks)
         if explanation.verdict != self.latest.verdict:
@@ -130,7 +127,7 @@ class MachineJudge:
     def _explanation(self, seconds: float, leaks: tuple[Leak, ...]) -> Explanation:
         leaking = {leak.component.name: leak.per_minute for leak in leaks}
         groups = [group for group in self.growing if group.name in leaking or (group.lasts and group.matters)]
-        rates = {group.name: leaking.get(group.name, _rate(group)) for group in groups}
+        rates = {group.name: leaking.get(group.name, group.held_per_minute) for group in groups}
         total = sum(rates.values())
         findings = [
             finding
@@ -158,7 +155,7 @@ class MachineJudge:
             None,
             f"memory of {group.name}",
             len(group.members),
-            group.private,
+            group.held,
             bytes_per_minute=rate,
             share=rate / total if total else 0.0,
             is_leak=is_leak,
@@ -190,11 +187,6 @@ class MachineJudge:
         members = (member for group in self.growing if group.name in names for member in group.members)
         sizes = {member: private_bytes(member.pid) for member in members if member.is_python}
         return {member: size for member, size in sizes.items() if size is not None}
-
-
-def _rate(group: GroupGrowth) -> float:
-    """Growth of what is judged of a group."""
-    return group.per_minute if group.members else group.shared_per_minute
 
 
 def _time_left(per_minute: float) -> TimeLeft | None:

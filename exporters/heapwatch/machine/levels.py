@@ -53,6 +53,16 @@ class GroupGrowth:
     gpu: int = 0
 
     @property
+    def held(self) -> int:
+        """What is judged: private memory; for files in shared memory their size."""
+        return self.private if self.members else self.shared
+
+    @property
+    def held_per_minute(self) -> float:
+        """Growth of what is judged."""
+        return self.per_minute if self.members else self.shared_per_minute
+
+    @property
     def matters(self) -> bool:
         """Whether an hour of this growth is a rise that matters."""
         component, fastest = Component("memory", self.name), max(self.each_per_minute, self.shared_per_minute)

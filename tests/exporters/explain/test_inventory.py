@@ -38,6 +38,19 @@ def test_a_ring_buffer_is_read_by_its_position():
     assert known.held.last == 250 * 500 * 8
 
 
+def test_a_path_begins_at_the_users_object_where_a_librarys_names_lead_to_it():
+    library = {"worker": {"actors": {1: Holder(kept=["a"] * 9), 2: Holder(kept=["b"] * 9)}}}
+
+    def paths(is_users: bool) -> list[str]:
+        root = Root("", "module __main__", lambda: library, namespace=True, is_users=is_users)
+        inventory = Inventory(lambda: 0.0, lambda: 0.0, extra_roots=lambda: [root])
+        walk(inventory)
+        return sorted(path for path in inventory.known if path.endswith(".kept"))
+
+    assert paths(is_users=False) == ["Holder.kept"]
+    assert paths(is_users=True) == ["worker.actors[*].kept"]
+
+
 def test_the_program_may_resize_an_array_while_containers_are_read():
     """`ndarray.resize` fails if anybody else refers to the array."""
     held = Holder(**{f"array{at}": np.zeros(100_000) for at in range(64)})
