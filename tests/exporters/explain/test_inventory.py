@@ -48,7 +48,7 @@ def test_a_path_begins_at_the_users_object_where_a_librarys_names_lead_to_it():
         return sorted(path for path in inventory.known if path.endswith(".kept"))
 
     assert paths(is_users=False) == ["Holder.kept"]
-    assert paths(is_users=True) == ["worker.actors[*].kept"]
+    assert paths(is_users=True) == ['worker["actors"][*].kept']
 
 
 def test_the_program_may_resize_an_array_while_containers_are_read():
