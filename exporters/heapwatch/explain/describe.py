@@ -320,8 +320,10 @@ class Describer:
                 uses = uses_of(name, searched, wanted, sequence=known.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):
                 break
-        # What a library assigns anew may be set up there.
-        emptying = [use.site for use in uses if use.effect == "empties" and is_user_file(use.site.file)]
+        emptying = [use.site for use in uses if use.effect == "empties"]
+        uses = [use for use in uses if use.effect != "empties"]
+        library = [site for site in emptying if not is_user_file(site.file)]  # where it may be set up, too
+        emptying = [site for site in emptying if site not in library]
         for above, scope in way.above:  # what it is in may be made anew
             if not are_read(above, codes, self._until):
                 return None
@@ -330,8 +332,7 @@ class Describer:
         if called is None:
             return None
         limits = limits_of(name, searched, {use.site.line for use in uses})
-        uses = [use._replace(effect="shrinks") if use.effect == "empties" else use for use in uses]
-        uses += [Use("empties", site) for site in called]
+        uses += [Use("empties", site) for site in called] + [Use("shrinks", site) for site in library]
         found.code = uses, limits, _site(uses, codes)
         return found.code
 
