@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.candidate import Candidate, Emptying
 from heapwatch.explain.census import GrowingType, LongContainer
-from heapwatch.explain.findings import OUTSIDE, Finding
+from heapwatch.explain.findings import OUTSIDE, Finding, place_of
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
@@ -138,6 +138,9 @@ class Describer:
             way.holders,
         )
         remedy = remedy_for(known, traits, capacity, way.library, is_kept=found.bounded)
+        if emptied == "whole" and capacity is None:
+            line = next(use.site for use in uses if use.effect == "empties")
+            remedy = f"empty it before it is too large, as at {place_of(line)}"
         return replace(found, remedy=remedy)
 
     def _bound_by_keys(self, known: KnownContainer) -> int | None:
@@ -318,6 +321,9 @@ class Describer:
             if any(use.effect == "grows" for use in uses):
                 break
         emptying = [use.site for use in uses if use.effect == "empties"]
+        uses = [use for use in uses if use.effect != "empties"]
+        library = [site for site in emptying if not is_user_file(site.file)]  # where it may be set up, too
+        emptying = [site for site in emptying if site not in library]
         for above, scope in way.above:  # what it is in may be made anew
             if not are_read(above, codes, self._until):
                 return None
@@ -326,21 +332,26 @@ class Describer:
         if called is None:
             return None
         limits = limits_of(name, searched, {use.site.line for use in uses})
-        uses = [use for use in uses if use.effect != "empties"] + [Use("empties", site) for site in called]
+        uses += [Use("empties", site) for site in called] + [Use("shrinks", site) for site in library]
         found.code = uses, limits, _site(uses, codes)
         return found.code
 
     def _called(self, sites: list[Site], codes: list[CodeType], owner: Any) -> list[Site] | None:
         """Those of these lines whose function runs or is called; None without the time to search for it."""
         # What a base class of a library calls, such as a callback, is not seen.
-        if not all(is_user_module(layout_of(cls).module) for cls in layout_of(type(owner)).mro[:-1]):
+        if not sites or not all(
+            is_user_module(layout_of(cls).module) for cls in layout_of(type(owner)).mro[:-1]
+        ):
             return sites
         running = {site_of(code).function for code in running_code()}
         names = {site: site.function.rpartition(".")[2] for site in sites if site.function not in running}
         if not all(are_read(name, codes, self._until) for name in names.values()):
             return None
-        idle = {site for site, name in names.items() if name.isidentifier() and is_user_file(site.file)}
-        return [site for site in sites if site not in idle or lines_of("loaded", names[site], codes)]
+        return [
+            site
+            for site in sites
+            if not names.get(site, "<").isidentifier() or lines_of("loaded", names[site], codes)
+        ]
 
 
 def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:

@@ -73,6 +73,13 @@ def calls(one: Any) -> None:
     one.begin_rollout()
 
 
+def test_the_line_that_empties_it_is_suggested():
+    inventory = inventory_of(Cleared())
+    found = Describer(inventory).describe(inventory.known["it.rows"], NO_GROWTH)
+    line = Cleared.take_cleared.__code__.co_firstlineno + 1
+    assert found.remedy == f"empty it before it is too large, as at test_emptying.py:{line}"
+
+
 def emptied(inventory: Inventory, path: str) -> str:
     known = inventory.known[path]
     return Describer(inventory).describe(known, NO_GROWTH).emptied
