@@ -17,7 +17,7 @@ _UNCERTAIN = ("too early", "growing")
 _EVERY_SECONDS = 1.0
 _PRINTED_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0
-_SILENT_SECONDS = 30.0  # a program may hold the interpreter's lock for long
+_SILENT_SECONDS = 90.0  # a program may hold the interpreter's lock for long, or a verdict be overdue
 _DURING, _AFTER = "during the visit", "right after the visit"
 
 
