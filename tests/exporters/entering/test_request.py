@@ -79,9 +79,10 @@ def content(path: Path, expected: str) -> str:
 
 def test_a_hundred_requests_use_the_same_memory(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    with program(BUSY, tmp_path) as process:
+    with program(BUSY, tmp_path) as process, requests(process.pid) as (memory, functions):
         for number in range(100):
-            queue(process.pid, write(made))
+            with Tracee(process.pid, memory) as thread:
+                Request(process.pid, memory, functions, write(made)).queue(thread)
             assert content(made, "x" * (number + 1)) == "x" * (number + 1)
             # A thread that begins before the last one has ended has a stack and a heap of its own.
             wait_for_threads(process.pid, 1)
@@ -122,18 +123,19 @@ def test_a_request_that_waits_is_not_taken_from_its_sender_while_that_lives(tmp_
 
 
 def test_the_memory_of_a_killed_sender_is_used_again(tmp_path: Path) -> None:
-    sender = """
+    senders = """
 import os, signal, sys
-from pathlib import Path
-from tests.exporters.entering.test_request import queue
-queue(int(sys.argv[1]), "")
-os.kill(os.getpid(), signal.SIGKILL)
+from tests.exporters.entering.test_request import COUNT, queue
+for _ in range(COUNT + 1):
+    sender = os.fork()
+    if not sender:
+        queue(int(sys.argv[1]), "")
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(sender, 0)[1] == signal.SIGKILL
 """
     made = tmp_path / "made"
     with shut(tmp_path) as process:
-        for _ in range(2 * COUNT):
-            killed = subprocess.run([sys.executable, "-c", sender, str(process.pid)], check=False)
-            assert killed.returncode == -9
+        subprocess.run([sys.executable, "-c", senders, str(process.pid)], check=True)
         queue(process.pid, write(made))
         out, _ = process.communicate("x", timeout=30)
         assert (out, process.returncode) == ("end\n", 7)

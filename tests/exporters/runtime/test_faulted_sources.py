@@ -110,7 +110,7 @@ def test_containers_that_change_while_they_are_read_break_nothing(watch):
     watch.size("food", lambda: food)
     watch.buffer("events", events)
     with Training(watch, work), ThreadPoolExecutor(4) as scrapers:
-        for families in scrapers.map(lambda _: scrape(watch), range(40)):
+        for families in scrapers.map(lambda _: scrape(watch), range(12)):
             counts = values(families, "trainer_event_list_items", "list")
             assert all(0 <= count <= 100 for count in counts.values())
             assert 0 <= values(families, "trainer_entities", "type").get("food_sources", 0) <= 50
@@ -139,7 +139,7 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
 
     with Training(watch, work):
         until(lambda: values(scrape(watch), "trainer_bodies", "type"))
-        for _ in range(15):
+        for _ in range(5):
             counts = values(scrape(watch), "trainer_bodies", "type")
             assert sum(counts.values()) == 9
             assert counts["unknown"] == 0
