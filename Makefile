@@ -62,9 +62,11 @@ documents-test: tools ## Try every row of the tables in docs/systems on the exam
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(call own,lock,uv)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
-light: dev ## Test the trainer's library without optional packages, on every installed Python
+release-tools:
+	@$(call own,release,--require-hashes -r requirements/release.txt)
+light: dev release-tools ## Test the trainer's library without optional packages, on every installed Python
 	@.ci/light
-release-check: ## Build the distributions and check them for a release
+release-check: release-tools ## Build the distributions and check them for a release
 	@.ci/release
 test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering")
 	$(RUN) tests.harmless $(ARGS)
