@@ -86,7 +86,7 @@ pushover_configs: [{user_key: key, token: key, title: own title}]
 """
 
 
-def test_every_channel_gets_our_texts_where_it_has_none_and_keeps_its_secrets_in_files(tmp_path):
+def test_every_channel_gets_our_texts_and_keeps_its_secrets_in_files(tmp_path):
     slack = secret(tmp_path, "slack", "https://hooks.example.com/services/T0/B0/secret")
     password = secret(tmp_path, "password", "hunter2")
     people = notifications(tmp_path, EVERY_CHANNEL)

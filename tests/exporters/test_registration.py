@@ -97,7 +97,7 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     assert waiting.token == "the-stacks-token"
 
 
-def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_clean(stand):
+def test_the_target_waits_for_a_stack_and_is_written_again_after_clean(stand):
     stack = stand()
     joining = joined()
     stack.down()

@@ -131,7 +131,7 @@ def test_a_cleanup_asked_for_runs_at_the_next_step(watch, trainer):
     assert json.dumps(result.as_dict())
 
 
-def test_growth_counts_anew_after_an_emergency_or_a_request_and_not_after_each_routine(watch, monkeypatch):
+def test_growth_counts_anew_after_an_emergency_or_a_request_not_a_routine(watch, monkeypatch):
     told = []
     explainer, queue = watch._exporter.explainer, watch._exporter.cleanup_queue
     monkeypatch.setattr(explainer, "cleaned", lambda action, freed, left: told.append((action, freed, left)))

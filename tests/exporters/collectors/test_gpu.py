@@ -324,9 +324,7 @@ def test_the_parts_of_each_device_add_up(read):
 @pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize("what", ["processes", "memory"])
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_NOT_SUPPORTED])
-def test_where_processes_are_not_known_the_parts_still_add_up_and_without_memory_there_are_none(
-    read, failures, what, error
-):
+def test_parts_add_up_without_processes_and_there_are_none_without_memory(read, failures, what, error):
     found = read(Nvml(*(Gpu(index, fails={what: error}) for index in range(2))))()
     known = {
         "free": 79 * GB - RESERVED,

@@ -173,7 +173,7 @@ def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(quiet,
     assert judged_after(quiet + 200).findings[0].is_leak
 
 
-def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does_not_leak():
+def test_a_phase_that_fills_a_list_after_hours_is_no_leak():
     """An evaluation of five minutes each hour, whose results are dropped."""
 
     def phase(at: float) -> float:
@@ -201,7 +201,7 @@ def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak():
     assert finding.bytes_per_minute == pytest.approx(60 * MB, rel=0.1)
 
 
-def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_constant():
+def test_a_constant_trainer_does_not_slow_the_growth_of_its_child_processes():
     grown = memory(0, 300)
     for at in range(0, 300, 5):
         grown.workers.add(at, 1000 * MB + MB * at)
@@ -335,7 +335,7 @@ def test_a_container_that_was_filled_before_the_first_step_is_no_leak():
     assert explain(levels, [loaded]).verdict != "leak"
 
 
-def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_still_searched_for():
+def test_growth_goes_to_the_container_whose_items_cannot_be_measured():
     levels = growth_of(memory(48 * MB, 100), 100)
     found = explain(levels, [candidate(2400, 4, 100, traits=item(graph=True))])
     (finding,) = found.findings
@@ -383,7 +383,7 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
         (("main().policy_losses", "main().value_losses"), "main().policy_losses"),
     ],
 )
-def test_what_siblings_keep_and_nothing_measures_is_one_finding_without_a_number_for_it(paths, path):
+def test_what_siblings_keep_and_nothing_measures_is_one_finding(paths, path):
     for names in (paths, paths[::-1]):
         alike = [candidate(2700, 4, 200, traits=item(graph=True)) for _ in names]
         for one, name in zip(alike, names, strict=True):
@@ -447,7 +447,7 @@ def test_too_early_lasts_forty_seconds():
     assert judged(1600, memory(0, 1600), walked=False).verdict == "healthy"
 
 
-def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes():
+def test_one_in_each_of_several_objects_is_reported_as_their_sum():
     several = candidate(2400, 20_000, 100, capacity=10_000)
     several.known.multiplicity = 3.0
     (finding,) = judged(100, memory(48 * MB, 100), several).findings

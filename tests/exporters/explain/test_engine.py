@@ -174,7 +174,7 @@ def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch,
         (60.0, "Too early to tell after 60 s. It ended; only a longer run can tell."),
     ],
 )
-def test_an_ended_program_is_promised_nothing_and_blamed_for_no_growth_without_a_name(
+def test_an_ended_program_is_promised_nothing_and_blamed_for_no_nameless_growth(
     monkeypatch, time, seconds, said
 ):
     time.now, explainer = seconds, Explainer(clock=lambda: time.now)

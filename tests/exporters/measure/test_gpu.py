@@ -136,7 +136,7 @@ def driver(monkeypatch):
     return found
 
 
-def test_a_thread_is_exempt_once_the_driver_is_initialised_and_ends_no_capture_of_another(driver):
+def test_an_exempt_thread_ends_no_capture_of_another(driver):
     driver.initialised, driver.capture_lasts = False, 1
     in_a_thread(allow_capture, allow_capture)
     assert not driver.relaxed

@@ -231,7 +231,7 @@ class Incomparable(type):
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_a_function_that_has_ended_holds_its_local_variables_and_one_that_runs_nothing() -> None:
+def test_a_function_that_has_ended_holds_its_local_variables() -> None:
     held = Incomparable("Held", (), {})()
     try:
         fails(held)

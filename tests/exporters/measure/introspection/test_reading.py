@@ -66,9 +66,7 @@ _PATTERN = re.compile("a")
     [(_KEPT.append, _KEPT), (MappingProxyType(_VIEWED), _VIEWED), (_PATTERN.match, _PATTERN)],
     ids=["a method of a list", "a read-only view", "a method of C code that knows its class"],
 )
-def test_what_belongs_to_one_object_leads_to_it_and_is_gone_where_there_is_no_such_object(
-    obj: Any, kept: Any
-) -> None:
+def test_what_belongs_to_one_object_leads_to_it_and_goes_with_it(obj: Any, kept: Any) -> None:
     ((step, part),) = parts(obj, layout_of(type(obj)), 3)
     assert part is kept
     assert follow(obj, step) is kept
