@@ -22,7 +22,6 @@ FIRST = (
     "tests/dashboards/viewer/test_browser.py",
     "tests/exporters/integrations/test_ray.py",
     "tests/exporters/cli/test_run.py",
-    "tests/docs/test_tutorial.py",
     "tests/exporters/testing/test_plugin.py",
     "tests/alerting/test_alertmanager_notifications.py",
 )

@@ -1,4 +1,4 @@
-"""The tests themselves: a name is a sentence that can be read, and what several files share has one place."""
+"""The tests themselves: the name of each is a sentence that can be read."""
 
 from __future__ import annotations
 
@@ -12,5 +12,6 @@ LONGEST_NAME = 80
 
 
 def test_no_name_of_a_test_is_longer_than_a_sentence() -> None:
-    tests = (node.name for file in FILES for node in ast.walk(tree(file)) if isinstance(node, ast.FunctionDef))
-    assert [name for name in tests if name.startswith("test_") and len(name) > LONGEST_NAME] == []
+    functions = (node for file in FILES for node in tree(file).body if isinstance(node, ast.FunctionDef))
+    names = [function.name for function in functions if function.name.startswith("test_")]
+    assert [name for name in names if len(name) > LONGEST_NAME] == []
