@@ -211,8 +211,8 @@ class Prometheus:
         discovery = [{"files": [str(folder / "targets/*.json")], "refresh_interval": "200ms"}]
         config = {
             "global": {
-                "scrape_interval": "1s",
-                "scrape_timeout": "1s",
+                "scrape_interval": "500ms",
+                "scrape_timeout": "500ms",
                 "evaluation_interval": "300ms",
             },
             "rule_files": [str(folder / "rules.yml")],
