@@ -55,12 +55,7 @@ def test_the_target_is_the_one_that_prometheus_scrapes():
 
 
 @pytest.mark.parametrize(
-    "targets",
-    [
-        [],
-        [target("b:1")],
-        [target(), target(url="http://10.0.0.2:7777/metrics")],
-    ],
+    "targets", [[], [target("b:1")], [target(), target(url="http://10.0.0.2:7777/metrics")]]
 )
 def test_there_is_no_target_unless_it_is_exactly_one(targets):
     assert facts(targets).target is None

@@ -110,9 +110,6 @@ def test_nothing_that_a_trainer_sends_controls_a_terminal(tmp_path):
         "/performance_status": json.dumps(status).encode(),
     }
     with answering(answers) as server:
-        for command in (
-            ("explain", server.url),
-            ("monitor", "--count", 1, server.url),
-        ):
+        for command in (("explain", server.url), ("monitor", "--count", 1, server.url)):
             output = printed(tmp_path, *command)
             assert all(line.isprintable() for line in output.split("\n")), command

@@ -91,9 +91,7 @@ def test_the_stack_of_the_wheel_is_healthy_with_dashboards(installed: Installed)
 
 @pytest.mark.timeout(15 * MINUTES)
 @pytest.mark.usefixtures("demonstration")
-def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(
-    installed: Installed,
-) -> None:
+def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(installed: Installed) -> None:
     loop, settings = installed.loop(), installed.settings
 
     def alerts(instance: str) -> list[dict[str, str]]:

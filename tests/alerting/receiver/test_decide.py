@@ -2,17 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch_receiver.decide import (
-    Act,
-    Alert,
-    AlertHistory,
-    Facts,
-    Past,
-    Refuse,
-    decide,
-    judge,
-    on_sight,
-)
+from heapwatch_receiver.decide import Act, Alert, AlertHistory, Facts, Past, Refuse, decide, judge, on_sight
 from heapwatch_receiver.settings import Settings
 
 SETTINGS = Settings(cooldown=600, actions_per_hour=5)

@@ -110,9 +110,7 @@ def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, 
     assert "without its global lock" in caplog.text
 
 
-def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(
-    monkeypatch,
-):
+def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(monkeypatch):
     explainer, released = Explainer(), threading.Event()
     monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: released.wait(60))
     explainer.start()

@@ -11,12 +11,7 @@ from heapwatch.explain import describe
 from heapwatch.explain.census import Census
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Finding
-from heapwatch.explain.garbage import (
-    Garbage,
-    Uncollected,
-    tuples_in,
-    unreachable,
-)
+from heapwatch.explain.garbage import Garbage, Uncollected, tuples_in, unreachable
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.memory import MemoryGrowth

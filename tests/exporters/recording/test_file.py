@@ -8,12 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch.recording.file import (
-    EARLIER_RUNS,
-    NoRecording,
-    Recorder,
-    read_recording,
-)
+from heapwatch.recording.file import EARLIER_RUNS, NoRecording, Recorder, read_recording
 from heapwatch.recording.points import Point
 from tests.exporters.report.runs import filled, generations
 

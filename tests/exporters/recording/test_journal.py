@@ -99,8 +99,7 @@ def test_no_cycle_is_missing_where_the_journal_is_delayed(journal, kept, monkeyp
     journal.add_sink(kept)
     now = iter(range(1000))
     monkeypatch.setattr(
-        "heapwatch.recording.journal.time",
-        SimpleNamespace(time=lambda: next(now), monotonic=time.monotonic),
+        "heapwatch.recording.journal.time", SimpleNamespace(time=lambda: next(now), monotonic=time.monotonic)
     )
     for generation in range(1, 7):
         journal.phase_ended("evaluate", 1000, 0)

@@ -3,12 +3,7 @@ from collections import OrderedDict, defaultdict, deque
 
 import pytest
 
-from heapwatch.measure.sizing.sampling import (
-    ContainerChanged,
-    pick,
-    positions,
-    variance_of_mean,
-)
+from heapwatch.measure.sizing.sampling import ContainerChanged, pick, positions, variance_of_mean
 
 
 @pytest.mark.parametrize("length", [0, 64, 65, 12345])
