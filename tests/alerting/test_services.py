@@ -10,26 +10,12 @@ from heapwatch_receiver import follow_up
 from heapwatch_receiver.decide import TrainerKey
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.prometheus import Prometheus
+from tests.support.streaming import streaming_client
 
 TRAINER = TrainerKey("trainer", "a:1")
+
+
 URL = "http://10.0.0.1:7777/metrics"
-
-
-def streaming_client(answer) -> httpx.AsyncClient:
-    """A client to a server that answers so, in a stream as over a network."""
-
-    async def stream(content: bytes):
-        yield content
-
-    def respond(request: httpx.Request) -> httpx.Response:
-        response = answer(request)
-        if not hasattr(response, "_content"):
-            return response
-        return httpx.Response(
-            response.status_code, headers=response.headers, content=stream(response.content)
-        )
-
-    return httpx.AsyncClient(transport=httpx.MockTransport(respond))
 
 
 def prometheus(**data) -> Prometheus:

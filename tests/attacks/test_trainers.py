@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.attacks.programs import printed, real_trainer
-from tests.exporters.cli.wrong_answers import answering
+from tests.support.attacked_trainers import printed, real_trainer
+from tests.support.wrong_answers import answering
 
 pytestmark = pytest.mark.slow
 

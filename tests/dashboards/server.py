@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import wait_for
 from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 from tests.support.programs import find
+from tests.support.running_stack import wait_for
 
 END_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"

@@ -14,8 +14,8 @@ import pytest
 
 from heapwatch import lost
 from heapwatch.stacks import ANNOUNCED
-from tests.e2e.installed import Installed
-from tests.e2e.running import MINUTES, finished, of_stack, wait_for
+from tests.support.installed import Installed
+from tests.support.running_stack import MINUTES, finished, of_stack, wait_for
 
 pytestmark = pytest.mark.slow
 

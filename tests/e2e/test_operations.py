@@ -16,7 +16,7 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import TRAINER
 from heapwatch_stack.supervision import WATCHDOG
-from tests.e2e.running import Stack, wait_for
+from tests.support.running_stack import Stack, wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 
 from heapwatch import discovery, stacks
 from heapwatch.registration import Registration, choose, folders
-from tests.exporters.standing_stack import StandingStack
+from tests.support.standing_stack import StandingStack
 
 
 @pytest.fixture(autouse=True)

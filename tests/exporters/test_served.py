@@ -5,7 +5,7 @@ import re
 import threading
 
 import heapwatch
-from tests.exporters.exposed import get
+from tests.support.exposed import get
 
 
 def test_each_rank_of_a_distributed_run_says_which_it_is(monkeypatch):

@@ -15,8 +15,8 @@ import heapwatch
 from heapwatch import lifecycle, stacks
 from heapwatch.explain.findings import Explanation
 from heapwatch.recording.file import read_explanation
-from tests.exporters.exposed import get
-from tests.exporters.standing_stack import StandingStack
+from tests.support.exposed import get
+from tests.support.standing_stack import StandingStack
 from tests.support.unreadable_files import OF_ANOTHER_USER, UNREADABLE, others_file
 
 

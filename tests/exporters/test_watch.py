@@ -11,7 +11,7 @@ import pytest
 
 import heapwatch
 from heapwatch.recording.file import read_recording
-from tests.exporters.exposed import value, values
+from tests.support.exposed import value, values
 
 
 class Trainer:

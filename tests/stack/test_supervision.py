@@ -16,8 +16,8 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.services import Service
 from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_stack.supervision import Supervisor
-from tests.e2e.running import of_stack, wait_for
 from tests.support.ports import free_ports
+from tests.support.running_stack import of_stack, wait_for
 
 pytestmark = pytest.mark.slow
 

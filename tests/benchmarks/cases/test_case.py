@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cases.case import BrokenCase, load, load_all
-from tests.benchmarks.cases.made import case as made
+from tests.support.made_cases import case as made
 
 ROOT = Path(__file__).parents[3]
 LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("dev.txt", "torch.txt"))

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.cases.score import Report, Score, ToolFinding, Total, goals, judge
-from tests.benchmarks.cases.made import case
+from tests.support.made_cases import case
 
 CASE = {
     "script": "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n",

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.dashboards.server import answers
-from tests.e2e.running import wait_for
 from tests.support.ports import free_port
+from tests.support.running_stack import wait_for
 
 
 @contextmanager

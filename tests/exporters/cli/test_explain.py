@@ -18,7 +18,7 @@ from heapwatch.cli.explain import with_workers
 from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
-from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
+from tests.support.entered_programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 

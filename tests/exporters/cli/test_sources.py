@@ -2,7 +2,7 @@ import pytest
 
 from heapwatch.errors import Unreachable
 from heapwatch.http import client
-from tests.exporters.cli.wrong_answers import answering
+from tests.support.wrong_answers import answering
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])

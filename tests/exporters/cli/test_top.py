@@ -25,7 +25,7 @@ from heapwatch.cli.top_source import (
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.memory import malloc_bytes
-from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
+from tests.support.entered_programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 HISTORY = Path(

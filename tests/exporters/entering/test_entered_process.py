@@ -26,7 +26,7 @@ from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, Tracee
 from heapwatch.runtime.own_files import replace
-from tests.exporters.entering.programs import LEAKING, SERVED, ask, program
+from tests.support.entered_programs import LEAKING, SERVED, ask, program
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,7 +15,7 @@ from heapwatch.entering.elf import exported
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, NotStopped, Tracee
-from tests.exporters.entering.programs import program
+from tests.support.entered_programs import program
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,7 +15,7 @@ import pytest
 from heapwatch.entering.agent import answer_to
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.ptrace import IS_SUPPORTED
-from tests.exporters.entering.programs import LEAKING, SERVED, ask, program
+from tests.support.entered_programs import LEAKING, SERVED, ask, program
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,7 +16,7 @@ from heapwatch.entering.elf import exported, mappings
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, NotStopped, Tracee
 from heapwatch.entering.request import COUNT, LONGEST, Request
-from tests.exporters.entering.programs import program
+from tests.support.entered_programs import program
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,7 +14,7 @@ from heapwatch.explain import describe as describing
 from heapwatch.explain import statements
 from heapwatch.explain.describe import Describer
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 LIMIT = 5_000
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.bounds import bound_by_keys
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 
 class Agent:

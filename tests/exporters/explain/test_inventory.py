@@ -20,7 +20,7 @@ from heapwatch.explain.weigh import weigh
 from heapwatch.judge.level import is_steady
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root
-from tests.exporters.explain.walking import inventory_of, walk
+from tests.support.walking import inventory_of, walk
 
 
 class Holder:

@@ -8,7 +8,7 @@ import pytest
 
 from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.trainer import Sample, TrainerJudge
-from tests.exporters.judge.samples import first, leaks, ramp, sample
+from tests.support.samples import first, leaks, ramp, sample
 
 BODIES = Component("bodies", "dynamic")
 REPLAY = Component("buffer", "replay")

@@ -21,7 +21,7 @@ from heapwatch.measure.gpu import (
     allow_capture,
     jax_pools,
 )
-from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
+from tests.support.nvml import RESERVED, Gpu, Nvml
 
 
 def device(number, statistics, **attributes):

@@ -3,7 +3,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heapwatch.collectors.readings import Readings
 from heapwatch.judge.component import Component
 from heapwatch.recording.points import Pace, Point, component_of, from_json, point_of, to_json
-from tests.exporters.report.runs import generations
+from tests.support.runs import generations
 
 
 def test_pages_that_workers_share_count_once():

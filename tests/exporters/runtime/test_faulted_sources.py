@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
 from heapwatch.runtime.cleanup import described
-from tests.exporters.exposed import get, value, values
+from tests.support.exposed import get, value, values
 
 
 def scrape(watch):

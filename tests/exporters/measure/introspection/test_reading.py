@@ -12,8 +12,8 @@ import pytest
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.reading import _FOLLOW, Step, follow, parts
-from tests.exporters.explain import objects_with_code as own
-from tests.exporters.explain.objects_with_code import ARMED, CALLS
+from tests.support import objects_with_code as own
+from tests.support.objects_with_code import ARMED, CALLS
 
 _KEYS: dict[str, Any] = {"item": 0, "value": 0, "element": 0, "closure": 0, "default": 0}
 

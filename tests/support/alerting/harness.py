@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.alerting.fake_trainer import Trainer
+from tests.support.alerting.fake_trainer import Trainer
 from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 from tests.support.programs import find
