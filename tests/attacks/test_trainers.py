@@ -13,27 +13,6 @@ from tests.support.wrong_answers import answering
 
 pytestmark = pytest.mark.slow
 
-ENDING = """
-    import asyncio
-
-    def end(*_):
-        raise {error}
-
-    watch.entities("food", end)
-    watch.size("policy", end)
-    watch.on_cleanup(end)
-"""
-
-
-@pytest.mark.parametrize("error", ["SystemExit(3)", "asyncio.CancelledError()", "GeneratorExit()"])
-def test_what_a_source_or_a_cleanup_raises_ends_no_training(tmp_path, error):
-    with real_trainer(tmp_path, ENDING.replace("{error}", error)) as trainer:
-        answer = trainer.cleanup({"timeout_seconds": 10})
-        assert answer.status_code == 200
-        assert answer.json()["errors"]
-        assert trainer.makes_progress()
-
-
 HANGING = """
     import signal
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -27,6 +27,7 @@ from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, Tracee
 from heapwatch.runtime.own_files import replace
 from tests.support.entered_programs import LEAKING, SERVED, ask, program
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -114,9 +115,7 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
     with program(OBSERVED, tmp_path) as process:
         for action, details in (("serve", SERVED), ("leave", {}), ("explain", {"name": "robots"})):
             ask(process.pid, action, **details)
-        end = time.monotonic() + 30  # the thread that writes the explanation looks once a second
-        while psutil.Process(process.pid).num_threads() > 2 and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_for(lambda: psutil.Process(process.pid).num_threads() == 2, "it is left")
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("compare\n")
@@ -172,21 +171,15 @@ def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) 
 
 
 def has_been_left(pid: int) -> bool:
-    """Whether the program's own thread is alone again; the explanation's thread looks once a second."""
-    end = time.monotonic() + 30
-    while psutil.Process(pid).num_threads() > 1 and time.monotonic() < end:
-        time.sleep(0.05)
-    return psutil.Process(pid).num_threads() == 1
+    """The program's own thread is alone again; the explanation's thread looks once a second."""
+    return wait_for(lambda: psutil.Process(pid).num_threads() == 1, "it is left")
 
 
 def test_an_explanation_is_written_until_its_folder_or_the_command_is_gone(tmp_path: Path) -> None:
     with program(LEAKING, tmp_path) as process:
         with EnteredProcess(process.pid) as entered:
             assert entered.ask("explain", name="robots") == {"already": False, "enabled": True}
-            end = time.monotonic() + 30
-            while entered.latest("explanation.json") is None and time.monotonic() < end:
-                time.sleep(0.05)
-            assert entered.latest("explanation.json")["verdict"] == "too early"
+            assert wait_for(lambda: entered.latest("explanation.json"))["verdict"] == "too early"
         assert has_been_left(process.pid)
         command = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         with EnteredProcess(process.pid) as entered:
@@ -260,9 +253,5 @@ def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("heapwatch.explain.findings.Explanation.as_json", broken)
     asked = {"action": "explain", "name": "robots", "folder": str(tmp_path), "sender": os.getpid()}
     assert answer_to(asked) == {"already": False, "enabled": True}
-    end = time.monotonic() + 30
     log = logging.getLogger("heapwatch")  # the last thing that a visit gives back
-    while (lifecycle.running() or log.disabled) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert lifecycle.running() == []
-    assert not log.disabled
+    wait_for(lambda: not lifecycle.running() and not log.disabled)

@@ -24,6 +24,7 @@ from heapwatch.explain.workers import (
     with_names,
 )
 from heapwatch.measure.process.process_tree import is_housekeeper
+from tests.support.waiting import wait_for
 
 WHOLE = Finding("worker", None, "memory of the child processes", 2, 10**8, 0.0, 6e6, 1.0)
 PARENT = Explanation("growing", 60.0, 6e6, 1.0, (WHOLE,))
@@ -125,9 +126,7 @@ def begun(visits: WorkerVisits, clock: list[float], ready: Path) -> subprocess.P
     visits.step(True)
     visitor = visits._visitor
     assert visitor is not None
-    until = time.monotonic() + 30
-    while not ready.exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for(ready.exists)
     return visitor
 
 

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 import types
 import urllib.request
 
@@ -22,6 +21,7 @@ from heapwatch.measure.gpu import (
     jax_pools,
 )
 from tests.support.nvml import RESERVED, Gpu, Nvml
+from tests.support.waiting import wait_for
 
 
 def device(number, statistics, **attributes):
@@ -168,11 +168,8 @@ def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, mo
         for page in ("metrics", "explain"):
             with urllib.request.urlopen(f"{watch.server.url}{page}") as response:
                 response.read()
-        until = time.monotonic() + 60
         wanted = {"heapwatch-ticker", "heapwatch-collect", "heapwatch-explain", "heapwatch-journal"}
-        while not wanted <= names and time.monotonic() < until:
-            time.sleep(0.05)
-    assert wanted <= names
+        wait_for(lambda: wanted <= names)
     assert any("request" in name or "process" in name for name in names), names
 
 
