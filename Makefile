@@ -41,9 +41,9 @@ demo: venv ## Make a trainer leak and follow alert and cleanup; exit 0 only if i
 clean: venv ## Stop the stack and remove everything that it wrote
 	$(RUN) heapwatch clean --mode $(MODE)
 
-# Twice as many workers as two cores: half of the time of a test is spent waiting for a server.
+# More workers than two cores: half of the time of a test is spent waiting for a server.
 test: tools ## Install what the tests need and run all of them (ARGS="tests/stack -k port")
-	$(RUN) pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
+	$(RUN) pytest --numprocesses 5 --dist loadfile --no-loadscope-reorder --durations 25 --durations-min 5 $(ARGS)
 test-fast: tools ## Run the tests that are not marked slow (ARGS=tests/exporters/measure for some of them)
 	$(RUN) pytest -q --numprocesses 2 --dist loadfile --durations 10 --durations-min 2 -m "not slow" $(ARGS)
 test-thorough: dev ## Check with 10,000 random programs that watching runs none of their code and keeps nothing alive (ARGS=path)
@@ -62,9 +62,11 @@ documents-test: tools ## Try every row of the tables in docs/systems on the exam
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(call own,lock,uv)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh
-light: dev ## Test the trainer's library without optional packages, on every installed Python
+release-tools:
+	@$(call own,release,--require-hashes -r requirements/release.txt)
+light: dev release-tools ## Test the trainer's library without optional packages, on every installed Python
 	@.ci/light
-release-check: ## Build the distributions and check them for a release
+release-check: release-tools ## Build the distributions and check them for a release
 	@.ci/release
 test-harmless: dev ## Run programs that change everything while all of it is read (ARGS="--only gradients --seconds 300", "--only entering")
 	$(RUN) tests.harmless $(ARGS)

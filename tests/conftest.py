@@ -22,11 +22,12 @@ FIRST = (
     "tests/dashboards/viewer/test_browser.py",
     "tests/exporters/integrations/test_ray.py",
     "tests/exporters/cli/test_run.py",
-    "tests/docs/test_tutorial.py",
     "tests/exporters/testing/test_plugin.py",
     "tests/alerting/test_alertmanager_notifications.py",
 )
 
+# Until all tests are collected: what they import is not garbage, and is looked through again and again.
+gc.disable()
 # No test may fail because the machine is busy.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=10_000)
@@ -44,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {file: place for place, file in enumerate(FIRST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -32,7 +32,7 @@ from heapwatch.text.numbers import duration, size
 from heapwatch_stack.supervision import Supervisor
 from tests.dashboards import asking
 from tests.dashboards.documents import Target, targets
-from tests.e2e.running import Stack
+from tests.support.running_stack import Stack
 
 DOCUMENT = ROOT / "docs" / "fleet.md"
 SIZES = (1, 10, 100, 1000)

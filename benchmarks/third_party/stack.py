@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 
-from tests.e2e import running
+from tests.support import running_stack
 
 START_SECONDS = 300
 _Labels = dict[str, str]
 
 
-class Stack(running.Stack):
+class Stack(running_stack.Stack):
     """The stack of a user whose state folder is in `folder`; a trainer of the same user finds it by default.
 
     Attributes:

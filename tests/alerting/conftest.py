@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.alerting.stage import Stage, stage
+from tests.support.alerting.stage import Stage, stage
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """alerting/alertmanager.yml with the channels of the user, judged by Alertmanager's own tool."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,19 +7,11 @@ import yaml
 
 from heapwatch_stack.alertmanager import channels, hide, render
 from heapwatch_stack.errors import StackError
-from tests.support.programs import find
+from tests.support.programs import amtool
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "alerting" / "alertmanager.yml"
 TRAINER = {"job": "trainer", "instance": "127.0.0.1:7777"}
-
-
-def amtool(*arguments: str) -> str:
-    """What it prints; fails unless it accepts what it is given."""
-    command = [find("amtool"), *arguments]
-    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=30)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def accepted(folder: Path, text: str) -> None:
@@ -86,7 +77,7 @@ pushover_configs: [{user_key: key, token: key, title: own title}]
 """
 
 
-def test_every_channel_gets_our_texts_where_it_has_none_and_keeps_its_secrets_in_files(tmp_path):
+def test_every_channel_gets_our_texts_and_keeps_its_secrets_in_files(tmp_path):
     slack = secret(tmp_path, "slack", "https://hooks.example.com/services/T0/B0/secret")
     password = secret(tmp_path, "password", "hunter2")
     people = notifications(tmp_path, EVERY_CHANNEL)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from heapwatch_stack.alertmanager import render
-from tests.alerting.harness import Program, stopping
+from tests.support.alerting.harness import Program, stopping
 from tests.support.http_client import CLIENT
 from tests.support.http_server import serving
 from tests.support.ports import free_port

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerting.test_alertmanager import amtool
+from tests.support.programs import amtool
 
 pytestmark = pytest.mark.slow
 

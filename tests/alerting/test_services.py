@@ -10,26 +10,12 @@ from heapwatch_receiver import follow_up
 from heapwatch_receiver.decide import TrainerKey
 from heapwatch_receiver.fetch import FetchError, fetch
 from heapwatch_receiver.prometheus import Prometheus
+from tests.support.streaming import streaming_client
 
 TRAINER = TrainerKey("trainer", "a:1")
+
+
 URL = "http://10.0.0.1:7777/metrics"
-
-
-def streaming_client(answer) -> httpx.AsyncClient:
-    """A client to a server that answers so, in a stream as over a network."""
-
-    async def stream(content: bytes):
-        yield content
-
-    def respond(request: httpx.Request) -> httpx.Response:
-        response = answer(request)
-        if not hasattr(response, "_content"):
-            return response
-        return httpx.Response(
-            response.status_code, headers=response.headers, content=stream(response.content)
-        )
-
-    return httpx.AsyncClient(transport=httpx.MockTransport(respond))
 
 
 def prometheus(**data) -> Prometheus:
@@ -55,12 +41,7 @@ def test_the_target_is_the_one_that_prometheus_scrapes():
 
 
 @pytest.mark.parametrize(
-    "targets",
-    [
-        [],
-        [target("b:1")],
-        [target(), target(url="http://10.0.0.2:7777/metrics")],
-    ],
+    "targets", [[], [target("b:1")], [target(), target(url="http://10.0.0.2:7777/metrics")]]
 )
 def test_there_is_no_target_unless_it_is_exactly_one(targets):
     assert facts(targets).target is None

@@ -9,15 +9,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.sources import tree
+from tests.support.sources import tree
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 HASHED = ("get", "add", "setdefault", "index", "count", "discard", "remove", "pop")
 # Of constants of the compiler, nodes of a syntax tree, and keys that were found to be texts and numbers.
-KNOWN = {
-    "explain/statements.py:_conditions",
-    "explain/statements.py:_number",
-}
+KNOWN = {"explain/statements.py:_conditions", "explain/statements.py:_number"}
 
 
 def comparisons(module: ast.Module) -> Iterator[str]:

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.architecture.sources import MODULES, tree
+from tests.support.sources import MODULES, tree
 
 # From the lowest to the highest; parts on one line do not import each other. docs/architecture.md draws them.
 LAYERS = (

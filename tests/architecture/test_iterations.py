@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.sources import tree
+from tests.support.sources import tree
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 # Methods of built-in types are called unbound on objects of the program alone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from tests.architecture.sources import MODULES, tree
+from tests.support.sources import MODULES, tree
 
 # What prints by itself, and why nothing of a trainer is in it.
 OWN_TEXT = {

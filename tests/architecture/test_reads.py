@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from docs.reads import READS
-from tests.architecture.sources import tree
+from tests.support.sources import tree
 
 PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 FOLDERS = ("measure", "explain", "collectors", "runtime")

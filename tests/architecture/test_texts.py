@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.sources import MODULES, tree
+from tests.support.sources import MODULES, tree
 
 HOME = "heapwatch.text.numbers"
 _UNIT = r"\s?[kKMGT]?i?B\b"

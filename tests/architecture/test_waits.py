@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import tree
+from tests.support.sources import tree
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from heapwatch.http import signing
-from tests.alerting.harness import TOKEN, alert, wait_for
-from tests.attacks.programs import asked, impostor, printed, real_trainer
+from tests.support.alerting.harness import TOKEN, alert, wait_for
+from tests.support.attacked_trainers import asked, impostor, printed, real_trainer
 from tests.support.http_client import CLIENT
 from tests.support.unreadable_files import UNREADABLE, others_file
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tests.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
-from tests.attacks.programs import real_trainer
+from tests.support.alerting.harness import HEADERS, Program, alert, notification, stopping, wait_for
+from tests.support.attacked_trainers import real_trainer
 from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 

@@ -8,31 +8,10 @@ import time
 
 import pytest
 
-from tests.attacks.programs import printed, real_trainer
-from tests.exporters.cli.wrong_answers import answering
+from tests.support.attacked_trainers import printed, real_trainer
+from tests.support.wrong_answers import answering
 
 pytestmark = pytest.mark.slow
-
-ENDING = """
-    import asyncio
-
-    def end(*_):
-        raise {error}
-
-    watch.entities("food", end)
-    watch.size("policy", end)
-    watch.on_cleanup(end)
-"""
-
-
-@pytest.mark.parametrize("error", ["SystemExit(3)", "asyncio.CancelledError()", "GeneratorExit()"])
-def test_what_a_source_or_a_cleanup_raises_ends_no_training(tmp_path, error):
-    with real_trainer(tmp_path, ENDING.replace("{error}", error)) as trainer:
-        answer = trainer.cleanup({"timeout_seconds": 10})
-        assert answer.status_code == 200
-        assert answer.json()["errors"]
-        assert trainer.makes_progress()
-
 
 HANGING = """
     import signal
@@ -110,9 +89,6 @@ def test_nothing_that_a_trainer_sends_controls_a_terminal(tmp_path):
         "/performance_status": json.dumps(status).encode(),
     }
     with answering(answers) as server:
-        for command in (
-            ("explain", server.url),
-            ("monitor", "--count", 1, server.url),
-        ):
+        for command in (("explain", server.url), ("monitor", "--count", 1, server.url)):
             output = printed(tmp_path, *command)
             assert all(line.isprintable() for line in output.split("\n")), command

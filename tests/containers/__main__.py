@@ -17,9 +17,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.alerting.harness import wait_for
-from tests.e2e.running import port_variables
+from tests.support.alerting.harness import wait_for
 from tests.support.repository import REPOSITORY, python_path
+from tests.support.running_stack import port_variables
 
 BROKEN_RULE = "groups:\n  - {name: broken, rules: [{record: a:b, expr: 'sum('}]}\n"
 OWN_RULE = "groups:\n  - {name: own, rules: [{record: own:rule, expr: vector(1)}]}\n"

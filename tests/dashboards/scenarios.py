@@ -115,10 +115,7 @@ def growing_ppo(clock: Clock) -> list[Series]:
     ppo.progress(step=90_000, epoch=1 / 3)
     for phase, seconds in (("rollout", 110.0), ("train", 62.0)):
         ppo.phase(phase, lambda m: 5.2e9 + 2.2e6 * (m // 3 * 3), 3.3e6, seconds, 1 / 3)
-    for kind, shape in (
-        ("Tensor", whole(noisy(2300, 30, 5))),
-        ("Episode", lambda m: float(int(m * 3))),
-    ):
+    for kind, shape in (("Tensor", whole(noisy(2300, 30, 5))), ("Episode", lambda m: float(int(m * 3)))):
         ppo.level("objects", kind, ppo.add("trainer_objects", shape, type=kind))
     ppo.growth_per_cycle("object_size", "trainer.stats", "epoch", lambda m: 6.5e6 if m > 30 else None)
     ppo.growth_per_cycle("object_size", "policy.state_dict", "epoch", lambda m: 0 if m > 30 else None)
@@ -201,24 +198,14 @@ def ended_dqn(clock: Clock) -> list[Series]:
 
 
 def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable[[float], float]) -> None:
-    bodies = {
-        "static": 24,
-        "terrain": 60,
-        "agent": 30,
-        "dynamic": dynamic,
-        "unknown": unknown,
-    }
+    bodies = {"static": 24, "terrain": 60, "agent": 30, "dynamic": dynamic, "unknown": unknown}
     counts = {kind: walker.add("trainer_bodies", shape, type=kind) for kind, shape in bodies.items()}
     for kind, values in counts.items():
         walker.level("bodies", kind, values)
     walker.total(
         "bodies", [sum(value or 0 for value in moment) for moment in zip(*counts.values(), strict=True)]
     )
-    entities = {
-        "food_sources": whole(noisy(28, 2, 7)),
-        "robots": 30.0,
-        "obstacles": 12.0,
-    }
+    entities = {"food_sources": whole(noisy(28, 2, 7)), "robots": 30.0, "obstacles": 12.0}
     for kind, shape in entities.items():
         walker.level("entities", kind, walker.add("trainer_entities", shape, type=kind))
     events = {

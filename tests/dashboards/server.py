@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.running import wait_for
 from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 from tests.support.programs import find
+from tests.support.waiting import wait_for
 
 END_SECONDS = 30
 SCRAPE_NOTHING = "global: {scrape_interval: 15s}\n"
@@ -31,7 +31,7 @@ def prometheus(data: Path, configuration: str = SCRAPE_NOTHING, port: int | None
         command = [binary, *options, f"--web.listen-address={address}"]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        wait_for("Prometheus", lambda: answers(f"http://{address}/-/ready"))
+        wait_for(lambda: answers(f"http://{address}/-/ready"), "Prometheus")
         yield f"http://{address}"
     finally:
         process.terminate()

@@ -119,7 +119,7 @@ def test_a_machine_is_read_without_a_way_to_change_it() -> None:
     assert pod["volumes"] == [{"name": "tmp", "emptyDir": {}}]
 
 
-def test_the_exporter_of_a_machine_is_a_command_that_is_found_and_reached_by_prometheus_alone() -> None:
+def test_the_exporter_of_a_machine_is_reached_by_prometheus_alone() -> None:
     pod = MACHINE["DaemonSet"]["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     *python, command = container["command"][:3]

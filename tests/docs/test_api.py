@@ -3,8 +3,7 @@
 import ast
 
 import heapwatch
-from tests.docs.commands import ROOT
-from tests.docs.test_code_blocks import BLOCK
+from tests.support.commands import BLOCK, ROOT
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 

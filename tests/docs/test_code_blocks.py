@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.docs.commands import PAGES, ROOT
+from tests.support.commands import BLOCK, PAGES, ROOT
 
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [
     pytest.param(block, id=f"{page.relative_to(ROOT)}:{number}")
     for page in PAGES

@@ -22,7 +22,7 @@ import heapwatch
 from heapwatch.cli import main
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.settings import Settings
-from tests.docs.commands import ROOT, Command, blocks, inline
+from tests.support.commands import ROOT, Command, blocks, inline
 
 BLOCKS = [pytest.param(one, id=f"{one.page}: {one.text}"[:80]) for one in dict.fromkeys(blocks())]
 INLINE = [pytest.param(one, id=one.text[:80]) for one in {one.text: one for one in inline()}.values()]

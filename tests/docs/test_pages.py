@@ -11,7 +11,7 @@ import pytest
 from docs.systems import samples
 from heapwatch.judge.verdict import MEANINGS
 from heapwatch_receiver.settings import Settings
-from tests.docs.commands import ROOT
+from tests.support.commands import ROOT
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 BEGINS = re.compile(r"[-*] |\d+\. |\|")

@@ -25,7 +25,7 @@ from tests.documents.evolved import Evolved, evolved, said_by
 from tests.documents.example import Example, finished
 from tests.documents.rows import Check, labels, limit
 from tests.documents.rules import NOTHING, evaluate
-from tests.exporters.report.runs import GB, filled, generations
+from tests.support.runs import GB, filled, generations
 
 COUNTS = {"TradingEnvironment": 2, "DDPGAgent": 17, "ReplayBuffer": 1}
 PHASES = ("evaluate_population", "train_population", "evolve_population")

@@ -27,7 +27,7 @@ from heapwatch.report.findings import analyse
 from tests.documents.example import SECONDS, Example, own_state
 from tests.documents.rows import Check, both, limit
 from tests.documents.rules import evaluate
-from tests.exporters.report.runs import generations
+from tests.support.runs import generations
 
 BOUNDS = {"losses": 1000, "rewards": 1000, "step_times": 100, "collection_times": 20}
 ADDRESS = "example:7777"

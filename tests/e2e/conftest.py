@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.running import Stack
+from tests.support.running_stack import Stack
 
 
 @pytest.fixture(scope="package")

@@ -14,8 +14,9 @@ import pytest
 
 from heapwatch import lost
 from heapwatch.stacks import ANNOUNCED
-from tests.e2e.installed import Installed
-from tests.e2e.running import MINUTES, finished, of_stack, wait_for
+from tests.support.installed import Installed
+from tests.support.running_stack import MINUTES, finished, of_stack
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -91,9 +92,7 @@ def test_the_stack_of_the_wheel_is_healthy_with_dashboards(installed: Installed)
 
 @pytest.mark.timeout(15 * MINUTES)
 @pytest.mark.usefixtures("demonstration")
-def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_is_not(
-    installed: Installed,
-) -> None:
+def test_a_killed_trainer_is_alerted_and_one_that_ends_is_not(installed: Installed) -> None:
     loop, settings = installed.loop(), installed.settings
 
     def alerts(instance: str) -> list[dict[str, str]]:
@@ -104,7 +103,7 @@ def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_
     with trainer(installed, "killed") as (killed, at), trainer(installed, "ended") as (ended, there):
         for instance in (at, there):
             known = f'job:trainer_resource:total{{resource="memory", instance="{instance}"}}'
-            wait_for("its memory", lambda known=known: loop.query(known), 3 * MINUTES)
+            wait_for(lambda known=known: loop.query(known), "its memory", 3 * MINUTES)
         assert loop.query(f'trainer_buffer_items{{buffer="replay", instance="{at}"}} > 0')
         names = {
             one["trainer"] for one in json.loads(installed.heapwatch("top", "--json").stdout)["trainers"]
@@ -113,11 +112,11 @@ def test_a_killed_trainer_is_alerted_with_what_is_known_of_it_and_one_that_ends_
         killed.send_signal(signal.SIGKILL)
         ended.communicate("end\n", timeout=60)
     # Two minutes, and what a loaded machine takes.
-    (said,) = wait_for("the alert", lambda: alerts(at), 5 * MINUTES)
+    (said,) = wait_for(lambda: alerts(at), "the alert", 5 * MINUTES)
     assert said["summary"] == f"killed ({at}): {lost.UNKNOWN}"
     assert "B of memory" in said["description"]
     assert "verdict: " in said["description"]
-    wait_for("its row", lambda: loop.query(f'job:trainer_known:memory_bytes{{instance="{at}"}}'), 2 * MINUTES)
+    wait_for(lambda: loop.query(f'job:trainer_known:memory_bytes{{instance="{at}"}}'), "its row", 2 * MINUTES)
     assert alerts(there) == []
     assert {one.trainer for one in lost.read(settings.targets / lost.FOLDER)} == {"killed"}
 

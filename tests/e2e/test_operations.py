@@ -16,7 +16,8 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.settings import TRAINER
 from heapwatch_stack.supervision import WATCHDOG
-from tests.e2e.running import Stack, wait_for
+from tests.support.running_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -102,14 +103,14 @@ def test_services_that_are_killed_come_back(stack: Stack) -> None:
     for pid in before.values():
         os.kill(pid, signal.SIGKILL)
     for name, pid in before.items():
-        wait_for(f"another {name}", lambda name=name, pid=pid: stack.pids()[name] not in (0, pid), 60)
-    wait_for("a healthy stack", lambda: healthy(stack), 120)
+        wait_for(lambda name=name, pid=pid: stack.pids()[name] not in (0, pid), f"another {name}", 60)
+    wait_for(lambda: healthy(stack), "a healthy stack", 120)
     assert WATCHDOG in before
 
 
 def test_a_killed_supervisor_leaves_nothing_and_up_starts_the_stack_again(stack: Stack) -> None:
     os.kill(stack.supervisor.pid(), signal.SIGKILL)
-    wait_for("the end of its services", lambda: not stack.processes())
+    wait_for(lambda: not stack.processes(), "the end of its services")
     status = stack.run("status")
     assert status.returncode == 1
     assert status.stdout.count("stopped") == len(SERVICES)
@@ -122,7 +123,7 @@ def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
     process = stack.start("up")
     assert process.stdout is not None
     try:
-        wait_for("a first healthy service", lambda: "is healthy" in process.stdout.readline())
+        wait_for(lambda: "is healthy" in process.stdout.readline(), "a first healthy service")
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
         assert process.returncode != 0

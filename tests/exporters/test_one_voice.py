@@ -24,7 +24,7 @@ from heapwatch.judge.trainer import Leak, TrainerJudge
 from heapwatch.judge.verdict import MEANINGS, SERIOUS, WORDS
 from heapwatch.recording.file import Recorder
 from heapwatch.recording.points import Point
-from tests.exporters.explain.test_attribution import candidate, growth_of, judged, memory
+from tests.support.judged_memory import candidate, growth_of, judged, memory
 from tests.support.repository import REPOSITORY
 
 MB = 1e6

@@ -9,7 +9,7 @@ import pytest
 
 from heapwatch import discovery, stacks
 from heapwatch.registration import Registration, choose, folders
-from tests.exporters.standing_stack import StandingStack
+from tests.support.standing_stack import StandingStack
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_a_trainer_without_a_stack_waits_and_joins_the_first(stand):
     assert waiting.token == "the-stacks-token"
 
 
-def test_the_target_waits_for_a_stack_that_went_down_and_is_written_again_after_clean(stand):
+def test_the_target_waits_for_a_stack_and_is_written_again_after_clean(stand):
     stack = stand()
     joining = joined()
     stack.down()

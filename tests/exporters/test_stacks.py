@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch import stacks
-from tests.exporters.standing_stack import StandingStack
+from tests.support.standing_stack import StandingStack
 
 
 @pytest.fixture

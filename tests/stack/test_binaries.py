@@ -7,7 +7,7 @@ import pytest
 from heapwatch_stack import binaries
 from heapwatch_stack.errors import FetchError, StackError
 from heapwatch_stack.settings import Settings
-from tests.stack.archives import pinned_archives
+from tests.support.archives import pinned_archives
 from tests.support.ports import free_ports
 
 PROGRAMS = ("prometheus", "promtool", "alertmanager", "amtool")

@@ -38,7 +38,7 @@ def venv(tmp_path: Path, requirements: Path, installs: list[str]) -> Path:
     return tmp_path / "state" / "venv"
 
 
-def test_two_sets_of_requirements_share_one_environment_that_is_left_alone_when_complete(
+def test_two_sets_of_requirements_share_one_environment(
     venv: Path, requirements: Path, installs: list[str]
 ) -> None:
     more = requirements.with_name("dev.txt")

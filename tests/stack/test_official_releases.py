@@ -14,9 +14,9 @@ from heapwatch_stack import binaries
 from heapwatch_stack.native import NativeStack
 from heapwatch_stack.releases import GRAFANA, PROMETHEUS
 from heapwatch_stack.settings import Settings
-from tests.e2e.running import of_stack, port_variables
-from tests.stack.archives import pinned_archives, serving
+from tests.support.archives import pinned_archives, serving
 from tests.support.programs import find
+from tests.support.running_stack import of_stack, port_variables
 
 pytestmark = pytest.mark.slow
 

@@ -45,10 +45,7 @@ RULE = "groups: [{name: x, rules: [{alert: A, expr: 'sum('}]}]"
 
 @pytest.mark.parametrize(
     ("file", "text", "expected"),
-    [
-        ("prometheus/rules/broken.yml", RULE, "broken.yml"),
-        ("alerting/alertmanager.yml", None, "nonsense"),
-    ],
+    [("prometheus/rules/broken.yml", RULE, "broken.yml"), ("alerting/alertmanager.yml", None, "nonsense")],
 )
 def test_a_broken_file_is_named_in_one_line(
     settings: Settings, binaries: Binaries, file: str, text: str | None, expected: str

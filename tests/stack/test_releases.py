@@ -11,7 +11,7 @@ from heapwatch.text.numbers import size
 from heapwatch_stack import releases
 from heapwatch_stack.errors import FetchError
 from heapwatch_stack.releases import ALERTMANAGER, GRAFANA, PROMETHEUS, Release, bring
-from tests.stack.archives import archive, pinned, serving
+from tests.support.archives import archive, pinned, serving
 from tests.support.ports import free_ports
 
 CONTENT = archive(PROMETHEUS, {"prometheus": os.urandom(300_000), "promtool": b"tool"})

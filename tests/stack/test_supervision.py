@@ -16,8 +16,9 @@ from heapwatch_stack.errors import StackError
 from heapwatch_stack.services import Service
 from heapwatch_stack.settings import Endpoint, Settings
 from heapwatch_stack.supervision import Supervisor
-from tests.e2e.running import of_stack, wait_for
 from tests.support.ports import free_ports
+from tests.support.running_stack import of_stack
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ def running(state: Path, *services: Service) -> Iterator[Supervisor]:
 def test_awkward_values_reach_the_service_as_they_are(tmp_path: Path) -> None:
     word, said = "50% of 'it', a=b;#1 %(here)s", tmp_path / "said"
     with running(tmp_path / "state", service(tmp_path, word)):
-        assert wait_for("the service", lambda: said.exists() and said.read_text()) == word
+        assert wait_for(lambda: said.exists() and said.read_text(), "the service") == word
 
 
 @pytest.mark.parametrize("word", ["'\"", "a #b", "a ;b", "a\nb"])
@@ -79,6 +80,6 @@ def test_the_services_of_a_killed_supervisor_end_with_it(tmp_path: Path) -> None
     """A half of a stack would look healthy and raise no alert."""
     state = tmp_path / "state"
     with running(state, service(tmp_path, "word")) as one:
-        wait_for("the service", lambda: (tmp_path / "said").exists())
+        wait_for(lambda: (tmp_path / "said").exists(), "the service")
         os.kill(one.pid(), signal.SIGKILL)
-        wait_for("the end of all", lambda: not of_stack(state))
+        wait_for(lambda: not of_stack(state), "the end of all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
 
@@ -13,3 +14,11 @@ def find(*names: str, brought_by: str = "make tools") -> str:
     if path is None:
         pytest.skip(f"needs {names[0]} on PATH: {brought_by}")
     return path
+
+
+def amtool(*arguments: str) -> str:
+    """What it prints; fails unless it accepts what it is given."""
+    command = [find("amtool"), *arguments]
+    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

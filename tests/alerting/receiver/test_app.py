@@ -7,8 +7,8 @@ from starlette.testclient import TestClient
 from heapwatch_receiver.app import create_app
 from heapwatch_receiver.performer import Performer
 from heapwatch_receiver.settings import Settings as ReceiverSettings
-from tests.alerting.harness import HEADERS, TOKEN, Receiver, alert, notification, stopping
-from tests.alerting.payloads import MALFORMED
+from tests.support.alerting.harness import HEADERS, TOKEN, Receiver, alert, notification, stopping
+from tests.support.alerting.payloads import MALFORMED
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch_receiver.decide import (
-    Act,
-    Alert,
-    AlertHistory,
-    Facts,
-    Past,
-    Refuse,
-    decide,
-    judge,
-    on_sight,
-)
+from heapwatch_receiver.decide import Act, Alert, AlertHistory, Facts, Past, Refuse, decide, judge, on_sight
 from heapwatch_receiver.settings import Settings
 
 SETTINGS = Settings(cooldown=600, actions_per_hour=5)
@@ -154,7 +144,7 @@ def test_the_budget_does_not_keep_people_from_being_notified():
     assert reason(repeated(601), history, FACTS_LATER) == "notify"
 
 
-def test_a_trainer_that_takes_no_cleanups_is_asked_once_an_alert_and_nobody_is_called():
+def test_a_trainer_that_takes_no_cleanups_is_asked_once_an_alert():
     refused = Past("regular", ("f", "5"), 1001, 1001, refused=True)
     for seconds in (10, 4000):
         history = replace(HISTORY, now=1001 + seconds, past=[refused])

@@ -10,7 +10,7 @@ from heapwatch_receiver.decide import Act, Alert, Refuse, TrainerKey
 from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.payload import Notification
 from heapwatch_receiver.store import SCHEMA
-from tests.alerting.harness import alert, notification
+from tests.support.alerting.harness import alert, notification
 
 TRAINER = TrainerKey("trainer", "a:1")
 NOW = 1.7e9

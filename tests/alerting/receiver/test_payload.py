@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from heapwatch_receiver.payload import Notification
-from tests.alerting.harness import alert, notification
-from tests.alerting.payloads import notifications
+from tests.support.alerting.harness import alert, notification
+from tests.support.alerting.payloads import notifications
 
 
 def parse(payload: object) -> Notification:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from heapwatch_receiver.__main__ import PlainFormatter, main
-from tests.alerting.harness import alert, wait_for
+from tests.support.alerting.harness import alert, wait_for
 from tests.support.http_server import serving
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from heapwatch_receiver.fetch import FetchError
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.store import Store
 from heapwatch_receiver.trainer import force_cleanup
-from tests.alerting.test_services import streaming_client
+from tests.support.streaming import streaming_client
 
 TARGET = {"resource": "bodies", "component": "dynamic"}
 DONE = {"status": "done", "request_id": "r"}

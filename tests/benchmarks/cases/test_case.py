@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cases.case import BrokenCase, load, load_all
-from tests.benchmarks.cases.made import case as made
+from tests.support.made_cases import case as made
 
 ROOT = Path(__file__).parents[3]
 LOCK = "".join((ROOT / "requirements" / name).read_text() for name in ("dev.txt", "torch.txt"))
@@ -23,7 +23,7 @@ def test_there_are_thirty_cases_from_thirty_threads():
 
 
 @each_case
-def test_a_case_is_cited_named_small_marked_and_mended_and_knows_nothing_of_the_watcher(case):
+def test_a_case_is_cited_small_and_mended_and_knows_nothing_of_the_watcher(case):
     assert re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+", case.thread)
     assert case.leak.endswith(".")
     assert case.paths or case.types or case.kinds

@@ -6,7 +6,7 @@ from benchmarks.cases.page import render
 from benchmarks.cases.results import Result, keep, load
 from benchmarks.cases.score import Score
 from benchmarks.cases.tools.registry import OURS, RULES
-from tests.benchmarks.cases.made import case
+from tests.support.made_cases import case
 
 BOTH = [case(), case(name="other")]
 

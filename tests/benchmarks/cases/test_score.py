@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.cases.score import Report, Score, ToolFinding, Total, goals, judge
-from tests.benchmarks.cases.made import case
+from tests.support.made_cases import case
 
 CASE = {
     "script": "history = []\nwhile True:\n    history.append(bytes(1000))  # LEAK\n",
@@ -19,7 +19,7 @@ def judged(*findings, twin=(), **changed):
     return judge(case(**CASE, **changed), Report(findings, 12.0), Report(twin))
 
 
-def test_a_right_finding_scores_everything_a_wrong_one_explains_nothing_and_none_has_no_time():
+def test_a_wrong_finding_explains_nothing_and_none_has_no_time():
     assert judged(RIGHT) == Score("kept", True, True, True, 0.9, 12.0, 0)
     assert judged(WRONG) == Score("kept", True, False, False, 0.0, 12.0, 0)
     assert judged() == Score("kept", False, False, False, 0.0, None, 0)

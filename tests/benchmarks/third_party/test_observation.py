@@ -30,26 +30,17 @@ LATE = ObservedAlert(9, LEAK, named=9.5)
     ("seen", "problems"),
     [
         (healthy(), []),
-        (
-            healthy(alerts=[ObservedAlert(3.2, STALE)]),
-            ["alert: TrainerSampleStale , ? (objects), 3.2 min"],
-        ),
+        (healthy(alerts=[ObservedAlert(3.2, STALE)]), ["alert: TrainerSampleStale , ? (objects), 3.2 min"]),
         (healthy(log=["WARNING heapwatch: no"]), ["log: WARNING heapwatch: no"]),
         (healthy(notices=4 * [NOTICE]), []),
         (healthy(notices=5 * [NOTICE]), [f"log: 5 lines of level INFO, the last: {NOTICE}"]),
         (healthy(served=[], scraped=[]), ["port: 0 of 1 processes served metrics"]),
         (healthy(scraped=[]), ["port: Prometheus did not scrape 127.0.0.1:7778"]),
-        (
-            healthy(tracebacks=["OSError: taken"], exit_code=1),
-            ["traceback: OSError: taken", "exit code 1"],
-        ),
+        (healthy(tracebacks=["OSError: taken"], exit_code=1), ["traceback: OSError: taken", "exit code 1"]),
         (leaking(ObservedAlert(5, LEAK, named=5)), []),
         (leaking(), ["leak not reported in 9 min", "leak not named in 9 min"]),
         (leaking(ObservedAlert(5, LEAK)), ["leak not named in 9 min"]),
-        (
-            leaking(LATE),
-            ["leak reported after 9.0 min, 8 allowed", "leak named after 9.5 min, 8 allowed"],
-        ),
+        (leaking(LATE), ["leak reported after 9.0 min, 8 allowed", "leak named after 9.5 min, 8 allowed"]),
         (leaking(ObservedAlert(5, LEAK), explained=6.0), []),
     ],
 )

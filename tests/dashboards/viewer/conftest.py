@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.dashboards.server import answers
-from tests.e2e.running import wait_for
 from tests.support.ports import free_port
+from tests.support.waiting import wait_for
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def running_viewer(prometheus_url: str, port: int | None = None) -> Iterator[str
     process = subprocess.Popen([sys.executable, "-m", "heapwatch_viewer"], env=environment)
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_for("the viewer", lambda: answers(f"{url}/healthz"))
+        wait_for(lambda: answers(f"{url}/healthz"), "the viewer")
         yield url
     finally:
         process.terminate()

@@ -43,7 +43,7 @@ def test_members_of_a_stack_have_the_same_moments():
     assert lines[1]["data"] == [[0, None], [60_000, None], [120_000, 2.0]]
 
 
-def test_marks_of_one_moment_and_colour_share_a_line_and_those_out_of_sight_have_none():
+def test_marks_of_one_moment_and_colour_share_a_line():
     marks = [
         Mark(60, "two", "#f00"),
         Mark(60, "one", "#f00"),

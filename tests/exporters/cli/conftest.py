@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
@@ -142,14 +141,3 @@ def heapwatch():
         if command.process.poll() is None:
             command.process.kill()
         command.process.communicate()
-
-
-@pytest.fixture
-def wait_until():
-    def wait(condition, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "did not happen in time"
-            time.sleep(0.05)
-
-    return wait

@@ -19,7 +19,7 @@ from heapwatch.entering.entered_process import CannotEnter
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.machine.groups import Member
-from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
+from tests.support.entered_programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 
@@ -62,19 +62,6 @@ def test_control_c_leaves_with_what_is_known(leaking: subprocess.Popen[str]) -> 
     assert ("too early" in output) == (visit.returncode == 0)
 
 
-@pytest.mark.slow
-@enters
-def test_a_process_that_ends_meanwhile_is_explained_as_far_as_it_is_known(tmp_path: Path, run: Any) -> None:
-    ending = LEAKING.replace("while True", "until = time.monotonic() + 4\n    while time.monotonic() < until")
-    with program(ending, tmp_path) as process:
-        code, printed, _ = run("explain", process.pid)
-        assert code == 0
-        assert printed.startswith("too early")
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it may take a while to end
-        ended = f"heapwatch: process {process.pid} has ended already\n"
-        assert run("explain", process.pid) == (3, "", ended)
-
-
 EXPLAINED = 8  # seconds
 CRASHED = "process {} (train) was killed by SIGSEGV {} (signal 11)"
 
@@ -96,6 +83,9 @@ def test_a_process_that_ends_during_the_visit_is_not_said_to_be_left(
         ended, printed, errors = run("explain", process.pid)
         assert (ended, printed.startswith("too early")) == (code, True), errors
         assert errors.splitlines()[1:] == [said.format(process.pid, "during the visit")]
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it may take a while to end
+        gone = f"heapwatch: process {process.pid} has ended already\n"
+        assert run("explain", process.pid) == (3, "", gone)
         assert process.wait(30) == {CRASHES: -signal.SIGSEGV, "sys.exit(3)": 3, "pass": 0}[end]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from heapwatch.cli.followed import Followed
 from heapwatch.measure.process.ended import Ending
-from tests.exporters.measure.process.test_ended import of_processes
+from tests.support.descriptors import of_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how a process has ended")
 

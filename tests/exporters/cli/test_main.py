@@ -42,11 +42,7 @@ def test_an_unknown_option_is_answered_with_the_usage_of_its_command(command, ru
 
 @pytest.mark.parametrize(
     ("arguments", "lacking", "extra"),
-    [
-        (["up"], "rich", "stack"),
-        (["receiver"], "uvicorn", "receiver"),
-        (["viewer"], "nicegui", "viewer"),
-    ],
+    [(["up"], "rich", "stack"), (["receiver"], "uvicorn", "receiver"), (["viewer"], "nicegui", "viewer")],
 )
 def test_without_an_extra_one_line_says_how_to_get_it(arguments, lacking, extra, tmp_path):
     code = (

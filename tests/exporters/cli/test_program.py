@@ -341,11 +341,12 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-@pytest.mark.parametrize("form", [("train.py",), ("-m", "train")])
-def test_workers_exchange_objects_of_the_programs_classes(
-    tmp_path: Path, method: str, form: tuple[str, ...]
-) -> None:
-    python, ours = both(folder(tmp_path, train=WORKERS), *form, method)
+@pytest.mark.parametrize(
+    "arguments",
+    [("train.py", "spawn"), ("train.py", "forkserver"), ("train.py", "fork"), ("-m", "train", "spawn")],
+    ids=" ".join,
+)
+def test_workers_exchange_objects_of_the_programs_classes(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    python, ours = both(folder(tmp_path, train=WORKERS), *arguments)
     assert ours == python
     assert ours.said.splitlines()[0] == "True"

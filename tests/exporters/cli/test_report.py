@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from heapwatch.recording.file import Recorder
-from tests.exporters.report.runs import generations
+from tests.support.runs import generations
 
 
 @pytest.fixture

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +17,11 @@ import pytest
 
 from heapwatch import lost
 from tests.support.ports import free_ports
+from tests.support.repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
 
-LEAK = """
-import time
-class Trainer:
-    def __init__(self):
-        self.history = []
-    def collect(self):
-        self.history.append(bytearray(200_000))
-trainer = Trainer()
-while True:
-    trainer.collect()
-    time.sleep(0.02)
-"""
-
-
+TUTORIAL = REPOSITORY / "docs" / "tutorial"
 HEAPWATCH = [sys.executable, "-m", "heapwatch.cli.main"]
 
 
@@ -57,28 +48,27 @@ def script(folder: Path, text: str, name: str = "train.py") -> str:
     return name
 
 
-@pytest.mark.timeout(240)
-def test_a_leak_is_named_recorded_and_explained_again(tmp_path: Path) -> None:
-    done = heapwatch(
+@pytest.fixture(scope="module", autouse=True)
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """The tutorial's program, which leaks for a minute, and its folder; the other tests run meanwhile."""
+    folder = tmp_path_factory.mktemp("leaking")
+    command = [
+        *HEAPWATCH,
         "run",
         "--json",
         "--seconds",
         "60",
         "--record",
         "run.jsonl",
-        script(tmp_path, LEAK),
-        cwd=tmp_path,
-        timeout=180,
-    )
-    assert verdict(done) == "leak"
-    found = json.loads(done.stdout)
-    first = found["findings"][0]
-    assert first["path"] == "trainer.history"
-    assert first["site"]["line"] == 7
-    assert found["explained_share"] > 0.7
-    again = heapwatch("explain", "run.jsonl", "--json", cwd=tmp_path)
-    assert again.returncode == 2
-    assert json.loads(again.stdout)["findings"][0]["path"] == "trainer.history"
+        str(TUTORIAL / "train.py"),
+    ]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    own = {name: value for name, value in state(folder).items() if name in ("PATH", "PYTHONPATH", "HOME")}
+    with subprocess.Popen(
+        command, cwd=folder, env=own | {"HEAPWATCH_STATE": str(folder)}, **pipes
+    ) as process:
+        yield process, folder
+        process.kill()
 
 
 @pytest.mark.parametrize(
@@ -166,22 +156,28 @@ def test_a_record_that_cannot_be_written_is_one_line_and_nothing_runs(tmp_path: 
     assert not (tmp_path / "it-ran").exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException:\n        pass",
-        "import threading, time\nwork = threading.Thread(target=time.sleep, args=(100,))\nwork.start()",
-        "import signal, time\nsignal.signal(signal.SIGALRM, print)\ntime.sleep(100)",
-        "import atexit, time\natexit.register(time.sleep, 100)",
-        "import subprocess, sys, time\n"
-        "subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\ntime.sleep(100)",
-        "import ctypes\nlock, mutex = ctypes.CDLL(None).pthread_mutex_lock, bytes(99)\n"
-        "lock(mutex), lock(mutex)",
-    ],
-)
-def test_a_program_that_does_not_end_when_its_time_is_up(tmp_path: Path, text: str) -> None:
-    done = heapwatch("run", "--json", "--seconds", "2", script(tmp_path, text), cwd=tmp_path)
-    assert verdict(done) == "too early"
+GO_ON = {
+    "catches": "import time\nwhile True:\n    try:\n"
+    "        time.sleep(60)\n    except BaseException:\n        pass",
+    "thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()",
+    "alarm": "import signal, time\nsignal.signal(signal.SIGALRM, print)\ntime.sleep(100)",
+    "atexit": "import atexit, time\natexit.register(time.sleep, 100)",
+    "child": "import subprocess, sys, time\n"
+    "subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\ntime.sleep(100)",
+    "lock": "import ctypes\nlock, mutex = ctypes.CDLL(None).pthread_mutex_lock, bytes(99)\n"
+    "lock(mutex), lock(mutex)",
+}
+
+
+def test_programs_that_do_not_end_when_their_time_is_up(tmp_path: Path) -> None:
+    """All at once: some are waited for."""
+
+    def run(name: str) -> str:
+        program = script(tmp_path, GO_ON[name], f"{name}.py")
+        return verdict(heapwatch("run", "--json", "--seconds", "2", program, cwd=tmp_path))
+
+    with ThreadPoolExecutor(len(GO_ON)) as pool:
+        assert dict(zip(GO_ON, pool.map(run, GO_ON), strict=True)) == dict.fromkeys(GO_ON, "too early")
 
 
 @pytest.mark.parametrize(
@@ -239,3 +235,22 @@ def test_a_quiet_run_says_nothing_of_its_own_and_one_without_an_explainer_says_s
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "off")
     done = heapwatch("run", name, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "heapwatch: HEAPWATCH_EXPLAIN is off: what grows is not known"
+
+
+@pytest.mark.timeout(240)
+def test_a_leak_is_named_as_the_tutorial_says_recorded_and_explained_again(
+    leaking: tuple[subprocess.Popen[str], Path],
+) -> None:
+    page = TUTORIAL.with_suffix(".md").read_text()
+    path, line = re.search(r"`(train\(\)\S+)` .*?train\.py:(\d+)", page, re.DOTALL).groups()
+    process, folder = leaking
+    said, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    found = json.loads(said)
+    first = found["findings"][0]
+    assert (found["verdict"], first["path"], first["site"]["line"]) == ("leak", path, int(line))
+    assert found["explained_share"] > 0.7
+    assert "history.append" in (TUTORIAL / "train.py").read_text().splitlines()[int(line) - 1]
+    again = heapwatch("explain", "run.jsonl", "--json", cwd=folder)
+    assert again.returncode == 2
+    assert json.loads(again.stdout)["findings"][0]["path"] == path

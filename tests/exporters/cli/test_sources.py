@@ -2,7 +2,7 @@ import pytest
 
 from heapwatch.errors import Unreachable
 from heapwatch.http import client
-from tests.exporters.cli.wrong_answers import answering
+from tests.support.wrong_answers import answering
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
@@ -21,7 +21,7 @@ def test_a_token_follows_no_redirect():
         assert [path for _, path, _ in server.seen] == ["/force_cleanup"]
 
 
-def test_proxies_of_the_environment_are_not_used_and_an_answer_without_end_is_given_up(monkeypatch):
+def test_no_proxy_is_used_and_an_answer_without_end_is_given_up(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with answering({"/": b"x" * 2000}) as server:
         assert client.get_text(server.url, 2000) == "x" * 2000

@@ -25,7 +25,8 @@ from heapwatch.cli.top_source import (
 from heapwatch.entering.ptrace import IS_SUPPORTED
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.measure.process.memory import malloc_bytes
-from tests.exporters.entering.programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
+from tests.support.entered_programs import CRASHES, ENDING, ENTERED, LEAKING, LEFT, program
+from tests.support.waiting import wait_for
 
 enters = pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64")
 HISTORY = Path(
@@ -188,7 +189,7 @@ def test_the_parts_of_memory_are_no_more_than_the_whole():
     assert memory_text(on_a_gpu) == "unknown; beside it 2 GB on GPU 0"
 
 
-def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
+def test_a_trainer_is_read_by_what_it_serves(monkeypatch):
     replay = [bytearray(1000) for _ in range(5)]
     with heapwatch.start("seen", port=0, interval=0.01, budget=0.5) as watch:
         watch.buffer("replay", replay)
@@ -199,7 +200,7 @@ def test_a_trainer_is_read_by_what_it_serves(monkeypatch, wait_until):
             watch.step()
             return snapshot_of(url).paths
 
-        wait_until(has_paths)
+        wait_for(has_paths)
         seen = snapshot_of(url)
         assert (seen.trainer, seen.verdict, seen.problem) == ("seen", "too early", "")
         assert min(seen.memory["resident"], seen.memory["in use"]) > 1e6
@@ -236,7 +237,7 @@ def test_a_process_without_heapwatch_is_entered_and_left(tmp_path, run):
 
 @pytest.mark.slow
 @enters
-def test_a_process_that_crashes_is_not_said_to_have_ended(tmp_path, run, wait_until):
+def test_a_process_that_crashes_is_not_said_to_have_ended(tmp_path, run):
     with program(ENDING.format(seconds=LEFT, end=CRASHES), tmp_path) as process:
         code, printed, errors = run("top", "--once", process.pid)
         assert (code, "too early" in printed) == (4, True)
@@ -247,13 +248,13 @@ def test_a_process_that_crashes_is_not_said_to_have_ended(tmp_path, run, wait_un
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
         process.kill()
         process.wait(30)
-        wait_until(lambda: source.read()[0].problem == "it was killed by SIGKILL (signal 9)")
+        wait_for(lambda: source.read()[0].problem == "it was killed by SIGKILL (signal 9)")
     assert source.end.exit_code == 4
 
 
 @enters
 @pytest.mark.skipif(malloc_bytes() == (None, None), reason="this C library has no mallinfo2")
-def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path, wait_until):
+def test_a_process_that_was_entered_reports_what_malloc_has_allocated(tmp_path):
     with program(LEAKING, tmp_path) as process, Entered(process.pid) as source:
-        wait_until(lambda: source.read()[0].memory.keys() >= {"in use", "freed but kept"})
+        wait_for(lambda: source.read()[0].memory.keys() >= {"in use", "freed but kept"})
         assert source.read()[0].memory["in use"] > 0

@@ -14,7 +14,7 @@ import heapwatch
 from heapwatch.cli import top_machine
 from heapwatch.cli.top_machine import NOT_ENTERED, MachineSource, Row, printed
 from heapwatch.machine.groups import Groups
-from tests.exporters.entering.programs import LEAKING, program
+from tests.support.entered_programs import LEAKING, program
 
 ROLLOUT = Row("Rollout of Ray job 01", 3, 2, 10**9, 10**6, 0, 75e6, NOT_ENTERED, 4711)
 LEARNER = Row("learner", 1, 0, 10**8, 0, 2 * 10**9, 0.0, "leak", 4712, "http://127.0.0.1:7777")

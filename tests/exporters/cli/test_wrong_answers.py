@@ -5,7 +5,7 @@ import json
 import pytest
 
 from heapwatch.cli.monitor import Monitor
-from tests.exporters.cli.wrong_answers import answering
+from tests.support.wrong_answers import answering
 
 HEALTHY = {"training": "unknown", "performance": {"memory_mb": 1.0}, "alerts": []}
 CRITICAL = {

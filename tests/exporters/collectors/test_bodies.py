@@ -6,7 +6,7 @@ import pytest
 
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.runtime.sources import Source, SourceGone
-from tests.exporters.exposed import values
+from tests.support.exposed import values
 
 
 class Physics:

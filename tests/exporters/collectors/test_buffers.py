@@ -45,7 +45,7 @@ def test_items_bytes_and_both_when_full_and_memory_elsewhere_apart(buffers, tmp_
     assert found.value("trainer_buffer_attached_tensors", buffer="graphs") == 100
 
 
-def test_what_is_declared_counts_before_what_is_found_and_what_cannot_be_known_has_no_series(buffers):
+def test_what_is_declared_comes_first_and_what_is_unknown_has_no_series(buffers):
     buffers.measure("replay", BufferSources(held(list(range(100))), capacity=Source.constant(50)))
     buffers.measure("pool", BufferSources(held(list(range(100))), capacity=held(400)))
     buffers.measure("remote", BufferSources(items=held(20), capacity=Source.constant(100), nbytes=held(5000)))

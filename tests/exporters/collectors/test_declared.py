@@ -86,8 +86,7 @@ def changed_while_counted():
 
 
 @pytest.mark.parametrize(
-    "source",
-    [*(lambda count=count: count for count in (None, -1, "many")), changed_while_counted],
+    "source", [*(lambda count=count: count for count in (None, -1, "many")), changed_while_counted]
 )
 def test_what_cannot_be_counted_is_absent_and_a_failure(entities, failures, source):
     entities.count("food_sources", Source.of(source))

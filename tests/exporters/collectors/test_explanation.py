@@ -6,7 +6,7 @@ from heapwatch.explain.sites import Site
 from heapwatch.judge.component import Component
 from heapwatch.judge.memory import TimeLeft
 from heapwatch.judge.trainer import Leak
-from tests.exporters.exposed import value, values
+from tests.support.exposed import value, values
 
 
 def finding(number=0, **about):

@@ -22,7 +22,7 @@ from heapwatch.collectors.process import (
 from heapwatch.measure.process import process_tree
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
 from heapwatch.runtime.labels import machine
-from tests.exporters.exposed import value, values
+from tests.support.exposed import value, values
 
 WORKER = "import sys; ballast = bytearray(b'x') * 50_000_000; print('ready', flush=True); sys.stdin.read()"
 SPINNER = "import time\nwhile time.process_time() < 0.3: pass\nprint('spun', flush=True)\ninput()"

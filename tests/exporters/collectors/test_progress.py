@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from heapwatch.collectors.progress import PhaseCollector, ProgressCollector
-from tests.exporters.exposed import value, values
+from tests.support.exposed import value, values
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
 from heapwatch.runtime.cleanup import CleanupQueue
-from tests.exporters.exposed import value, values
+from tests.support.exposed import value, values
 
 
 class Sampler:

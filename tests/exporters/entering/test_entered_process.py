@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -28,17 +26,18 @@ from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, Tracee
 from heapwatch.runtime.own_files import replace
-from tests.exporters.entering.programs import LEAKING, program
+from tests.support.entered_programs import LEAKING, SERVED, ask, program
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not IS_SUPPORTED, reason="a process is entered on Linux on x86-64"),
 ]
 
-SERVED = {"name": "robots", "host": "127.0.0.1", "port": 0}
-# What a program can see of a visitor, printed for each line of its stdin; it computes between them.
+
+# What a program can see of a visitor, printed for each line of its stdin.
 OBSERVED = """
-    import signal, sys, threading, warnings
+    import signal, sys, threading, time, warnings
     def seen():
         handlers = [signal.getsignal(number) for number in sorted(signal.valid_signals())]
         return dict(threads=threading.active_count(), path=sys.path[:], finders=sys.meta_path[:],
@@ -58,8 +57,10 @@ OBSERVED = """
             asked.clear()
             now = seen()
             print({name: (before[name], now[name]) for name in now if now[name] != before[name]}, flush=True)
-        sum(range(100))
+        time.sleep(0.001)
 """
+
+
 BUSY = """
     import os, signal, threading, time
     import numpy
@@ -85,11 +86,6 @@ BUSY = """
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
 """
-
-
-def ask(pid: int, action: str, **details: Any) -> dict[str, Any]:
-    with EnteredProcess(pid) as entered:
-        return entered.ask(action, **details)
 
 
 def read(url: str) -> str:
@@ -119,9 +115,7 @@ def test_a_program_sees_no_trace_of_it(tmp_path: Path) -> None:
     with program(OBSERVED, tmp_path) as process:
         for action, details in (("serve", SERVED), ("leave", {}), ("explain", {"name": "robots"})):
             ask(process.pid, action, **details)
-        end = time.monotonic() + 30  # the thread that writes the explanation looks once a second
-        while psutil.Process(process.pid).num_threads() > 2 and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_for(lambda: psutil.Process(process.pid).num_threads() == 2, "it is left")
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("compare\n")
@@ -147,9 +141,10 @@ def test_what_is_written_at_the_end_of_a_visit_does_not_prolong_it(tmp_path: Pat
 
 
 def test_memory_is_back_after_the_first_round(tmp_path: Path) -> None:
-    with program("print(1, flush=True)\nwhile True: sum(range(100))", tmp_path) as process:
+    idle = "import time\nprint(1, flush=True)\nwhile True: time.sleep(0.001)"
+    with program(idle, tmp_path) as process:
         levels, files = [], []
-        for _ in range(6):
+        for _ in range(4):
             ask(process.pid, "serve", **SERVED)
             ask(process.pid, "leave")
             levels.append(psutil.Process(process.pid).memory_info().rss)
@@ -176,21 +171,15 @@ def test_many_rounds_into_a_busy_program_change_no_number_in_it(tmp_path: Path) 
 
 
 def has_been_left(pid: int) -> bool:
-    """Whether the program's own thread is alone again; the explanation's thread looks once a second."""
-    end = time.monotonic() + 30
-    while psutil.Process(pid).num_threads() > 1 and time.monotonic() < end:
-        time.sleep(0.05)
-    return psutil.Process(pid).num_threads() == 1
+    """The program's own thread is alone again; the explanation's thread looks once a second."""
+    return wait_for(lambda: psutil.Process(pid).num_threads() == 1, "it is left")
 
 
 def test_an_explanation_is_written_until_its_folder_or_the_command_is_gone(tmp_path: Path) -> None:
     with program(LEAKING, tmp_path) as process:
         with EnteredProcess(process.pid) as entered:
             assert entered.ask("explain", name="robots") == {"already": False, "enabled": True}
-            end = time.monotonic() + 30
-            while entered.latest("explanation.json") is None and time.monotonic() < end:
-                time.sleep(0.05)
-            assert entered.latest("explanation.json")["verdict"] == "too early"
+            assert wait_for(lambda: entered.latest("explanation.json"))["verdict"] == "too early"
         assert has_been_left(process.pid)
         command = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         with EnteredProcess(process.pid) as entered:
@@ -214,68 +203,18 @@ def test_a_main_thread_that_waits_for_others_is_entered_beside_it(tmp_path: Path
         assert process.poll() is None
 
 
-def test_a_process_that_only_waits_is_not_entered_and_continues(tmp_path: Path) -> None:
-    with program("import time\nprint(1, flush=True)\ntime.sleep(600)", tmp_path) as process:
-        time.sleep(0.5)
-        with pytest.raises(CannotEnter, match="waits outside of Python in its only thread"):
-            ask(process.pid, "leave")
-        assert process.poll() is None
-
-
-def test_a_process_that_is_long_in_c_code_is_not_entered_later(tmp_path: Path) -> None:
-    busy = """
-        import hashlib, sys
-        print("ready", flush=True)
-        hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000)
-        print(sorted(name for name in sys.modules if name.startswith("heapwatch")), flush=True)
-        sys.stdin.read()
-    """
-    with program(busy, tmp_path) as process:
-        time.sleep(0.5)
-        with pytest.raises(CannotEnter, match="has not run Python code in its main thread for 0 s"):
-            ask(process.pid, "serve", wait_seconds=0.2, **SERVED)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "[]\n"
-
-
-def test_a_process_that_can_import_nothing_continues(tmp_path: Path) -> None:
-    shut = "import os, sys, time\nsys.meta_path.clear()\nprint(1, flush=True)\nwhile True: time.sleep(0.01)"
-    with program(shut, tmp_path) as process:
-        with pytest.raises(CannotEnter, match="cannot "):
-            ask(process.pid, "serve", **SERVED)
-        assert process.poll() is None
-
-
-def test_a_process_that_can_open_no_file_continues_and_prints_nothing(tmp_path: Path) -> None:
-    full = """
-        import os, resource, select, sys, threading, time
-        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-        print("ready", flush=True)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 64))
-        while not select.select([sys.stdin], [], [], 0.01)[0]:
-            pass
-        sys.exit(7)
-    """
-    with program(full, tmp_path) as process:
-        with pytest.raises(CannotEnter, match="too many files open"):
-            ask(process.pid, "serve", **SERVED)
-        assert process.communicate("end\n", timeout=30) == ("", None)
-        assert process.returncode == 7
-
-
 def test_children_that_are_forked_during_the_imports_of_a_visit_can_import(tmp_path: Path) -> None:
     forking = """
-        import os, sys, threading, time
+        import os, select, sys, threading, time
         threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
         print("ready", flush=True)
-        until = time.monotonic() + 3
-        while time.monotonic() < until:
-            child = os.fork()
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            child, until = os.fork(), time.monotonic() + 30
             if not child:
                 import asyncio, concurrent.futures, email.message, http.server, json, logging, socket, ssl
                 os._exit(0)
             while not os.waitpid(child, os.WNOHANG)[0]:
-                if time.monotonic() > until + 30:
+                if time.monotonic() > until:
                     os.kill(child, 9)
                     sys.exit("a child waits for ever")
                 time.sleep(0.001)
@@ -284,7 +223,7 @@ def test_children_that_are_forked_during_the_imports_of_a_visit_can_import(tmp_p
     with program(forking, tmp_path, "-I", "-S", "-W", "ignore") as process:
         ask(process.pid, "serve", **SERVED)
         ask(process.pid, "leave")
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate("end\n", timeout=60)
         assert (out, process.returncode) == ("", 7)
 
 
@@ -307,62 +246,6 @@ with EnteredProcess({process.pid}) as entered:
     assert sorted(answer["already"] for answer in answers) == [False, True]
 
 
-def test_what_the_program_started_itself_is_left_alone(tmp_path: Path) -> None:
-    own = (
-        "import heapwatch\nheapwatch.start('own', port=0)\nprint(1, flush=True)\nwhile True: sum(range(100))"
-    )
-    with program(own, tmp_path, "-W", "error") as process:
-        assert ask(process.pid, "serve", **SERVED)["already"] is True
-        with pytest.raises(CannotEnter, match="runs Heapwatch by itself, not by attach"):
-            ask(process.pid, "leave")
-
-
-def test_processes_that_cannot_be_entered_are_distinguished(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as other:
-        with pytest.raises(CannotEnter, match=r"\(sleep\) does not run Python"):
-            ask(other.pid, "leave")
-        other.kill()
-    with program(LEAKING, tmp_path) as process:
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.1)
-        with pytest.raises(
-            CannotEnter, match=f"is stopped: continue it first with `kill -CONT {process.pid}`"
-        ):
-            ask(process.pid, "leave")
-        process.send_signal(signal.SIGCONT)
-        hold = f"import ctypes\nctypes.CDLL(None).ptrace(0x4206, {process.pid}, 0, 0)\nprint(1, flush=True)"
-        with subprocess.Popen(
-            [sys.executable, "-c", f"{hold}\ninput()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as holding:
-            assert holding.stdout is not None
-            assert holding.stdout.readline() == b"1\n"
-            with pytest.raises(CannotEnter, match=f"held by another program, .*: process {holding.pid}"):
-                ask(process.pid, "leave")
-            holding.kill()
-
-
-def test_a_process_whose_threads_are_greenlets_is_not_entered(tmp_path: Path) -> None:
-    """As after `gevent.monkey.patch_all()`: what is started there ends with the thread that starts it."""
-    patched = "import _thread\n_thread.start_new_thread = lambda *arguments: 0\n"
-    with program(patched + "import time\nprint('ready', flush=True)\ntime.sleep(60)", tmp_path) as process:
-        with pytest.raises(CannotEnter, match="replaces the threads of Python, as gevent"):
-            ask(process.pid, "leave")
-        assert process.poll() is None
-
-
-@pytest.mark.parametrize(("switch", "why"), [("on", "too many of its files are open"), ("off", "SERVE=off")])
-def test_a_process_that_serves_nothing_says_why(
-    switch: str, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(_server: object) -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr("heapwatch.http.server.Server.start", refused)
-    monkeypatch.setenv("HEAPWATCH_SERVE", switch)
-    assert why in answer_to({"action": "serve", **SERVED})["error"]
-    assert answer_to({"action": "leave"}) == {"error": "does not run Heapwatch"}
-
-
 def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_explanation: object) -> None:
         raise ZeroDivisionError
@@ -370,62 +253,5 @@ def test_a_visit_ends_with_an_error_of_its_own(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("heapwatch.explain.findings.Explanation.as_json", broken)
     asked = {"action": "explain", "name": "robots", "folder": str(tmp_path), "sender": os.getpid()}
     assert answer_to(asked) == {"already": False, "enabled": True}
-    end = time.monotonic() + 30
     log = logging.getLogger("heapwatch")  # the last thing that a visit gives back
-    while (lifecycle.running() or log.disabled) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert lifecycle.running() == []
-    assert not log.disabled
-
-
-@pytest.fixture
-def without_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heapwatch.entering.ptrace.IS_SUPPORTED", False)
-
-
-@pytest.mark.usefixtures("without_ptrace")
-def test_elsewhere_the_interpreters_own_way_is_taken(tmp_path: Path) -> None:
-    receiving = """
-        import signal, sys
-        def run_file(*_):
-            exec(compile(open(sys.argv[0] + ".asked").read(), "asked", "exec"), vars(sys.modules["__main__"]))
-        signal.signal(signal.SIGUSR1, run_file)
-        print("ready", flush=True)
-        while True:
-            sum(range(100))
-    """
-
-    def remote_exec(pid: int, script: str) -> None:
-        (tmp_path / "train.py.asked").write_text(Path(script).read_text())
-        os.kill(pid, signal.SIGUSR1)
-
-    with program(receiving, tmp_path) as process:
-        entered = EnteredProcess(process.pid, remote_exec)
-        entered._same_version = lambda: True  # a link of the virtual environment has another name
-        with entered:
-            assert entered.ask("serve", **SERVED)["already"] is False
-
-
-@pytest.mark.usefixtures("without_ptrace")
-def test_a_script_that_was_not_run_in_time_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
-    asked = []
-    with program(LEAKING, tmp_path) as process:
-        entered = EnteredProcess(process.pid, lambda pid, script: asked.append(script))
-        entered._same_version = lambda: True
-        with entered, pytest.raises(CannotEnter, match="has not run Python code"):
-            entered.ask("leave", wait_seconds=0.2)
-    assert asked == [str(entered.folder / "first.py"), os.devnull]
-
-
-@pytest.mark.parametrize(
-    ("pid", "why"),
-    [
-        (2**22 + 1, "there is no process"),
-        (-1, "there is no process"),
-        (2**80, "there is no process"),
-        pytest.param(os.getpid(), "is heapwatch itself", id="own"),
-    ],
-)
-def test_a_process_that_is_none_is_not_entered(pid: int, why: str) -> None:
-    with pytest.raises(CannotEnter, match=why):
-        EnteredProcess(pid)
+    wait_for(lambda: not lifecycle.running() and not log.disabled)

@@ -16,7 +16,8 @@ from heapwatch.entering.elf import exported, mappings
 from heapwatch.entering.machine_code import FUNCTIONS
 from heapwatch.entering.ptrace import IS_SUPPORTED, Memory, NotStopped, Tracee
 from heapwatch.entering.request import COUNT, LONGEST, Request
-from tests.exporters.entering.programs import program
+from tests.support.entered_programs import program
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,28 +64,19 @@ def queue(pid: int, text: str) -> Request:
     return request
 
 
-def wait_for_threads(pid: int, count: int) -> None:
-    until = time.monotonic() + 30
-    while len(os.listdir(f"/proc/{pid}/task")) != count:
-        assert time.monotonic() < until, f"process {pid} does not come to {count} threads"
-        time.sleep(0.001)
-
-
-def content(path: Path, expected: str) -> str:
-    until = time.monotonic() + 30
-    while time.monotonic() < until and not (path.exists() and path.read_text() == expected):
-        time.sleep(0.01)
-    return path.read_text() if path.exists() else ""
+def has(path: Path, expected: str) -> bool:
+    return wait_for(lambda: path.read_text() == expected, f"{path.name} has {expected}")
 
 
 def test_a_hundred_requests_use_the_same_memory(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    with program(BUSY, tmp_path) as process:
+    with program(BUSY, tmp_path) as process, requests(process.pid) as (memory, functions):
         for number in range(100):
-            queue(process.pid, write(made))
-            assert content(made, "x" * (number + 1)) == "x" * (number + 1)
+            with Tracee(process.pid, memory) as thread:
+                Request(process.pid, memory, functions, write(made)).queue(thread)
+            assert has(made, "x" * (number + 1))
             # A thread that begins before the last one has ended has a stack and a heap of its own.
-            wait_for_threads(process.pid, 1)
+            wait_for(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 1, "it has one thread")
             if number == 50:  # stacks and heaps of threads are kept by the library of C
                 before = len(mappings(process.pid))
         assert len(mappings(process.pid)) <= before
@@ -101,7 +93,7 @@ def test_a_withdrawn_request_begins_nothing_and_the_call_stays_good(tmp_path: Pa
                 request.withdraw()
         out, _ = process.communicate("x", timeout=30)
         assert (out, process.returncode) == ("end\n", 7)
-    assert content(second, "xx") == "xx"
+    assert has(second, "xx")
     assert not first.exists()
 
 
@@ -118,26 +110,27 @@ def test_a_request_that_waits_is_not_taken_from_its_sender_while_that_lives(tmp_
             one_more.queue(thread)
         out, _ = process.communicate("x", timeout=30)
         assert (out, process.returncode) == ("end\n", 7)
-    assert [content(path, "x") for path in made] == ["x"] * COUNT
+    assert all(has(path, "x") for path in made)
 
 
 def test_the_memory_of_a_killed_sender_is_used_again(tmp_path: Path) -> None:
-    sender = """
+    senders = """
 import os, signal, sys
-from pathlib import Path
-from tests.exporters.entering.test_request import queue
-queue(int(sys.argv[1]), "")
-os.kill(os.getpid(), signal.SIGKILL)
+from tests.exporters.entering.test_request import COUNT, queue
+for _ in range(COUNT + 1):
+    sender = os.fork()
+    if not sender:
+        queue(int(sys.argv[1]), "")
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(sender, 0)[1] == signal.SIGKILL
 """
     made = tmp_path / "made"
     with shut(tmp_path) as process:
-        for _ in range(2 * COUNT):
-            killed = subprocess.run([sys.executable, "-c", sender, str(process.pid)], check=False)
-            assert killed.returncode == -9
+        subprocess.run([sys.executable, "-c", senders, str(process.pid)], check=True)
         queue(process.pid, write(made))
         out, _ = process.communicate("x", timeout=30)
         assert (out, process.returncode) == ("end\n", 7)
-    assert content(made, "x") == "x"
+    assert has(made, "x")
 
 
 def test_a_forked_child_begins_nothing_and_can_be_asked_itself(tmp_path: Path) -> None:
@@ -164,10 +157,10 @@ def test_a_forked_child_begins_nothing_and_can_be_asked_itself(tmp_path: Path) -
         process.stdin.write("x")
         process.stdin.flush()
         child = int(process.stdout.readline())
-        assert content(made, "x") == "x"
+        assert has(made, "x")
         queue(child, write(own))
         assert process.wait(30) == 0
-    assert content(made, "x") == "x"
+    assert has(made, "x")
 
 
 def test_another_program_in_the_same_process_is_left_alone(tmp_path: Path) -> None:

@@ -1,124 +1,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import exp
-from typing import Any
 
 import pytest
 
 from heapwatch.explain.attribution import explain, is_unexplained, plausible
 from heapwatch.explain.candidate import Candidate
-from heapwatch.explain.findings import (
-    Explanation,
-    Finding,
-    described,
-    message,
-)
-from heapwatch.explain.memory import ProcessMemory
+from heapwatch.explain.findings import Explanation, Finding, described, message
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.received import explanation_of
 from heapwatch.explain.sites import Site
-from heapwatch.explain.weigh import ItemTraits
-from heapwatch.judge.component import MEMORY, WORKERS, Component
-from heapwatch.judge.memory import WARM_UP_SECONDS, MemoryGrowth
-from heapwatch.judge.trainer import Sample, TrainerJudge
-
-MB = 1e6
-
-
-class JudgedMemory(ProcessMemory):
-    """Memory with the judge of its levels."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.judge = TrainerJudge()
-
-
-def memory(
-    per_minute: float, seconds: float, *, start: float = 500 * MB, limit: float = 20e9, retained: float = 0.0
-) -> JudgedMemory:
-    """Levels that rise steadily."""
-    return curve(lambda at: start + per_minute * at / 60, seconds, limit, retained)
-
-
-def curve(
-    level: Callable[[float], float], seconds: float, limit: float = 20e9, retained: float = 0.0
-) -> JudgedMemory:
-    """Levels of every five seconds; of what they rise by, a share is what the allocator keeps."""
-    return next(found for _, found in curves(level, [int(seconds)], limit, retained))
-
-
-def curves(
-    level: Callable[[float], float], times: Iterable[int], limit: float = 20e9, retained: float = 0.0
-) -> Iterator[tuple[int, JudgedMemory]]:
-    """The same levels at several times, one after the other."""
-    found, done = JudgedMemory(clock=lambda: 0.0), 0
-    found.limit = int(limit)
-    for time in times:
-        for at in range(done, time, 5):
-            now = level(at)
-            kept = retained * (now - level(0))
-            for series, value in ((found.resident, now), (found.private, now), (found.retained, kept)):
-                series.add(at, value)
-            if found.judge.is_due(at):
-                found.judge.observe(at, Sample({MEMORY: now}, virtual=now, retained=kept))
-            done = at + 5
-        yield time, found
-
-
-def container(
-    length: Callable[[float], float], seconds: float, each: float = 20_000, every: int = 1
-) -> KnownContainer:
-    """A list whose length was read so often, and whose items were measured at the end."""
-    known = KnownContainer("trainer.history", "list", "list")
-    for at in range(0, int(seconds), every):
-        known.items.add(at, round(length(at)))
-    known.weighed_items = known.items.last or 0.0
-    known.held.add(seconds, known.weighed_items * each)
-    return known
-
-
-def candidate(items_per_minute: float, each: float, seconds: float, **about: Any) -> Candidate:
-    known = container(lambda at: items_per_minute * at / 60, seconds, each)
-    return Candidate(known, known.items.growth(0.25 * seconds), **about)
-
-
-def several_buffers(number: int) -> list[Candidate]:
-    several = [candidate(2400, 20_000, 100, capacity=30_000) for _ in range(number)]
-    for at, one in enumerate(several):
-        one.known.path = f"agents[{at}].memory"
-    return several
-
-
-def item(*ids: int, opaque: bool = True, graph: bool = False) -> ItemTraits:
-    return ItemTraits("Tensor", frozenset(ids), opaque, graph, None, frozenset())
-
-
-def judged(seconds: float, grown: ProcessMemory, *candidates: Candidate, **about: Any) -> Explanation:
-    return explain(growth_of(grown, seconds), candidates, **about)
-
-
-def growth_of(grown: ProcessMemory, seconds: float) -> MemoryGrowth:
-    return MemoryGrowth(grown, 0.0, seconds, grown.judge.leaks if isinstance(grown, JudgedMemory) else ())
-
-
-@pytest.mark.parametrize(
-    ("times", "verdict"),
-    [
-        ([], "too early"),
-        ([0, 21, 31, 41], "too early"),
-        ([0, 35, 36, 37, 38, 39, 40, 41], "too early"),
-        (range(0, 41, 4), "healthy"),
-    ],
-)
-def test_nothing_leaks_is_said_of_memory_that_was_read_often_and_long_enough(times, verdict):
-    read = ProcessMemory(clock=lambda: 0.0)
-    for time in times:
-        read.resident.add(time, 500 * MB)
-        read.private.add(time, 400 * MB)
-    assert judged(45, read).verdict == verdict
+from heapwatch.judge.memory import WARM_UP_SECONDS
+from tests.support.judged_memory import MB, candidate, container, curve, growth_of, item, judged, memory
 
 
 @pytest.mark.parametrize("share", [1, 2 / 3])
@@ -173,7 +67,7 @@ def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(quiet,
     assert judged_after(quiet + 200).findings[0].is_leak
 
 
-def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does_not_leak():
+def test_a_phase_that_fills_a_list_after_hours_is_no_leak():
     """An evaluation of five minutes each hour, whose results are dropped."""
 
     def phase(at: float) -> float:
@@ -186,71 +80,6 @@ def test_a_phase_that_fills_a_list_after_hours_is_no_leak_as_long_as_memory_does
     assert levels.start == WARM_UP_SECONDS
     found = explain(levels, [Candidate(known, known.items.growth(levels.start))])
     assert found.verdict != "leak"
-
-
-def test_memory_of_child_processes_that_begins_to_grow_after_hours_is_a_leak():
-    grown = JudgedMemory(clock=lambda: 0.0)
-    for at in range(0, 6 * 3600, 5):
-        workers = 1000 * MB + MB * max(0, at - 5 * 3600)
-        for series, level in ((grown.private, 500 * MB), (grown.workers, workers), (grown.processes, 4)):
-            series.add(at, level)
-        if grown.judge.is_due(at):
-            grown.judge.observe(at, Sample({MEMORY: 500 * MB, WORKERS: workers}, virtual=20e9))
-    (finding,) = judged(6 * 3600, grown).findings
-    assert (finding.kind, finding.is_leak) == ("worker", True)
-    assert finding.bytes_per_minute == pytest.approx(60 * MB, rel=0.1)
-
-
-def test_growth_of_child_processes_does_not_slow_down_because_the_trainer_is_constant():
-    grown = memory(0, 300)
-    for at in range(0, 300, 5):
-        grown.workers.add(at, 1000 * MB + MB * at)
-        grown.processes.add(at, 4)
-    found = judged(300, grown)
-    assert found.verdict == "too early"
-    assert "Memory grows by 60 MB/min" in message(found)
-    assert "So far, 100% of it is memory of the child processes" in message(found)
-    assert "`heapwatch explain PID` of one of them names what grows there" in message(found)
-
-
-def test_what_workers_take_as_they_are_started_is_no_growth():
-    """Ten forks of a process of 2.4 GB, on a busy machine one every ten seconds."""
-    grown = memory(0, 400)
-    for at in range(0, 400, 5):
-        started = min(10, at // 10)
-        grown.workers.add(at, started * 2_400 * MB)
-        grown.processes.add(at, started)
-    assert [one.kind for one in judged(400, grown).findings] == []
-    for at in range(400, 800, 5):
-        grown.workers.add(at, 24_000 * MB + MB * (at - 400))
-    (finding,) = judged(800, grown).findings
-    assert finding.kind == "worker"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "grown", "held", "verdict"),
-    [
-        (100, memory(0, 100), [candidate(600, 32, 100)], "healthy"),
-        (1800, memory(0.32 * MB, 1800, start=40 * MB), [candidate(10_000, 32, 1800)], "leak"),
-        (1800, memory(0.32 * MB, 1800, start=4000 * MB), [candidate(10_000, 32, 1800)], "healthy"),
-        (400, curve(lambda at: (500 + 0.8 * min(at, 40)) * MB, 400), [], "healthy"),
-        (
-            400,
-            curve(lambda at: (500 + 2 * min(at, 100)) * MB, 400),
-            [candidate(2400, 20_000, 100, capacity=3960)],
-            "healthy",
-        ),
-        (100, memory(48 * MB, 100, limit=1.58e9), several_buffers(1), "filling"),
-        (100, memory(144 * MB, 100, limit=1.74e9), several_buffers(3), "will not fit"),
-    ],
-    ids=["numbers that weigh nothing", "numbers of a small process", "the same of a large one",
-         "growth that has ended", "a full buffer",
-         "a buffer of 600 MB, of which 1 GB is left", "three of them"],
-)  # fmt: skip
-def test_a_verdict(seconds, grown, held, verdict):
-    found = judged(seconds, grown, *held)
-    assert found.verdict == verdict
-    assert verdict != "healthy" or {one.kind for one in found.findings} <= {"buffer"}
 
 
 @pytest.mark.parametrize(
@@ -274,26 +103,6 @@ def test_a_buffer_that_will_not_fit_is_reported_while_it_is_small():
     assert early.verdict == "too early"
 
 
-def test_growth_without_a_name_is_native_after_minutes_and_explains_nothing():
-    early, late = judged(240, memory(48 * MB, 240)), judged(600, memory(48 * MB, 600))
-    assert early.verdict == "too early"
-    assert "48 MB/min" in message(early)
-    assert late.verdict == "leak"
-    for found in (early, late):
-        assert found.findings[0].kind == "native"
-        assert found.explained_share == 0.0
-
-
-def test_growth_without_a_name_is_said_of_what_was_counted():
-    found = judged(600, memory(48 * MB, 600), counted_seconds=119.0)
-    assert found.findings[0].kind == "native"
-    assert "no container accounts for" in message(found)
-    counted = judged(600, memory(48 * MB, 600), counted_seconds=120.0)
-    assert "no Python object accounts for" in message(counted)
-    alone = message(judged(200, memory(48 * MB, 200)))
-    assert "So far, 100% of it is memory that no container accounts for." in alone
-
-
 @pytest.mark.parametrize(("per_minute", "size", "rate"), [(95 * MB, 400, 95 * MB), (97 * MB, None, 48 * MB)])
 def test_instances_that_weigh_more_than_memory_grew_have_no_size(per_minute, size, rate):
     found = Finding("type", None, "Edge", 4, 400, 60.0, per_minute)
@@ -302,28 +111,6 @@ def test_instances_that_weigh_more_than_memory_grew_have_no_size(per_minute, siz
     checked = plausible(found, levels)
     assert checked.bytes == size
     assert checked.bytes_per_minute == pytest.approx(rate, rel=0.01)
-
-
-def test_freed_memory_that_stays_is_of_the_allocator_after_minutes():
-    assert judged(240, memory(48 * MB, 240, retained=1.0)).verdict == "too early"
-    found = judged(600, memory(48 * MB, 600, retained=1.0))
-    assert found.verdict == "leak"
-    assert found.findings[0].kind == "allocator"
-    returned = memory(0.5 * MB, 600, retained=300.0)
-    assert judged(600, returned).verdict != "leak"
-
-
-@pytest.mark.parametrize("start", [33 * MB, 2e9])
-@pytest.mark.parametrize("minutes", [1, 10])
-@pytest.mark.parametrize("retained", [0.0, 0.9])
-def test_memory_that_levels_off_is_never_a_leak(start, minutes, retained):
-    """A tenth of the process is loaded, and slower and slower: 63 % of it in so many minutes."""
-
-    def level(at: float) -> float:
-        return start * (1.1 - 0.1 * exp(-at / 60 / minutes))
-
-    for seconds, risen in curves(level, range(60, 3600, 240), 64e9, retained):
-        assert judged(seconds, risen).verdict != "leak", seconds
 
 
 def test_a_container_that_was_filled_before_the_first_step_is_no_leak():
@@ -335,7 +122,7 @@ def test_a_container_that_was_filled_before_the_first_step_is_no_leak():
     assert explain(levels, [loaded]).verdict != "leak"
 
 
-def test_growth_goes_to_the_container_whose_items_cannot_be_measured_and_is_still_searched_for():
+def test_growth_goes_to_the_container_whose_items_cannot_be_measured():
     levels = growth_of(memory(48 * MB, 100), 100)
     found = explain(levels, [candidate(2400, 4, 100, traits=item(graph=True))])
     (finding,) = found.findings
@@ -361,12 +148,6 @@ def test_what_is_made_again_and_rises_by_chance_gets_nothing(emptied):
     assert candidate(2400, 4, 100, emptied=emptied).rising
 
 
-def test_a_program_that_still_loads_modules_is_starting():
-    grown = memory(48 * MB, 100)
-    grown.startup_end = 90.0
-    assert judged(100, grown).verdict == "too early"
-
-
 def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pace():
     held = {seconds: candidate(60, 4, seconds, traits=item()) for seconds in (100, 200)}
     assert judged(100, memory(48 * MB, 100), held[100]).verdict == "too early"
@@ -383,7 +164,7 @@ def test_objects_that_cannot_be_measured_leak_when_they_and_memory_keep_their_pa
         (("main().policy_losses", "main().value_losses"), "main().policy_losses"),
     ],
 )
-def test_what_siblings_keep_and_nothing_measures_is_one_finding_without_a_number_for_it(paths, path):
+def test_what_siblings_keep_and_nothing_measures_is_one_finding(paths, path):
     for names in (paths, paths[::-1]):
         alike = [candidate(2700, 4, 200, traits=item(graph=True)) for _ in names]
         for one, name in zip(alike, names, strict=True):
@@ -439,16 +220,7 @@ def test_how_long_a_container_has_to_rise(start, per_minute, emptied, too_short,
         assert any(finding.is_leak for finding in judged(seconds, grown, rising).findings) is leaks, seconds
 
 
-def test_too_early_lasts_forty_seconds():
-    assert judged(39, memory(0, 39)).verdict == "too early"
-    assert judged(41, memory(0, 41)).verdict == "healthy"
-    unfinished = judged(100, memory(48 * MB, 100), walked=False)
-    assert unfinished.verdict == "too early"
-    assert "first search through the program's objects is not complete" in message(unfinished)
-    assert judged(1600, memory(0, 1600), walked=False).verdict == "healthy"
-
-
-def test_one_in_each_of_several_objects_is_reported_as_their_sum_and_an_array_by_its_bytes():
+def test_one_in_each_of_several_objects_is_reported_as_their_sum():
     several = candidate(2400, 20_000, 100, capacity=10_000)
     several.known.multiplicity = 3.0
     (finding,) = judged(100, memory(48 * MB, 100), several).findings
@@ -474,130 +246,3 @@ def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit, verdict, lef
     assert found.verdict == verdict
     assert left in message(found)
     assert ("memory is left" in message(found)) is bool(left)
-
-
-@pytest.mark.parametrize(
-    "level",
-    [
-        lambda at: 500 * MB + 0.5 * at * MB,  # 6 % a minute, and no more
-        lambda at: 500 * MB + at * at / 100 * MB,  # faster and faster
-        lambda at: 500 * MB + 30 * MB * (at // 60),  # in steps
-        lambda at: 500 * MB + 60 * MB * max(0.0, at - 150) / 60,  # from a while ago on
-    ],
-)
-def test_there_is_no_comfort_while_memory_rises_by_more_than_a_percent_a_minute(
-    level,
-):
-    for seconds, risen in curves(level, range(180, 1200, 60)):
-        found = judged(seconds, risen)
-        assert found.verdict in ("too early", "growing", "leak"), (seconds, message(found))
-
-
-def test_slowing_down_is_said_where_it_was_tested():
-    slowing = judged(900, curve(lambda at: 500 * MB + 200 * MB * (1 - exp(-at / 200)), 900))
-    assert slowing.verdict == "warm-up"
-    assert "slows down" in message(slowing)
-    ended = judged(900, curve(lambda at: 500 * MB + min(at, 600) * 0.3 * MB, 900))
-    assert ended.verdict == "warm-up"
-    # Half a percent a minute, faster and faster.
-    faster = judged(900, curve(lambda at: 5000 * MB + (at / 900) ** 3 * 300 * MB, 900))
-    assert faster.verdict == "too early"
-    # Of late alone, by 0.8 % a minute.
-    late = judged(900, curve(lambda at: 5000 * MB + 40 * MB * max(0.0, at - 450) / 60, 900))
-    assert late.verdict == "too early"
-    assert "slows down: a" not in message(faster)
-
-
-def test_noise_of_a_healthy_program_is_not_mentioned():
-    """A floor of 2 MB more in the last of ten minutes, or 0.13 MB more each minute: 8 MB in an hour."""
-    for level in (lambda at: 300 * MB + 2 * MB * (at > 550), lambda at: 300 * MB + 0.13 * MB * at / 60):
-        found = judged(600, curve(level, 600))
-        assert found.verdict == "healthy"
-        assert "/min" not in message(found)
-    assert judged(1000, curve(lambda at: 300 * MB + 0.13 * MB * at / 60, 1000)).verdict == "too early"
-
-
-def test_the_time_until_the_limit_is_a_range_that_narrows():
-    """20 MB/min of 2 GB that are left: 100 minutes at the start."""
-    ranges = []
-    for minutes in (3, 10, 30):
-        found = judged(60 * minutes, memory(20 * MB, 60 * minutes, limit=2.5e9))
-        left = found.time_left
-        assert left is not None
-        assert left.least <= 60 * (100 - minutes) <= left.most
-        assert "Memory ends in" in message(found)
-        ranges.append(left.most / left.least)
-    assert ranges[0] > ranges[1] > ranges[2] > 1
-    assert judged(600, memory(0, 600)).time_left is None
-    assert judged(40, memory(20 * MB, 40)).time_left is None
-    again = explanation_of(found.as_json())
-    assert again.time_left is not None
-    assert again.time_left.least == pytest.approx(left.least, abs=1)
-    # Other programs take some of it.
-    grown = memory(20 * MB, 600, limit=2.5e9)
-    grown.ceiling = (grown.resident.last or 0.0) + 100 * MB
-    taken = judged(600, grown).time_left
-    assert taken is not None
-    assert taken.most < 600
-
-
-def on_gpu(per_minute: float, seconds: int, left: int | None = None, **about: Any) -> JudgedMemory:
-    """Memory of a GPU that rises, of a process whose other memory stands still unless told otherwise."""
-    found = memory(about.pop("ram", 0.0), seconds, **about)
-    found.judge = TrainerJudge()
-    for at in range(0, seconds, 5):
-        held = per_minute * at / 60
-        found.gpu.add(at, held)
-        found.devices[0].add(at, held)
-        if found.judge.is_due(at):
-            found.judge.observe(at, Sample({Component("gpu_memory", "0"): held}))
-    if left is not None:
-        found.gpu_left = {0: left}
-    return found
-
-
-def test_a_list_of_tensors_on_a_gpu_is_a_leak_of_gpu_memory():
-    found = judged(100, on_gpu(2400 * MB, 100, left=int(100e9)), candidate(2400, 1 * MB, 100))
-    assert found.verdict == "leak"
-    assert message(found).startswith("GPU memory grows by 2.4 GB/min.")
-    assert found.ends_on_gpu
-    assert found.time_left is not None
-    assert found.time_left.least < 60 * 100e9 / 2400e6 < found.time_left.most
-    assert "GPU memory ends in" in message(found)
-    read = explanation_of(found.as_json())
-    assert (read.ends_on_gpu, read.gpu_growth_bytes_per_minute) == (True, pytest.approx(2400 * MB, abs=1))
-
-
-def test_growth_on_a_gpu_that_nothing_accounts_for_is_named_and_is_a_leak():
-    minutes = 45
-    found = judged(60 * minutes, on_gpu(50 * MB, 60 * minutes))
-    (finding,) = found.findings
-    assert (found.verdict, finding.kind) == ("leak", "gpu")
-    assert found.time_left is None  # what is left is not known
-
-
-def test_where_both_grow_the_part_on_gpus_is_said_and_the_earlier_end_counts():
-    both = on_gpu(40 * MB, 100, left=int(500e9), ram=60 * MB)
-    found = judged(100, both, candidate(5000, 20_000, 100))
-    assert message(found).startswith("Memory grows by 100 MB/min, 40 MB/min of it on GPUs.")
-    assert not found.ends_on_gpu
-    both.gpu_left = {0: int(1e9)}
-    found = judged(100, both, candidate(5000, 20_000, 100))
-    assert found.ends_on_gpu
-
-
-@pytest.mark.parametrize(("left", "verdict"), [(100e9, "filling"), (10e9, "will not fit")])
-def test_a_buffer_on_a_gpu_is_compared_with_the_memory_of_the_gpu(left, verdict):
-    fills = on_gpu(2400 * MB, 200, left=int(left), limit=1e9)  # of RAM much less is left
-    found = judged(200, fills, candidate(2400, 1 * MB, 200, capacity=50_000))
-    assert found.verdict == verdict
-    assert "of GPU memory is left" in message(found) or verdict == "filling"
-
-
-def test_without_a_search_nothing_is_said_of_containers():
-    found = judged(600, memory(48 * MB, 600), walked=False, searched=False)
-    assert found.verdict == "leak"
-    assert found.findings[0].type == "memory"
-    waits = judged(100, memory(48 * MB, 100), walked=False, searched=False)
-    assert "search" not in message(waits)
-    assert "known in" in message(waits)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heapwatch.judge.memory import MemoryGrowth
-from tests.exporters.explain.test_attribution import JudgedMemory, judged
+from tests.support.judged_memory import JudgedMemory, judged
 
 COMFORT = ("healthy", "warm-up", "filling")
 START = 60  # seconds, after which loading modules and the first steps no longer count

@@ -21,7 +21,7 @@ from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
 from heapwatch.judge.level import NO_GROWTH
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 
 class Trainer:

@@ -13,7 +13,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.statements import statements_of
 from heapwatch.judge.level import NO_GROWTH
 from heapwatch.measure.introspection.roots import frame_roots
-from tests.exporters.explain.walking import inventory_of, walk
+from tests.support.walking import inventory_of, walk
 
 
 class Rows:

@@ -121,9 +121,7 @@ def test_nothing_is_searched_for_where_the_interpreter_has_no_lock(monkeypatch, 
     assert "without its global lock" in caplog.text
 
 
-def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(
-    monkeypatch,
-):
+def test_an_object_that_cannot_be_read_does_not_delay_an_explanation(monkeypatch):
     explainer, released = Explainer(), threading.Event()
     monkeypatch.setattr(explainer.inventory.lengths, "read", lambda seconds: released.wait(60))
     explainer.start()
@@ -185,7 +183,7 @@ def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch,
         (60.0, "Too early to tell after 60 s. It ended; only a longer run can tell."),
     ],
 )
-def test_an_ended_program_is_promised_nothing_and_blamed_for_no_growth_without_a_name(
+def test_an_ended_program_is_promised_nothing_and_blamed_for_no_nameless_growth(
     monkeypatch, time, seconds, said
 ):
     time.now, explainer = seconds, Explainer(clock=lambda: time.now)

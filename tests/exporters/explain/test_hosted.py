@@ -6,7 +6,7 @@ from typing import Any
 
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.sites import Site
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 
 class Manager:

@@ -20,7 +20,7 @@ from heapwatch.explain.weigh import weigh
 from heapwatch.judge.level import is_steady
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root
-from tests.exporters.explain.walking import inventory_of, walk
+from tests.support.walking import inventory_of, walk
 
 
 class Holder:
@@ -155,7 +155,7 @@ def test_a_stream_in_memory_is_followed_by_its_bytes(stream, part):
     inventory.lengths.read(1000)  # it cannot be asked any more
 
 
-def test_an_array_is_followed_by_its_bytes_and_a_list_is_found_that_only_its_own_method_leads_to():
+def test_an_array_is_followed_by_its_bytes_and_a_list_through_its_own_method():
     held = Holder(weights=np.zeros(100_000), replay=[].append)
     for _ in range(3):
         held.replay(b"episode")

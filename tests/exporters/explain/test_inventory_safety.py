@@ -23,9 +23,9 @@ from heapwatch.judge.level import NO_GROWTH
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
 from heapwatch.measure.sizing.deep_size import deep_size
-from tests.exporters.explain import objects_with_code as own
-from tests.exporters.explain.objects_with_code import ARMED, CALLS
-from tests.exporters.explain.walking import inventory_of
+from tests.support import objects_with_code as own
+from tests.support.objects_with_code import ARMED, CALLS
+from tests.support.walking import inventory_of
 
 MAKERS: tuple[Any, ...] = (
     *(list, dict, set, deque, tuple),

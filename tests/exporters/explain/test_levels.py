@@ -95,7 +95,7 @@ def test_memory_that_leaks_is_reported_once():
     assert beside(known, judge).findings == (named,)
 
 
-def test_leaks_with_a_name_are_leaks_of_the_memory_that_they_are_in_once_they_are_even():
+def test_even_leaks_with_a_name_are_leaks_of_the_memory_that_they_are_in():
     named = Finding("container", "history", "list", 9, 9, 1.0, 30e6, 0.5, is_leak=True, steady=True)
     other = Finding("type", None, "Graph", 9, 9, 1.0, 12e6, 0.2, is_leak=True, steady=True)
     cache = Finding("container", "cache", "dict", 9, 9, 1.0, 10e6, 0.2, is_leak=True)

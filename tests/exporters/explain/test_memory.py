@@ -82,9 +82,7 @@ def test_what_other_programs_free_counts_once_it_has_lasted(monkeypatch):
     assert ceilings[46:] == [40_000 * MB, 10_000 * MB]
 
 
-def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(
-    monkeypatch,
-):
+def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(monkeypatch):
     """Ten workers that a process of 2.4 GB forks seem to hold 24 GB at once, of a machine of 16 GB."""
     held = [0]
     monkeypatch.setattr(subject, "free_memory", lambda: 10_000 * MB)

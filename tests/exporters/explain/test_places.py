@@ -10,7 +10,7 @@ import pytest
 from heapwatch import Watch
 from heapwatch.explain.places import Worlds
 from heapwatch.runtime.sources import NoValue
-from tests.exporters.explain.walking import inventory_of, walk
+from tests.support.walking import inventory_of, walk
 
 Box2D = pytest.importorskip("Box2D")
 

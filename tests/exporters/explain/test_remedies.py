@@ -50,7 +50,7 @@ def test_a_container_that_a_library_owns_has_that_librarys_remedy_or_none(path, 
     assert bool(found) is bool(remedy)
 
 
-def test_a_bound_needs_no_suggestion_unless_it_does_not_hold_or_its_items_keep_too_much():
+def test_a_bound_that_holds_needs_no_suggestion_unless_its_items_keep_too_much():
     assert suggested("replay", "list", 1000) == ""
     assert "limit of 1,000 items does not hold" in suggested("replay", "deque", 1000, is_kept=False)
     assert "128 B of each 80 kB" in suggested("crops", "deque", 500, view=(128, 80_000))

@@ -53,9 +53,7 @@ def test_the_beginning_and_growth_that_soon_matters_are_read_often(minutes, per_
     assert schedule_for(levels, int(given["rounds"]), given["filling"]) is schedule
 
 
-def test_the_explainer_works_seldom_while_memory_is_constant_and_often_at_once_when_it_grows(
-    monkeypatch,
-):
+def test_the_explainer_works_seldom_until_memory_grows(monkeypatch):
     now, level = [0.0], [500 * MB]
     explainer = Explainer(clock=lambda: now[0], spent=lambda: 0.0)
 

@@ -18,7 +18,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.shared_files import SharedFiles
 from heapwatch.judge.level import NO_GROWTH
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or sys.version_info >= (3, 13), reason="segments are files on Linux"

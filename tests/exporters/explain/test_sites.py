@@ -17,9 +17,7 @@ class Trainer:
         self.limit = limit
 
     def append(self, item: Any) -> None:
-        self.history.append(
-            {"item": item},
-        )
+        self.history.append({"item": item})
 
     def by_alias(self, item: Any) -> None:
         history = self.history

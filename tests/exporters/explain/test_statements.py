@@ -87,11 +87,7 @@ def test_a_private_name_is_the_one_that_the_object_has(compiled):
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("class Trainer", "\nclass Trainer"),
-        ("def record", "def other"),
-    ],
+    ("before", "after"), [("class Trainer", "\nclass Trainer"), ("def record", "def other")]
 )
 def test_source_that_changed_since_the_import_is_unknown(compiled, tmp_path, before, after):
     code = compiled(PROGRAM)["record"]

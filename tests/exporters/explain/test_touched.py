@@ -15,7 +15,7 @@ from heapwatch.explain.findings import message
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.touched import TouchedArrays
 from heapwatch.judge.memory import MemoryGrowth
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows its pages on Linux only")
 

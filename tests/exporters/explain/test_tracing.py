@@ -169,7 +169,7 @@ def made_step() -> dict[str, Any]:
         (made_tensor_among_others, "return torch.zeros(3)"),
     ],
 )
-def test_an_instance_is_made_where_it_is_constructed_and_a_container_where_its_bytes_are(make, line):
+def test_an_instance_is_made_where_it_is_constructed(make, line):
     unused: list[dict[str, int]] = [
         {} for _ in range(1000)
     ]  # none is taken from the interpreter's spare ones

@@ -16,7 +16,7 @@ from heapwatch.explain.weigh import traits_of, weigh
 from heapwatch.measure.sizing import tensor_storage, traversal
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.measure.sizing.foreign import MemoryBlock
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 
 def found(agent, path):

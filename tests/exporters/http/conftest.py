@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heapwatch.http import connections, endpoints
-from tests.exporters.http.trainer import Trainer
+from tests.support.served_trainer import Trainer
 
 
 @pytest.fixture(scope="module")

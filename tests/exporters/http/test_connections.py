@@ -10,7 +10,7 @@ import time
 import pytest
 
 from heapwatch.http import connections, server
-from tests.exporters.http.trainer import TOKEN, status_of
+from tests.support.served_trainer import TOKEN, status_of
 
 
 def drip(connection):

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from tests.exporters.http.trainer import GET_PATHS, status_of
+from tests.support.served_trainer import GET_PATHS, status_of
 from tests.support.waiting import wait_for
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from heapwatch.http import signing
-from tests.exporters.http.trainer import TOKEN, Trainer
+from tests.support.served_trainer import TOKEN, Trainer
 from tests.support.waiting import wait_for
 
 

@@ -14,7 +14,7 @@ from heapwatch.http.server import PortTaken, Server
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Snapshots
-from tests.exporters.http.trainer import HEALTHY, Exposition, Trainer
+from tests.support.served_trainer import HEALTHY, Exposition, Trainer
 from tests.support.waiting import wait_for
 
 

@@ -1,12 +1,6 @@
 import pytest
 
-from heapwatch.http.signing import (
-    SCHEME,
-    NotSigned,
-    authorization,
-    check_signature,
-    webhook_token,
-)
+from heapwatch.http.signing import SCHEME, NotSigned, authorization, check_signature, webhook_token
 
 SECRET = "correct-horse"
 URL = "http://127.0.0.1:7777/force_cleanup"

@@ -96,7 +96,7 @@ def test_an_algorithm_with_its_replay_buffer(exposed):
         .env_runners(num_env_runners=0)
         .training(
             replay_buffer_config={"type": "EpisodeReplayBuffer", "capacity": 500},
-            num_steps_sampled_before_learning_starts=50,
+            num_steps_sampled_before_learning_starts=10_000,  # a step of learning takes long
         )
         .reporting(min_sample_timesteps_per_iteration=50, min_time_s_per_iteration=0)
         .callbacks(Callback)

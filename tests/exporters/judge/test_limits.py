@@ -7,7 +7,7 @@ from docs import limits as rendered
 from heapwatch.collectors.readings import Readings, growth_limits_of, limits_of
 from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.limits import ALL_MEMORY, PROFILES, SEVERITIES, profile_named
-from tests.prometheus.test_rules import ROOT
+from tests.support.repository import REPOSITORY
 
 
 def readings(text):
@@ -56,6 +56,6 @@ def test_limits_rise_with_their_severity():
 
 
 def test_rules_and_docs_are_made_of_the_table():
-    assert (ROOT / rendered.RULES).read_text() == rendered.rules()
-    page = (ROOT / rendered.PAGE).read_text()
+    assert (REPOSITORY / rendered.RULES).read_text() == rendered.rules()
+    page = (REPOSITORY / rendered.PAGE).read_text()
     assert page == rendered.page(page)

@@ -58,7 +58,7 @@ def test_growth_a_cycle_is_known_from_the_fourth_end_on_however_long_cycles_take
     assert cycles(*ends).per_cycle("other") is None
 
 
-def test_a_level_within_a_cycle_is_no_end_and_several_cycles_between_two_readings_count():
+def test_a_level_within_a_cycle_is_no_end_and_cycles_between_readings_count():
     swings = [(index // 4, 1e9 + 5e6 * (index // 4) + 900e6 * (index % 4)) for index in range(80)]
     assert cycles(*swings, every=15.0).per_cycle("memory") == pytest.approx(5e6)
     quick = [(7 * index, 1e9 + 21e6 * index) for index in range(40)]

@@ -8,7 +8,7 @@ import pytest
 
 from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.trainer import Sample, TrainerJudge
-from tests.exporters.judge.samples import first, leaks, ramp, sample
+from tests.support.samples import first, leaks, ramp, sample
 
 BODIES = Component("bodies", "dynamic")
 REPLAY = Component("buffer", "replay")
@@ -101,7 +101,7 @@ def test_growth_of_what_malloc_keeps_is_a_leak_of_another_reason():
     assert leaks(levelling)[-1] == ()
 
 
-def test_a_bounded_buffer_that_is_larger_than_it_says_is_explained_and_a_leak_beside_it_is_not():
+def test_a_bounded_buffer_is_explained_and_a_leak_beside_it_is_not():
     """The bytes in it are subtracted by the caller: what is judged is their error of a tenth."""
 
     def filled(minute):
@@ -201,7 +201,7 @@ def test_a_container_past_its_bound_is_a_leak_after_some_minutes():
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
-def test_what_is_past_its_bound_is_known_at_once_unless_it_is_trimmed_without_a_cleanup(cleaned):
+def test_what_is_past_its_bound_is_known_at_once_unless_it_is_trimmed(cleaned):
     judge = TrainerJudge()
     found = []
     for at, items in enumerate([1000.0, 1100.0, 1101.0, 1200.0, 1000.0, 1200.0]):

@@ -15,6 +15,7 @@ from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.machine.groups import Member
 from heapwatch.machine.visits import COMPARED_SECONDS, STAY_SECONDS, WorkerVisits, command_for
 from heapwatch.measure.process.process_tree import is_housekeeper
+from tests.support.waiting import wait_for
 
 WHOLE = Finding("worker", None, "memory of the child processes", 2, 10**8, 0.0, 6e6, 1.0)
 PARENT = Explanation("growing", 60.0, 6e6, 1.0, (WHOLE,))
@@ -121,9 +122,7 @@ def begun(visits: WorkerVisits, clock: Any, ready: Path) -> subprocess.Popen[byt
     visits.step(True)
     visitor = visits._visitor
     assert visitor is not None
-    until = time.monotonic() + 30
-    while not ready.exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for(ready.exists)
     return visitor
 
 

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 import types
 import urllib.request
 
@@ -21,7 +20,8 @@ from heapwatch.measure.gpu import (
     allow_capture,
     jax_pools,
 )
-from tests.exporters.collectors.test_gpu import RESERVED, Gpu, Nvml
+from tests.support.nvml import RESERVED, Gpu, Nvml
+from tests.support.waiting import wait_for
 
 
 def device(number, statistics, **attributes):
@@ -136,7 +136,7 @@ def driver(monkeypatch):
     return found
 
 
-def test_a_thread_is_exempt_once_the_driver_is_initialised_and_ends_no_capture_of_another(driver):
+def test_an_exempt_thread_ends_no_capture_of_another(driver):
     driver.initialised, driver.capture_lasts = False, 1
     in_a_thread(allow_capture, allow_capture)
     assert not driver.relaxed
@@ -168,11 +168,8 @@ def test_every_thread_that_refers_to_objects_of_the_program_is_exempt(driver, mo
         for page in ("metrics", "explain"):
             with urllib.request.urlopen(f"{watch.server.url}{page}") as response:
                 response.read()
-        until = time.monotonic() + 60
         wanted = {"heapwatch-ticker", "heapwatch-collect", "heapwatch-explain", "heapwatch-journal"}
-        while not wanted <= names and time.monotonic() < until:
-            time.sleep(0.05)
-    assert wanted <= names
+        wait_for(lambda: wanted <= names)
     assert any("request" in name or "process" in name for name in names), names
 
 

@@ -40,7 +40,7 @@ def logged(caplog):
     return caplog
 
 
-def test_a_line_reports_the_change_since_the_point_before_the_same_point_and_the_first(logged):
+def test_a_line_reports_the_change_since_three_earlier_points(logged):
     Trainer().run(
         ("after_evaluation", 8_520_000_000, 2),
         ("after_training", 9_120_000_000, 2),

@@ -8,14 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from heapwatch.recording.file import (
-    EARLIER_RUNS,
-    NoRecording,
-    Recorder,
-    read_recording,
-)
+from heapwatch.recording.file import EARLIER_RUNS, NoRecording, Recorder, read_recording
 from heapwatch.recording.points import Point
-from tests.exporters.report.runs import filled, generations
+from tests.support.runs import filled, generations
 
 RUN = generations(
     4, environments=16, evaluation=7e9, buffers=lambda generation: filled(generation * 1e9, 9e9)

@@ -12,6 +12,7 @@ from heapwatch.collectors.readings import Readings
 from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.file import read_recording
 from heapwatch.recording.journal import Journal
+from tests.support.waiting import wait_for
 
 
 class Kept:
@@ -99,8 +100,7 @@ def test_no_cycle_is_missing_where_the_journal_is_delayed(journal, kept, monkeyp
     journal.add_sink(kept)
     now = iter(range(1000))
     monkeypatch.setattr(
-        "heapwatch.recording.journal.time",
-        SimpleNamespace(time=lambda: next(now), monotonic=time.monotonic),
+        "heapwatch.recording.journal.time", SimpleNamespace(time=lambda: next(now), monotonic=time.monotonic)
     )
     for generation in range(1, 7):
         journal.phase_ended("evaluate", 1000, 0)
@@ -132,10 +132,7 @@ def test_a_sink_gets_a_cycle_that_it_needs_at_once(begin, kept, monkeypatch):
     journal.add_sink(kept, lambda unit, total: True)
     for epoch in (1, 2, 3):
         journal.progressed("epoch", epoch)
-        deadline = time.monotonic() + 20
-        while kept.points[-1].progress.get("epoch") != epoch:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda epoch=epoch: kept.points[-1].progress.get("epoch") == epoch)
 
 
 def test_a_point_has_the_count_of_its_own_moment(begin, kept):

@@ -11,7 +11,7 @@ from heapwatch.report.document import as_text, finding_lines
 from heapwatch.report.findings import analyse
 from heapwatch.report.interval import interval_lines
 from heapwatch.text.numbers import size_change
-from tests.exporters.report.runs import PHASES, generations, on_a_busy_machine
+from tests.support.runs import PHASES, generations, on_a_busy_machine
 
 LEAKS = {
     "TradingEnvironment": {"of": 2, "made": 30, "leaking": 39e6, "phase": 0},

@@ -5,7 +5,7 @@ import pytest
 from heapwatch.recording.points import Buffer, Point, Run
 from heapwatch.report.document import finding_lines, headline
 from heapwatch.report.findings import analyse
-from tests.exporters.report.runs import GB, filled, generations
+from tests.support.runs import GB, filled, generations
 
 
 def with_objects(run, count):

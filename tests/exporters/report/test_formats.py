@@ -3,7 +3,7 @@ import re
 from heapwatch.recording.points import Point, Run
 from heapwatch.report.document import as_text
 from heapwatch.report.findings import analyse
-from tests.exporters.report.runs import filled, generations
+from tests.support.runs import filled, generations
 
 REPORT = analyse(
     generations(

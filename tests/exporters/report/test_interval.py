@@ -7,7 +7,7 @@ import pytest
 import heapwatch
 from heapwatch.recording.points import Buffer, Point
 from heapwatch.report.interval import MemoryReport
-from tests.exporters.report.runs import generations
+from tests.support.runs import generations
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_it_says_since_when_and_by_how_much(begins, since):
 
 @pytest.mark.parametrize("leaked", [1, 3, 8, 15, 16])
 @pytest.mark.parametrize("began", [1, 2, 9, 30])
-def test_a_count_that_stood_still_tells_the_very_cycle_also_when_the_leak_began_within_it(leaked, began):
+def test_a_count_that_stood_still_tells_the_cycle_in_which_the_leak_began(leaked, began):
     """Of a cycle in which 16 leak, the last part leaks alone. It is right in each cycle from then on."""
 
     def level(cycle):

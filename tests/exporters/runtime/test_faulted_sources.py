@@ -5,7 +5,6 @@ import json
 import signal
 import sys
 import threading
-import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,19 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
 from heapwatch.runtime.cleanup import described
-from tests.exporters.exposed import get, value, values
+from tests.support.exposed import get, value, values
+from tests.support.waiting import wait_for
 
 
 def scrape(watch):
     return list(text_string_to_metric_families(get(watch)))
-
-
-def until(condition, seconds=20):
-    """Wait for a condition that another thread brings about."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -77,12 +69,14 @@ def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
     free.set()
     watch.events("death", hang)
     with Training(watch) as training:
-        until(lambda: value(scrape(watch), "trainer_event_list_items", list="death") == 2)
+        wait_for(lambda: value(scrape(watch), "trainer_event_list_items", list="death") == 2)
         free.clear()
         assert inside.wait(20)
         stuck_at = training.steps()
         first = scrape(watch)
-        until(lambda: value(scrape(watch), "trainer_exporter_sample_age_seconds", collector="events") > 0.2)
+        wait_for(
+            lambda: value(scrape(watch), "trainer_exporter_sample_age_seconds", collector="events") > 0.2
+        )
         second = scrape(watch)
         ages = [
             value(families, "trainer_exporter_sample_age_seconds", collector="events")
@@ -94,7 +88,7 @@ def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
         moved = value(second, "trainer_last_progress_timestamp_seconds")
         assert value(scrape(watch), "trainer_last_progress_timestamp_seconds") == moved
         free.set()
-        until(lambda: training.steps() > stuck_at)
+        wait_for(lambda: training.steps() > stuck_at)
 
 
 def test_containers_that_change_while_they_are_read_break_nothing(watch):
@@ -110,7 +104,7 @@ def test_containers_that_change_while_they_are_read_break_nothing(watch):
     watch.size("food", lambda: food)
     watch.buffer("events", events)
     with Training(watch, work), ThreadPoolExecutor(4) as scrapers:
-        for families in scrapers.map(lambda _: scrape(watch), range(40)):
+        for families in scrapers.map(lambda _: scrape(watch), range(12)):
             counts = values(families, "trainer_event_list_items", "list")
             assert all(0 <= count <= 100 for count in counts.values())
             assert 0 <= values(families, "trainer_entities", "type").get("food_sources", 0) <= 50
@@ -138,20 +132,20 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
             environment.world.Step(1 / 60, 1, 1)
 
     with Training(watch, work):
-        until(lambda: values(scrape(watch), "trainer_bodies", "type"))
-        for _ in range(15):
+        wait_for(lambda: values(scrape(watch), "trainer_bodies", "type"))
+        for _ in range(5):
             counts = values(scrape(watch), "trainer_bodies", "type")
             assert sum(counts.values()) == 9
             assert counts["unknown"] == 0
         destroyed.set()
-        until(lambda: not values(scrape(watch), "trainer_bodies", "type"))
+        wait_for(lambda: not values(scrape(watch), "trainer_bodies", "type"))
         families = scrape(watch)
         assert value(families, "trainer_exporter_collect_errors_total", collector="bodies") > 0
         destroyed.clear()
-        until(lambda: values(scrape(watch), "trainer_bodies", "type"))
+        wait_for(lambda: values(scrape(watch), "trainer_bodies", "type"))
 
 
-@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError])
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit])
 def test_no_source_ends_training(watch, kind):
     def source(*_):
         raise kind("enough")
@@ -169,12 +163,12 @@ def test_no_source_ends_training(watch, kind):
     watch.on_cleanup(source)
     ticket = watch._exporter.cleanup_queue.submit()
     with Training(watch) as training:
-        until(lambda: watch._exporter.failures.counts["bodies"] > 1)
+        wait_for(lambda: watch._exporter.failures.counts["bodies"] > 1)
         assert f"{kind.__name__}, raised at test_faulted_sources.py" in ticket.wait(20).errors[0]
         before = training.steps()
-        until(lambda: training.steps() > before)
+        wait_for(lambda: training.steps() > before)
         counts = watch._exporter.failures.counts
-        until(lambda: all(counts[name] for name in ("entities", "events", "buffers", "sizes")))
+        wait_for(lambda: all(counts[name] for name in ("entities", "events", "buffers", "sizes")))
 
 
 def test_what_sources_and_cleanups_raise_is_in_the_log_alone(watch, caplog):

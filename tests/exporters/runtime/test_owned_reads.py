@@ -103,7 +103,7 @@ def test_the_main_thread_answers_while_it_computes() -> None:
     assert main.seconds >= 0
 
 
-def test_a_main_thread_that_does_not_come_to_it_answers_nothing_and_later_questions_are_answered() -> None:
+def test_a_busy_main_thread_answers_nothing_now_and_later_questions_well() -> None:
     main = MainThread()
     run: list[str] = []
 

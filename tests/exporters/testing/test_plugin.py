@@ -36,7 +36,7 @@ def test_unit_of_work(no_leak):
     trainer = Trainer()
     no_leak(trainer.update, rounds=12)
 
-@pytest.mark.parametrize("allow", [["other", "*.history"], "trainer.history", 100_000])
+@pytest.mark.parametrize("allow", ["*.history", ["other", 100_000]])
 def test_allowed(no_leak, allow):
     trainer = Trainer()
     no_leak(trainer.update, rounds=9, allow=allow)
@@ -87,7 +87,7 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     done = ran(project, TRAINER + USES)
-    done.assert_outcomes(failed=7, passed=3)  # what is allowed passes: paths, bytes a round
+    done.assert_outcomes(failed=7, passed=2)  # what is allowed passes: paths, bytes a round
     done.stdout.fnmatch_lines(
         [
             "*leak: something grows with every one of 24 rounds:*",
@@ -124,25 +124,13 @@ def test_nothing_is_kept():
     for _ in range(3):
         Trainer().update()
 
-def test_a_bounded_queue():
+def test_all_that_has_an_end():
     QUEUE.append(bytearray(20_000))
-
-def test_a_cache_with_a_bound():
-    STEPS.append(0)
-    cached(len(STEPS) % 40)
-
-def test_a_cache_that_fills_early():
-    STEPS.append(0)
-    MEMO.setdefault(len(STEPS) % 4, bytearray(20_000))
-
-def test_a_log_of_numbers():
-    STEPS.extend([0.5] * 20)
-
-def test_a_buffer_that_the_code_cuts():
+    STEPS.extend([0.5] * 20)  # a log of numbers
+    cached(len(STEPS) % 800)
+    MEMO.setdefault(len(STEPS) % 80, bytearray(20_000))
     KEPT.append(bytearray(20_000))
     del KEPT[:-5]
-
-def test_a_list_that_is_emptied_now_and_then():
     PAGES.append(bytearray(9000))
     if len(PAGES) > 4:
         PAGES.clear()
@@ -207,13 +195,9 @@ FIGURES = []
 def test_what_takes_long_to_measure():
     FIGURES.append(chain(3000))
 
-def test_a_class_attribute():
+def test_a_class_attribute_a_closure_and_a_registry_of_finalizers():
     Policy.latest.append(bytearray(20_000))
-
-def test_a_closure():
     remember(bytearray(20_000))
-
-def test_a_registry_of_finalizers():
     node = Trainer()
     node.update()
     weakref.finalize(POLICY, print, node)
@@ -266,12 +250,12 @@ def test_processes_that_nobody_ends():
 
 
 def test_what_has_an_end_passes_also_while_it_fills(project: pytest.Pytester) -> None:
-    ran(project, MARKED + TRAINER + HEALTHY + FILLING).assert_outcomes(passed=9)
+    ran(project, MARKED + TRAINER + HEALTHY + FILLING).assert_outcomes(passed=4)
 
 
 def test_what_has_no_end_fails_and_is_named(project: pytest.Pytester) -> None:
     done = ran(project, MARKED + TRAINER + LEAKING)
-    done.assert_outcomes(failed=6)
+    done.assert_outcomes(failed=4)
     named = (
         "Policy.latest (list of",
         "remember",

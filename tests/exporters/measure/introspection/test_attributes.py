@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from heapwatch.explain.inventory import Inventory
-from heapwatch.measure.introspection.attributes import (
-    attribute_of,
-    attributes_of,
-)
+from heapwatch.measure.introspection.attributes import attribute_of, attributes_of
 from heapwatch.measure.introspection.roots import Root
 
 apart = pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython keeps values apart from 3.11 on")

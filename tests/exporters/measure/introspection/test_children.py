@@ -13,7 +13,7 @@ import pytest
 
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import calling_line, hosted_root
-from tests.exporters.explain.walking import inventory_of
+from tests.support.walking import inventory_of
 
 
 class Server:

@@ -177,9 +177,7 @@ def test_nothing_is_read_while_torch_calls_python() -> None:
         assert read_alone([[1]], length) is None
 
 
-def test_nothing_is_read_if_the_collector_would_start_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nothing_is_read_if_the_collector_would_start_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exclusive_reads, "_COLLECTS_IN_CALLS", True)
     count, collected = [gc.get_threshold()[0]], []
     monkeypatch.setattr(gc, "get_count", lambda: (count[0], 0, 0))
@@ -231,7 +229,7 @@ class Incomparable(type):
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_a_function_that_has_ended_holds_its_local_variables_and_one_that_runs_nothing() -> None:
+def test_a_function_that_has_ended_holds_its_local_variables() -> None:
     held = Incomparable("Held", (), {})()
     try:
         fails(held)

@@ -12,16 +12,10 @@ import pytest
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.reading import _FOLLOW, Step, follow, parts
-from tests.exporters.explain import objects_with_code as own
-from tests.exporters.explain.objects_with_code import ARMED, CALLS
+from tests.support import objects_with_code as own
+from tests.support.objects_with_code import ARMED, CALLS
 
-_KEYS: dict[str, Any] = {
-    "item": 0,
-    "value": 0,
-    "element": 0,
-    "closure": 0,
-    "default": 0,
-}
+_KEYS: dict[str, Any] = {"item": 0, "value": 0, "element": 0, "closure": 0, "default": 0}
 
 
 class Holder:
@@ -66,9 +60,7 @@ _PATTERN = re.compile("a")
     [(_KEPT.append, _KEPT), (MappingProxyType(_VIEWED), _VIEWED), (_PATTERN.match, _PATTERN)],
     ids=["a method of a list", "a read-only view", "a method of C code that knows its class"],
 )
-def test_what_belongs_to_one_object_leads_to_it_and_is_gone_where_there_is_no_such_object(
-    obj: Any, kept: Any
-) -> None:
+def test_what_belongs_to_one_object_leads_to_it_and_goes_with_it(obj: Any, kept: Any) -> None:
     ((step, part),) = parts(obj, layout_of(type(obj)), 3)
     assert part is kept
     assert follow(obj, step) is kept

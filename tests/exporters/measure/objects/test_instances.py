@@ -8,7 +8,7 @@ import pytest
 
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
-from tests.exporters.measure.program import printed
+from tests.support.small_program import printed
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -23,7 +23,7 @@ from heapwatch.measure.objects.tracked import (
     tracked_objects,
     tracked_types,
 )
-from tests.exporters.measure.program import printed
+from tests.support.small_program import printed
 
 
 class Item:

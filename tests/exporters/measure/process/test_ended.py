@@ -11,23 +11,30 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from heapwatch.measure.process.ended import Ending, close, ending, is_of, opened, ready
+from tests.support.descriptors import of_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
 
+
 KERNEL = tuple(int(number) for number in re.findall(r"\d+", platform.release())[:2])
+
+
 after_wait = pytest.mark.skipif(KERNEL < (6, 15), reason="Linux tells it from 6.15 on")
+
+
 CRASH_IN_THREAD = """
 import ctypes, threading, time
 threading.Thread(target=ctypes.string_at, args=(1,)).start()
 time.sleep(60)
 """
+
+
 ENDS = [
     ("import os; os.kill(os.getpid(), 11)", Ending(signal=signal.SIGSEGV)),
     (CRASH_IN_THREAD, Ending(signal=signal.SIGSEGV)),
@@ -35,15 +42,6 @@ ENDS = [
     ("raise SystemExit(3)", Ending(code=3)),
     ("", Ending(code=0)),
 ]
-
-
-def of_processes() -> int:
-    """Number of descriptors of processes that this process holds."""
-    held = 0
-    for file in Path("/proc/self/fdinfo").iterdir():
-        with suppress(OSError):  # the one that lists them
-            held += b"\nPid:" in file.read_bytes()
-    return held
 
 
 def started(code: str) -> tuple[subprocess.Popen[bytes], int]:

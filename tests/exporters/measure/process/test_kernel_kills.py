@@ -21,7 +21,7 @@ def counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Pat
     return group, machine
 
 
-def test_a_count_that_rose_since_the_last_update_is_the_cause_and_that_of_another_group_is_not(
+def test_a_count_of_its_own_group_that_rose_since_the_last_update_is_the_cause(
     counters: tuple[Path, Path],
 ) -> None:
     kills = KernelKills()

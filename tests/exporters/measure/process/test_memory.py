@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from heapwatch.measure.process.memory import ResidentMemory, malloc_bytes, memory_limit
-from tests.exporters.measure.program import printed
+from tests.support.small_program import printed
 
 RAM = 10**12
 V2 = "30 25 0:26 {root} {mount} rw,nosuid - cgroup2 cgroup2 rw\n"

@@ -139,7 +139,7 @@ def test_the_error_bound_covers_unequal_items():
     assert covered >= 38  # three standard errors: 99.7 % of 40, less what chance allows
 
 
-def test_unequal_items_get_more_samples_and_what_they_share_is_counted_with_these_too():
+def test_unequal_items_get_more_samples_also_where_they_share_memory():
     equal = deep_size([bytes(100) for _ in range(LENGTH)], budget_seconds=60)
     unequal = deep_size([bytes(100 + i % 7 * 1000) for i in range(LENGTH)], budget_seconds=60)
     assert unequal.objects > 2 * equal.objects
@@ -334,7 +334,7 @@ def test_kept_exceptions_hold_the_local_variables_of_the_functions_that_failed()
     assert len(own) == 50_000_000
 
 
-def test_one_of_many_has_all_that_it_holds_and_nothing_of_the_others_that_it_leads_to() -> None:
+def test_one_of_many_has_all_that_it_holds_and_nothing_of_the_others() -> None:
     root = Node()
     root.parent, root.state, root.children = None, bytes(1000), {}
     for _ in range(50):  # as a game tree whose root moves on: each node keeps all that came before

@@ -17,7 +17,7 @@ import torch
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.foreign import Mappings, exported, holds_memory
-from tests.exporters.measure.program import printed
+from tests.support.small_program import printed
 
 LENGTH = 100_000
 

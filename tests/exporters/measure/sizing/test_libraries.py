@@ -63,10 +63,7 @@ HEAP = {
     ),
     "tensordict": (tensor_dict, 4 * LENGTH),
     "jax": (lambda: jax.numpy.zeros(LENGTH), 4 * LENGTH),
-    "jax, twice on one device": (
-        lambda: with_itself(jax.numpy.zeros(LENGTH), jax.device_put),
-        4 * LENGTH,
-    ),
+    "jax, twice on one device": (lambda: with_itself(jax.numpy.zeros(LENGTH), jax.device_put), 4 * LENGTH),
     "jax, its numpy view": (lambda: np.asarray(jax.numpy.zeros(LENGTH)), 4 * LENGTH),
     "jax, donated": (donated, 0),
     "jax, random keys": (lambda: jax.random.split(jax.random.key(0), 1000), 8 * 1000),

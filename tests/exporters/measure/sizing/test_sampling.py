@@ -3,16 +3,11 @@ from collections import OrderedDict, defaultdict, deque
 
 import pytest
 
-from heapwatch.measure.sizing.sampling import (
-    ContainerChanged,
-    pick,
-    positions,
-    variance_of_mean,
-)
+from heapwatch.measure.sizing.sampling import ContainerChanged, pick, positions, variance_of_mean
 
 
 @pytest.mark.parametrize("length", [0, 64, 65, 12345])
-def test_positions_are_increasing_and_inside_and_leave_the_program_s_random_numbers_alone(length):
+def test_positions_increase_and_leave_the_random_numbers_of_the_program_alone(length):
     state = random.getstate()
     chosen = positions(length, 64)
     assert random.getstate() == state
@@ -71,7 +66,7 @@ def test_a_container_that_shrinks_is_reported():
         pick({1: 2}, [5])
 
 
-def test_equal_values_and_complete_samples_have_no_variance_and_a_trend_does_not_inflate_it():
+def test_equal_values_have_no_variance_and_a_trend_does_not_inflate_it():
     assert variance_of_mean([3.0] * 64, 1000) == 0
     assert variance_of_mean([1.0, 5.0, 2.0], 3) == 0
     ramp = [float(at) for at in range(64)]

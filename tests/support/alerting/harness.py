@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.alerting.fake_trainer import Trainer
+from tests.support.alerting.fake_trainer import Trainer
 from tests.support.http_client import CLIENT
 from tests.support.ports import free_port
 from tests.support.programs import find
@@ -188,12 +188,7 @@ def notification(*alerts: Mapping[str, object]) -> dict[str, object]:
 class Prometheus:
     """A real Prometheus that scrapes the trainers it is told of and fires TrainerMemoryHigh over 1 GB."""
 
-    def __init__(
-        self,
-        folder: Path,
-        alertmanagers: Sequence[str] = (),
-        options: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, folder: Path, alertmanagers: Sequence[str] = (), options: Sequence[str] = ()) -> None:
         self.folder = folder
         self._options = list(options)
         (folder / "targets").mkdir(parents=True)
@@ -210,11 +205,7 @@ class Prometheus:
         (folder / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "limits", "rules": [rule]}]}))
         discovery = [{"files": [str(folder / "targets/*.json")], "refresh_interval": "200ms"}]
         config = {
-            "global": {
-                "scrape_interval": "1s",
-                "scrape_timeout": "1s",
-                "evaluation_interval": "300ms",
-            },
+            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "300ms"},
             "rule_files": [str(folder / "rules.yml")],
             "scrape_configs": [{"job_name": "trainer", "file_sd_configs": discovery}],
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": list(alertmanagers)}]}]},

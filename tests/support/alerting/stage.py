@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.alerting.fake_trainer import Trainer
-from tests.alerting.harness import Alertmanager, Prometheus, Receiver
+from tests.support.alerting.fake_trainer import Trainer
+from tests.support.alerting.harness import Alertmanager, Prometheus, Receiver
 
 
 class Stage:

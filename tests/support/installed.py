@@ -11,8 +11,8 @@ from pathlib import Path
 
 from heapwatch_stack.demo import Loop
 from heapwatch_stack.settings import Settings
-from tests.e2e.running import MINUTES, NOT_DOWNLOADED, finished, port_variables
 from tests.support.repository import REPOSITORY
+from tests.support.running_stack import MINUTES, NOT_DOWNLOADED, finished, port_variables
 
 # a path to this clone would be taken for an installation
 OUTSIDE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

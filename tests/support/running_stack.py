@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
@@ -19,7 +16,6 @@ from heapwatch_stack.supervision import Supervisor
 from tests.support.ports import free_ports
 from tests.support.repository import REPOSITORY
 
-T = TypeVar("T")
 MINUTES = 60
 # The programs are on PATH, and the viewer replaces Grafana.
 NOT_DOWNLOADED = {"HTTPS_PROXY": "http://127.0.0.1:9"}
@@ -29,15 +25,6 @@ PORTS = ("TRAINER", "PROMETHEUS", "ALERTMANAGER", "RECEIVER", "DASHBOARDS")
 def port_variables() -> dict[str, str]:
     """Free ports for every service."""
     return {f"HEAPWATCH_{name}_PORT": str(port) for name, port in zip(PORTS, free_ports(5), strict=True)}
-
-
-def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
-    """The first answer that is neither None nor False."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.2)
-    return found
 
 
 def finished(process: subprocess.Popen[str], timeout: float) -> subprocess.CompletedProcess[str]:

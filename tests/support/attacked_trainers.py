@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from tests.alerting.harness import TOKEN, wait_for
+from tests.support.alerting.harness import TOKEN, wait_for
 from tests.support.http_client import CLIENT
 from tests.support.http_server import Request, Server, serving
 

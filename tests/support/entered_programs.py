@@ -9,6 +9,9 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from heapwatch.entering.entered_process import EnteredProcess
 
 LEAKING = """
     import time
@@ -33,6 +36,7 @@ ENDING = """
     {end}
 """
 ENTERED, LEFT = 0, 60  # seconds
+SERVED = {"name": "robots", "host": "127.0.0.1", "port": 0}
 CRASHES = "os.kill(os.getpid(), signal.SIGSEGV)"
 
 
@@ -58,3 +62,8 @@ def program(
             yield process
         finally:
             process.kill()
+
+
+def ask(pid: int, action: str, **details: Any) -> dict[str, Any]:
+    with EnteredProcess(pid) as entered:
+        return entered.ask(action, **details)

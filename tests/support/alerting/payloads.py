@@ -6,7 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from tests.alerting.harness import alert, notification
+from tests.support.alerting.harness import alert, notification
 
 
 def _json(**changes: object) -> bytes:
