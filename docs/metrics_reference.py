@@ -31,7 +31,7 @@ def reference() -> str:
     watch = Watch(walker_names=True)
     watch.bodies(lambda: None)
     watch.objects()
-    return "\n".join([_HEAD, *(_section(collector) for collector in watch._exporter.exposition.collectors)])
+    return "\n".join([_HEAD, *(_section(collector) for collector in watch.exporter.exposition.collectors)])
 
 
 def _section(collector: Collector) -> str:

@@ -154,7 +154,7 @@ class Watched:
         return Spent(process, self.sampling, process - time.thread_time() - _of_native_threads())
 
     def _clock_samples(self) -> None:
-        point = self.watch._exporter.safe_point
+        point = self.watch.exporter.safe_point
         visit = point.visit
 
         def clocked(*, stepping: bool, at_once: Sampler | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import Metric
@@ -48,8 +49,9 @@ from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import CollectionStuck, Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
+from heapwatch.runtime.labels import check_above_zero, checked_name
 from heapwatch.runtime.owned_reads import OwnedReads
-from heapwatch.runtime.safe_point import SafePoint, Sampler
+from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint, Sampler
 from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
@@ -61,20 +63,47 @@ CHECKPOINT_SECONDS = 0.2  # CPU time that the counts of one checkpoint may take
 Declared = TypeVar("Declared")
 
 
-class Exporter:
-    """Collectors, safe point, cleanup queue and server of one trainer. Arguments: those of `Watch`."""
+@dataclass(frozen=True)
+class Settings:
+    """What a trainer chooses for its exporter.
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        framework: str,
-        run: str,
-        profile: str,
-        walker_names: bool,
-        interval: float,
-        budget: float,
-    ) -> None:
+    Attributes:
+        name: the trainer's name, label `trainer` of `trainer_info`.
+        framework: the library that trains.
+        run: which run this is.
+        profile: whose default limits apply, a name of `heapwatch.judge.limits.PROFILES`.
+        walker_names: also export the `walker_*` names of the Walker system.
+        interval: least number of seconds between samples of live objects.
+        budget: CPU seconds per second that all samples of live objects together may take.
+
+    Raises:
+        ValueError: for a value that is not allowed.
+
+    """
+
+    name: str = "trainer"
+    framework: str = ""
+    run: str = ""
+    profile: str = "default"
+    walker_names: bool = False
+    interval: float = DEFAULT_INTERVAL
+    budget: float = DEFAULT_BUDGET
+
+    def __post_init__(self) -> None:
+        checked_name("trainer", self.name)
+        check_above_zero("interval", self.interval)
+        check_above_zero("budget", self.budget)
+        if self.budget > 1:
+            raise ValueError(
+                f"budget must be a share of the time, above 0 and at most 1, got {self.budget!r}"
+            )
+
+
+class Exporter:
+    """Collectors, safe point, cleanup queue, explainer and server of one trainer."""
+
+    def __init__(self, settings: Settings) -> None:
+        name, interval = settings.name, settings.interval
         self.name = name
         self.interval = interval
         self.is_running = False
@@ -83,12 +112,12 @@ class Exporter:
 
         self.failures = Failures()
         self.memory = ResidentMemory()
-        self.safe_point = SafePoint(self.failures, budget=budget, tick_seconds=min(1.0, interval))
+        self.safe_point = SafePoint(self.failures, budget=settings.budget, tick_seconds=min(1.0, interval))
         self.exposition = Exposition(self.failures, self.safe_point)
         self.cleanup_queue = CleanupQueue(
             self._levels, self.safe_point.wake, self.safe_point.seconds_since_visit
         )
-        self.limits = LimitCollector(profile)
+        self.limits = LimitCollector(settings.profile)
         self.progress = ProgressCollector(self.failures, self.safe_point)
         self.phases = PhaseCollector(self.failures, self.safe_point, self.memory)
         self.entities = EntityCollector(self.failures, interval)
@@ -122,8 +151,8 @@ class Exporter:
         self._own = ExporterCollector(
             self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
         )
-        info = InfoCollector(name, framework, run or array_task(), current_rank())
-        self._register_all(info, walker_names)
+        info = InfoCollector(name, settings.framework, settings.run or array_task(), current_rank())
+        self._register_all(info, settings.walker_names)
 
     def _register_all(self, info: Collector, walker_names: bool) -> None:
         baseline = BaselineCollector(self.memory.read)

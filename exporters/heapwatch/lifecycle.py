@@ -126,8 +126,8 @@ def _is_being_spawned() -> bool:
 def begin_unserved(name: str) -> Watch:
     """Watch this process only for what grows: nothing is served, no stack joined, no signal handled."""
     watch = Watch(name)
-    watch._exporter.explainer.workers = None  # the command that entered this process visits them
-    watch._exporter.begin()
+    watch.exporter.explainer.workers = None  # the command that entered this process visits them
+    watch.exporter.begin()
     _running[name] = watch
     return watch
 
@@ -136,7 +136,7 @@ def running() -> list[Watch]:
     """The watches of this process; those that the program has stopped are forgotten."""
     for name, watch in list(_running.items()):
         # Another thread may have started one of the same name meanwhile.
-        if not watch._exporter.is_running and _running.get(name) is watch:
+        if not watch.exporter.is_running and _running.get(name) is watch:
             _running.pop(name, None)
     return list(_running.values())
 
@@ -153,7 +153,7 @@ def _serve(watch: Watch, host: str | None, port: int | None, **options: Any) -> 
         log.info("%s is not served: %s is off", watch.name, environment.SERVE)
         return
     bind = host or os.environ.get("HEAPWATCH_BIND") or _LOOPBACK
-    watch._exporter.serve(bind, DEFAULT_PORT if port is None else port, **options)
+    watch.exporter.serve(bind, DEFAULT_PORT if port is None else port, **options)
 
 
 def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_search: bool) -> bool:
@@ -167,7 +167,7 @@ def _is_of_an_argument(error: OSError, host: str | None, port: int | None, port_
 
 def _begin(watch: Watch) -> None:
     try:
-        watch._exporter.begin()
+        watch.exporter.begin()
         termination.install()
     except RuntimeError as error:  # no further thread is allowed
         environment.say_once(f"{watch.name} is watched in part: {error}")
@@ -181,14 +181,14 @@ def _record(watch: Watch, record: str | Path | None) -> None:
         watch.record(path)
     except OSError as error:
         if record:
-            watch._exporter.stop(log_findings=False)
+            watch.exporter.stop(log_findings=False)
             running()  # forgets it
             raise
         environment.say_once(f"HEAPWATCH_RECORD is {path!r}, nothing is recorded: {reason(error)}")
 
 
 def _log_address(watch: Watch, asked: int | None) -> None:
-    server, registration = watch.server, watch._exporter.registration
+    server, registration = watch.server, watch.exporter.registration
     if server is None or registration is None:
         return
     wanted = DEFAULT_PORT if asked is None else asked
@@ -210,7 +210,7 @@ def _port_of_environment() -> int | None:
 
 def _end_all() -> None:
     for watch in running():
-        watch._exporter.stop(failure=TERMINATED)
+        watch.exporter.stop(failure=TERMINATED)
 
 
 def failure_at_exit() -> str:
@@ -224,19 +224,19 @@ def failure_at_exit() -> str:
 
 def _stop_all() -> None:
     for watch in running():
-        watch._exporter.stop(failure=failure_at_exit())
+        watch.exporter.stop(failure=failure_at_exit())
     _running.clear()
 
 
 def _before_fork() -> None:
     for watch in list(_running.values()):
-        watch._exporter.before_fork()
+        watch.exporter.before_fork()
     termination.before_fork()
 
 
 def _abandon_all() -> None:
     for watch in running():
-        watch._exporter.abandon()
+        watch.exporter.abandon()
     _running.clear()
     termination.abandon()
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heapwatch.collectors.bodies import BodyCollector
 from heapwatch.collectors.buffers import BufferSources
 from heapwatch.explain.findings import headline
-from heapwatch.exporter import Exporter
+from heapwatch.exporter import Exporter, Settings
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.labels import checked_name, is_whole
-from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
 if TYPE_CHECKING:
@@ -41,43 +40,18 @@ class Watch:
     attribute path from `root`; it is resolved on each read.
 
     Args:
-        name: the trainer's name, label `trainer` of `trainer_info`.
-        framework: the library that trains.
-        run: which run this is.
-        profile: whose default limits apply, a name of `heapwatch.judge.limits.PROFILES`.
-        walker_names: also export the `walker_*` names of the Walker system.
-        interval: least number of seconds between samples of live objects.
-        budget: CPU seconds per second that all samples of live objects together may take.
+        name: the trainer's name.
+        options: those of `heapwatch.exporter.Settings`.
+
+    Attributes:
+        exporter: the parts of this watch, for the other modules of this package.
 
     """
 
-    def __init__(
-        self,
-        name: str = "trainer",
-        *,
-        framework: str = "",
-        run: str = "",
-        profile: str = "default",
-        walker_names: bool = False,
-        interval: float = DEFAULT_INTERVAL,
-        budget: float = DEFAULT_BUDGET,
-    ) -> None:
-        checked_name("trainer", name)
-        _check_above_zero("interval", interval)
-        _check_above_zero("budget", budget)
-        if budget > 1:
-            raise ValueError(f"budget must be a share of the time, above 0 and at most 1, got {budget!r}")
+    def __init__(self, name: str = "trainer", **options: Any) -> None:
         self.name = name
-        self._exporter = Exporter(
-            name,
-            framework=framework,
-            run=run,
-            profile=profile,
-            walker_names=walker_names,
-            interval=interval,
-            budget=budget,
-        )
-        self._safe_point = self._exporter.safe_point
+        self.exporter = Exporter(Settings(name, **options))
+        self._safe_point = self.exporter.safe_point
         self._root: Callable[[], Any] | None = None
         self._declared: set[tuple[str, str]] = set()
 
@@ -92,7 +66,7 @@ class Watch:
     @root.setter
     def root(self, trainer: Any) -> None:
         self._root = read = Source.of(trainer).read
-        self._exporter.roots = [Root("root", "watch.root", read)]
+        self.exporter.roots = [Root("root", "watch.root", read)]
 
     @property
     def port(self) -> int | None:
@@ -102,7 +76,7 @@ class Watch:
     @property
     def server(self) -> Server | None:
         """The HTTP server; None before `start` and after `stop`."""
-        return self._exporter.server
+        return self.exporter.server
 
     def step(self) -> None:
         """Count one training step. A safe point; costs an addition and a check of a flag."""
@@ -113,13 +87,13 @@ class Watch:
 
     def progress(self, unit: str, count: int = 1) -> None:
         """Count more of `unit`: `episode`, `epoch`, `generation`, or `step` for several at once."""
-        self._exporter.progress.advance(unit, count)
+        self.exporter.progress.advance(unit, count)
         if unit == "step" and self._safe_point.due:
             self._safe_point.visit(stepping=True)
 
     def phase(self, name: str) -> Phase:
         """A phase of the training cycle, as a context manager or a decorator. Its end is a safe point."""
-        return self._exporter.phases.phase(name)
+        return self.exporter.phases.phase(name)
 
     def checkpoint(self, label: str) -> Checkpoint | None:
         """Record memory and live objects at a named point, such as `after_evaluation`; also a safe point.
@@ -130,12 +104,12 @@ class Watch:
         the change since the previous checkpoint, since the last one of this label and since the first.
         Returns None if memory could not be read.
         """
-        return self._exporter.checkpoint(label)
+        return self.exporter.checkpoint(label)
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """The first checkpoint and the newest thousand."""
-        return self._exporter.checkpoints.all()
+        return self.exporter.checkpoints.all()
 
     def growth_since(self, label: str | None = None) -> CheckpointGrowth:
         """The change from the first checkpoint of this label, by default of all, to the newest.
@@ -146,7 +120,7 @@ class Watch:
             ValueError: there is no such checkpoint.
 
         """
-        return self._exporter.checkpoints.growth_since(label)
+        return self.exporter.checkpoints.growth_since(label)
 
     def claim(self) -> None:
         """Make the calling thread the training thread, whose steps are safe points.
@@ -185,7 +159,7 @@ class Watch:
         source = self._source(world)
         owned = None if owners is None else self._source(owners)
         self._declare("bodies", "bodies")
-        exporter = self._exporter
+        exporter = self.exporter
         exporter.count_bodies(BodyCollector(source, classify, owned, exporter.failures, exporter.interval))
 
     def entities(self, name: str, source: Any) -> None:
@@ -201,8 +175,8 @@ class Watch:
         """
         counted = self._countable("entities", name, source)
         self._declare("entities", name)
-        self._exporter.entities.count(name, counted)
-        self._safe_point.schedule(self._exporter.entities)
+        self.exporter.entities.count(name, counted)
+        self._safe_point.schedule(self.exporter.entities)
 
     def events(self, name: str, source: Any, capacity: int | None = None) -> None:
         """Count the items of an event list.
@@ -222,8 +196,8 @@ class Watch:
             )
         counted = self._countable("events", name, source)
         self._declare("events", name)
-        self._exporter.events.count(name, counted, capacity)
-        self._safe_point.schedule(self._exporter.events)
+        self.exporter.events.count(name, counted, capacity)
+        self._safe_point.schedule(self.exporter.events)
 
     def buffer(
         self, name: str, source: Any = None, *, items: Any = None, capacity: Any = None, nbytes: Any = None
@@ -250,8 +224,8 @@ class Watch:
             nbytes=self._figure(name, nbytes),
         )
         self._declare("buffer", name)
-        self._exporter.buffers.measure(name, sources)
-        self._safe_point.schedule(self._exporter.buffers, self._exporter.buffers.sizes)
+        self.exporter.buffers.measure(name, sources)
+        self._safe_point.schedule(self.exporter.buffers, self.exporter.buffers.sizes)
 
     def objects(self, *classes: type) -> None:
         """Count live instances of `classes`, subclasses included.
@@ -264,7 +238,7 @@ class Watch:
             ValueError: something is not a class.
 
         """
-        self._exporter.count_objects(*classes)
+        self.exporter.count_objects(*classes)
 
     def expect(self, cls: type, count: int) -> None:
         """Count live instances of `cls`, and warn when there are more than `count`.
@@ -278,7 +252,7 @@ class Watch:
         """
         if not is_whole(count, least=0, below=2**53):
             raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
-        self._exporter.expect_objects(cls, count)
+        self.exporter.expect_objects(cls, count)
 
     def size(self, name: str, source: Any = None, *, nbytes: Any = None) -> None:
         """Measure the deep size of an object.
@@ -296,8 +270,8 @@ class Watch:
             raise ValueError(f"size {name!r} needs the object, or the function nbytes=")
         measured = self._source(source) if nbytes is None else _sized(self._source(nbytes))
         self._declare("size", name)
-        self._exporter.sizes.measure(name, measured)
-        self._safe_point.schedule(self._exporter.sizes)
+        self.exporter.sizes.measure(name, measured)
+        self._safe_point.schedule(self.exporter.sizes)
 
     def size_interval(self, interval: int, unit: str = "epoch") -> None:
         """Measure named objects after every `interval` epochs or other units, besides the samples by time.
@@ -308,7 +282,7 @@ class Watch:
         """
         if not is_whole(interval):
             raise ValueError(f"size_interval must be a whole number above 0, got {interval!r}")
-        self._exporter.sample_sizes_every(interval, checked_name("unit", unit))
+        self.exporter.sample_sizes_every(interval, checked_name("unit", unit))
 
     def large_objects(self, nbytes: float = 10e6, most: int = 20) -> list[Large]:
         """The `most` largest single objects of the program, of at least `nbytes` bytes, whatever holds them.
@@ -319,7 +293,7 @@ class Watch:
         from heapwatch.measure.objects.tracked import large_objects
 
         found = large_objects(nbytes, most)
-        self._exporter.found_large(found)
+        self.exporter.found_large(found)
         return found
 
     def limit(
@@ -345,7 +319,7 @@ class Watch:
             ValueError: for an unknown resource, no limit at all, or one that is not finite and above 0.
 
         """
-        self._exporter.limits.set_limits(
+        self.exporter.limits.set_limits(
             resource, component, {"warning": warning, "critical": critical, "emergency": emergency}
         )
 
@@ -365,7 +339,7 @@ class Watch:
             ValueError: as for `limit`.
 
         """
-        self._exporter.limits.set_growth_limits(
+        self.exporter.limits.set_growth_limits(
             resource,
             component,
             {
@@ -389,9 +363,9 @@ class Watch:
         """
         from heapwatch.recording.file import Recorder
 
-        explanation = self._exporter.explanation
+        explanation = self.exporter.explanation
         recorder = Recorder(Path(path), {"trainer": self.name}, explain=lambda: explanation().as_json())
-        self._exporter.add_sink(recorder)
+        self.exporter.add_sink(recorder)
         return recorder.path
 
     def memory_report_interval(self, interval: int, unit: str = "epoch", *, trend: bool = False) -> None:
@@ -407,10 +381,10 @@ class Watch:
         from heapwatch.report.interval import MemoryReport  # reports are loaded by those who ask for one
 
         report = MemoryReport(
-            self.name, interval, unit, lambda: self._exporter.explanation().as_json(), trend=trend
+            self.name, interval, unit, lambda: self.exporter.explanation().as_json(), trend=trend
         )
-        self._exporter.add_sink(report, report.is_due)
-        self._exporter.reported_leak = lambda: report.leak
+        self.exporter.add_sink(report, report.is_due)
+        self.exporter.reported_leak = lambda: report.leak
 
     def on_cleanup(self, function: Function) -> Function:
         """Call `function(action)` in every cleanup, at a safe point in the trainer's thread; a decorator.
@@ -424,7 +398,7 @@ class Watch:
             ValueError: it is not callable, or needs further arguments.
 
         """
-        self._exporter.cleanup_queue.register(function)
+        self.exporter.cleanup_queue.register(function)
         return function
 
     def cleanup(self, action: str = "regular", reason: str = "") -> CleanupResult:
@@ -434,17 +408,17 @@ class Watch:
             ValueError: for an action other than `regular` and `emergency`.
 
         """
-        return self._exporter.cleanup_queue.run(action, reason, trigger="trainer")
+        return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
 
     def __repr__(self) -> str:
         """Where it serves and what grows, in a line."""
         server = self.server
         where = f"{self.name} at {server.url}" if server else f"{self.name} is not served"
-        return f"{where}: {headline(self._exporter.explanation())}"
+        return f"{where}: {headline(self.exporter.explanation())}"
 
     def stop(self) -> None:
         """Stop serving and sampling. `step`, `progress` and `phase` may still be called. Idempotent."""
-        self._exporter.stop()
+        self.exporter.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -487,8 +461,3 @@ class Watch:
 
 def _sized(nbytes: Source) -> Source:
     return Source(lambda: Size(bytes=round(count_of(nbytes.read()))))
-
-
-def _check_above_zero(what: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError(f"{what} must be a finite number above 0, got {value!r}")

@@ -55,7 +55,7 @@ import heapwatch
 with heapwatch.start("alone", port=0, interval=0.1) as watch:
     for _ in range(1000):
         watch.step()
-    print(json.dumps({"steps": watch._exporter.safe_point.steps}))
+    print(json.dumps({"steps": watch.exporter.safe_point.steps}))
 """
 
 

@@ -40,7 +40,7 @@ WORLDS = """
     class Listener(Box2D.b2ContactListener):
         def BeginContact(self, contact):
             for _ in range(50):
-                watch._exporter.safe_point.due = True
+                watch.exporter.safe_point.due = True
                 watch.step()
 
     worlds[1].contactListener = Listener()

@@ -80,7 +80,7 @@ def gpu(_example: Example) -> None:
             point = watch.checkpoint("baseline")
         exposed = {
             (sample.name, sample.labels.get("device")): sample.value
-            for family in watch._exporter.exposition.families()
+            for family in watch.exporter.exposition.families()
             for sample in family.samples
         }
     assert exposed["trainer_gpu_memory_allocated_bytes", "0"] == 2.34e9

@@ -139,7 +139,7 @@ def reports_of(chosen: MemoryTracking, growth: float) -> list[str]:
         trainer = MettaTrainer(rate=None, tracking=chosen)
         try:
             with trainer.watched(SERVED) as watch:
-                limits = Readings(watch._exporter.limits.collect()).growth_limits_by_key()
+                limits = Readings(watch.exporter.limits.collect()).growth_limits_by_key()
                 report = sink_of(watch, "memory_report")
                 report._points.clear()
                 for epoch in range(1, 302):
@@ -153,7 +153,7 @@ def reports_of(chosen: MemoryTracking, growth: float) -> list[str]:
 
 def sink_of(watch: Watch, name: str) -> Any:
     """What the example hands the points of its run to."""
-    journal = watch._exporter._journal
+    journal = watch.exporter._journal
     assert journal is not None
     return next(sink for sink in journal.sinks if sink.name == name)
 
@@ -227,7 +227,7 @@ def every_tenth_epoch(_example: Example) -> None:
 
 
 def measured_sizes(watch: Watch) -> dict[str, float]:
-    return Readings(watch._exporter.sizes.collect()).by("trainer_object_size_bytes", "object")
+    return Readings(watch.exporter.sizes.collect()).by("trainer_object_size_bytes", "object")
 
 
 def steady(example: Example) -> None:
@@ -286,7 +286,7 @@ def trained(
                     trainer.train(watch, 64 * epoch)
                     if enough():
                         break
-                watch._exporter.sizes.sample()
+                watch.exporter.sizes.sample()
                 yield trainer, watch
         finally:
             trainer.environments.close()

@@ -64,10 +64,10 @@ def test_a_kind_of_name_costs_its_cap(fill):
     watch = Watch("crowded")
     try:
         fill(watch)
-        point = watch._exporter.safe_point
+        point = watch.exporter.safe_point
         point.sample_now(*(task.sampler for task in point.tasks))
         series = Counter(
-            sample.name for family in watch._exporter.snapshots.take(30).families for sample in family.samples
+            sample.name for family in watch.exporter.snapshots.take(30).families for sample in family.samples
         )
         assert max(series.values()) <= LABELS_OF_A_NAME * (MAX_NAMES + 1), series.most_common(3)
     finally:

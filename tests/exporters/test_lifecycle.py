@@ -192,7 +192,7 @@ def test_forks_at_any_moment_never_hang_the_child(tmp_path):
         stop = threading.Event()
         def scrape():
             while not stop.is_set():
-                watch._exporter.snapshots.take(30).families
+                watch.exporter.snapshots.take(30).families
         scraper = threading.Thread(target=scrape, daemon=True)
         scraper.start()
         ended = 0

@@ -70,10 +70,10 @@ def trainer(
         patched.setenv("HEAPWATCH_STATE", str(folder))
         patched.setattr("heapwatch.lifecycle.show_notices", lambda: None)  # the logger is that of all tests
         watch = heapwatch.start("walker", port=0)
-        server = watch._exporter.server
+        server = watch.exporter.server
         assert server is not None
-        watch._exporter.explainer.stop()
-        watch._exporter.explainer.latest = found
+        watch.exporter.explainer.stop()
+        watch.exporter.explainer.latest = found
         yield found, f"127.0.0.1:{server.port}", folder / "run.jsonl"
         watch.stop()
 

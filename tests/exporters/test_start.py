@@ -123,7 +123,7 @@ def test_no_file_holds_or_ends_a_start(kind, tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("HEAPWATCH_RECORD", str(record))
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
         watch.step()
-        assert watch._exporter.registration.folder == tmp_path / "targets"
+        assert watch.exporter.registration.folder == tmp_path / "targets"
     assert all(line.isprintable() and len(line) < 300 for line in lines(caplog))
     assert len(lines(caplog)) <= 2
 
@@ -149,7 +149,7 @@ def test_a_user_without_a_home_is_reported_once(monkeypatch, caplog):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pathlib.Path.expanduser", homeless)
     with caplog.at_level(logging.WARNING, "heapwatch"), heapwatch.start(port=0) as watch:
-        watch._exporter.registration.refresh()
+        watch.exporter.registration.refresh()
         assert get(watch)
     assert len(lines(caplog)) == 1
     assert "no stack will find this trainer" in caplog.text
@@ -198,8 +198,8 @@ def test_the_endpoint_is_switched_off(monkeypatch, tmp_path, caplog):
         assert watch.port is None
         watch.step()
         watch.progress("epoch")
-        assert watch._exporter.is_running
-    assert not watch._exporter.is_running
+        assert watch.exporter.is_running
+    assert not watch.exporter.is_running
     assert not (tmp_path / "targets").exists()
     assert "mine is not served: HEAPWATCH_SERVE is off" in caplog.text
     assert "mine has ended" in caplog.text
@@ -217,7 +217,7 @@ def test_cleanups_without_a_token_are_refused_beyond_loopback(monkeypatch, host,
 def test_the_explainer_is_switched_off(monkeypatch, caplog):
     monkeypatch.setenv("HEAPWATCH_EXPLAIN", "0")
     with caplog.at_level(logging.INFO, "heapwatch"), heapwatch.start("mine", port=0) as watch:
-        explainer = watch._exporter.explainer
+        explainer = watch.exporter.explainer
         assert json.loads(get(watch, "explain"))["verdict"] == explainer.explain_now().verdict
         assert 'trainer_memory_verdict{verdict="too early"} 1.0' in get(watch)
         assert "trainer_judged_timestamp_seconds" in get(watch)
@@ -230,7 +230,7 @@ def test_the_log_and_the_record_end_with_the_same_explanation(caplog, tmp_path):
         caplog.at_level(logging.INFO, "heapwatch"),
         heapwatch.start("mine", port=0, record=tmp_path / "run") as watch,
     ):
-        explainer = watch._exporter.explainer
+        explainer = watch.exporter.explainer
         explainer._recent.append((5e12, Explanation("leak", explainer.latest.seconds, 0.0, 0.0)))
     assert read_explanation(tmp_path / "run")["verdict"] == "leak"
     assert "mine has ended: leak" in caplog.text

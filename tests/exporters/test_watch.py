@@ -43,13 +43,13 @@ def watch():
 
 
 def exposed(watch):
-    return watch._exporter.snapshots.take(30).families
+    return watch.exporter.snapshots.take(30).families
 
 
 def step_until_sampled(watch):
     """One visit may leave samplers to the next."""
     watch.step()
-    while any(task.sampled_at is None for task in watch._exporter.safe_point.tasks):
+    while any(task.sampled_at is None for task in watch.exporter.safe_point.tasks):
         watch.step()
 
 
@@ -110,14 +110,14 @@ def test_the_trainer_is_not_kept_alive(watch):
     gc.collect()
     assert reference() is None
     assert watch.root is None
-    watch._exporter.safe_point.sample_now(watch._exporter.entities)
+    watch.exporter.safe_point.sample_now(watch.exporter.entities)
     assert values(exposed(watch), "trainer_entities", "type") == {}
 
 
 def test_a_cleanup_asked_for_runs_at_the_next_step(watch, trainer):
     declare(watch, trainer)
     watch.step()
-    ticket = watch._exporter.cleanup_queue.submit("emergency", "test", "http", "r1")
+    ticket = watch.exporter.cleanup_queue.submit("emergency", "test", "http", "r1")
     watch.step()
     result = ticket.wait(0)
     assert result.removed == {"food": 57}
@@ -132,7 +132,7 @@ def test_a_cleanup_asked_for_runs_at_the_next_step(watch, trainer):
 
 def test_growth_counts_anew_after_an_emergency_or_a_request_not_a_routine(watch, monkeypatch):
     told = []
-    explainer, queue = watch._exporter.explainer, watch._exporter.cleanup_queue
+    explainer, queue = watch.exporter.explainer, watch.exporter.cleanup_queue
     monkeypatch.setattr(explainer, "cleaned", lambda action, freed, left: told.append((action, freed, left)))
     watch.step()
     watch.cleanup("regular", "routine")
@@ -159,7 +159,7 @@ def test_after_a_cleanup_costly_levels_are_sampled_at_once(trainer):
         watch.on_cleanup(lambda action: (kept.clear(), trainer.replay.clear())[0])
         step_until_sampled(watch)
         before = exposed(watch)
-        watch._exporter.cleanup_queue.submit("regular", "test", "http", "r1")
+        watch.exporter.cleanup_queue.submit("regular", "test", "http", "r1")
         watch.step()
         watch.step()
         watch.step()  # one visit may leave samplers to the next
@@ -176,8 +176,8 @@ def test_after_a_cleanup_costly_levels_are_sampled_at_once(trainer):
 def test_a_cleanup_that_steps_does_not_start_another(watch):
     watch.on_cleanup(lambda action: watch.step())
     watch.step()
-    ticket = watch._exporter.cleanup_queue.submit()
-    second = watch._exporter.cleanup_queue.submit()
+    ticket = watch.exporter.cleanup_queue.submit()
+    second = watch.exporter.cleanup_queue.submit()
     watch.step()
     assert ticket.wait(0).errors == second.wait(0).errors == []
 
@@ -232,7 +232,7 @@ def test_a_name_used_twice_is_refused_and_the_first_stays(watch, declare_one):
     with pytest.raises(ValueError, match="watched already"):
         declare_one(watch)
     watch.step()
-    assert not watch._exporter.failures.counts
+    assert not watch.exporter.failures.counts
 
 
 def test_after_stop_everything_is_harmless(watch, trainer):
@@ -246,7 +246,7 @@ def test_after_stop_everything_is_harmless(watch, trainer):
             pass
     assert watch.port is None
     assert watch.server is None
-    assert not watch._exporter._join_stack()
+    assert not watch.exporter._join_stack()
 
 
 def test_checkpoints_are_noted_and_growth_is_reported_by_label(watch, caplog):
@@ -276,7 +276,7 @@ def test_more_objects_than_expected_are_said_at_once_and_have_a_limit(watch, cap
     step_until_sampled(watch)
     assert "expected" not in caplog.text
     alive.append(Market())
-    watch._exporter.safe_point.sample_now(*watch._exporter._objects.samplers)
+    watch.exporter.safe_point.sample_now(*watch.exporter._objects.samplers)
     assert caplog.messages == ["Market: 3 are alive, 2 expected"]
     assert value(exposed(watch), "trainer_limit", resource="objects", component="Market") == 3
     alive.clear()
@@ -300,7 +300,7 @@ def test_sizes_are_measured_at_the_cycles_asked_for(at_once, expected):
 
 
 def sizes_of(watch):
-    return [sample.value for family in watch._exporter.sizes.collect() for sample in family.samples]
+    return [sample.value for family in watch.exporter.sizes.collect() for sample in family.samples]
 
 
 def test_large_objects_are_returned_and_recorded(watch, tmp_path):
@@ -322,7 +322,7 @@ def test_a_thread_may_claim_the_safe_point(watch):
 
     def take_over():
         watch.claim()
-        watch._exporter.cleanup_queue.submit("regular", "test")
+        watch.exporter.cleanup_queue.submit("regular", "test")
         watch.step()
 
     thread = threading.Thread(target=take_over)

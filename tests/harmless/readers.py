@@ -49,7 +49,7 @@ class Readers:
         self._errors: list[str] = []
         self._held = held
         self._stopped = threading.Event()
-        self._reads = OwnedReads(watch._exporter.safe_point)
+        self._reads = OwnedReads(watch.exporter.safe_point)
         began = time.monotonic()
         self._explainer = Explainer(
             clock=lambda: (time.monotonic() - began) * _SPEED,

@@ -45,9 +45,9 @@ def main(objects):
             gc.collect()
             longest = max(longest, time.thread_time() - before)
             collected = passed
-        explained = watch._exporter.explainer.latest
+        explained = watch.exporter.explainer.latest
         is_named = any("Node" in finding.type for finding in explained.findings)
-    stall = watch._exporter.explainer.census.pause_limit.longest
+    stall = watch.exporter.explainer.census.pause_limit.longest
     print(json.dumps({"is_named": is_named, "named": passed, "stall": stall, "collection": longest}))
     del kept
 

@@ -66,7 +66,7 @@ class Run:
     """
 
     def __init__(self, watch: Watch, asked: dict[str, Any]) -> None:
-        self._exporter = watch._exporter
+        self._exporter = watch.exporter
         self._asked = asked
         # The program may replace or close its own.
         self._stream: TextIO | None = sys.stdout if asked["json"] else sys.stderr

@@ -88,8 +88,8 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
         with suppress(Exception):  # an error ends the visit, and is none of the program's
             while (running := lifecycle.running()) and not is_over():
                 watch = running[0]  # an attach meanwhile takes the place of this one
-                found = watch._exporter.explanation().as_json()
-                parts = watch._exporter.explainer.memory.parts()
+                found = watch.exporter.explanation().as_json()
+                parts = watch.exporter.explainer.memory.parts()
                 replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
                 until = time.monotonic() + _EVERY_SECONDS
                 while time.monotonic() < until and not is_over():
@@ -106,7 +106,7 @@ def _explain(asked: dict[str, Any]) -> dict[str, Any]:
                 (folder / LEFT).touch()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
-    return {"already": own is None, "enabled": first._exporter.explainer.enabled}
+    return {"already": own is None, "enabled": first.exporter.explainer.enabled}
 
 
 def _has_ended(pid: int) -> bool:

@@ -272,7 +272,7 @@ def _join(member: object, framework: str, name: str | None, start: Callable[[], 
     with _lock:
         watch, members = _started.get((framework, name), (None, None))
         # A watch of the same name that was started elsewhere has stopped ours.
-        if watch is None or members is None or not watch._exporter.is_running:
+        if watch is None or members is None or not watch.exporter.is_running:
             watch, members = _started[framework, name] = start(), weakref.WeakSet()
         members.add(member)
         return watch

@@ -47,7 +47,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
                 session.buffer(name, accessor(model, name))
         session.state_of("policy", model.policy)
         session.state_of("optimizer", getattr(model.policy, "optimizer", None))
-        self._safe_point = session.watch._exporter.safe_point if session.watch is not None else None
+        self._safe_point = session.watch.exporter.safe_point if session.watch is not None else None
         # What the model counted before is no progress of this run.
         episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack
         self._counted_steps, self._counted_episodes = model.num_timesteps, episodes or 0

@@ -91,9 +91,7 @@ class Extension:
         self._since = now
         change = size_change(now.resident - since.resident)
         about = f"Memory use is {size(now.resident)} of {size(memory_limit())}"
-        watched = [
-            f"{watch.name}: {headline(watch._exporter.explanation())}" for watch in lifecycle.running()
-        ]
+        watched = [f"{watch.name}: {headline(watch.exporter.explanation())}" for watch in lifecycle.running()]
         rest = _rest(grown, now.resident - since.resident)
         kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
         self._show(

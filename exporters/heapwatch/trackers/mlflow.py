@@ -35,4 +35,4 @@ def log_memory(watch: Watch, run_id: str, tracking_uri: str | None = None) -> No
         for first in range(0, len(metrics), _MOST_METRICS):
             client.log_batch(run_id, metrics[first : first + _MOST_METRICS])
 
-    watch._exporter.add_sink(CycleLogger("mlflow", log))
+    watch.exporter.add_sink(CycleLogger("mlflow", log))

@@ -22,4 +22,4 @@ def log_memory(watch: Watch, writer: Any) -> None:
         for name, value in values.items():
             writer.add_scalar(name, value, cycle)
 
-    watch._exporter.add_sink(CycleLogger("tensorboard", log))
+    watch.exporter.add_sink(CycleLogger("tensorboard", log))

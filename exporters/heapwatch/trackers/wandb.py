@@ -26,4 +26,4 @@ def log_memory(watch: Watch, run: Any) -> None:
     def log(values: Mapping[str, float], cycle: int) -> None:
         run.log({**values, "memory/cycle": cycle}, commit=False)
 
-    watch._exporter.add_sink(CycleLogger("wandb", log))
+    watch.exporter.add_sink(CycleLogger("wandb", log))

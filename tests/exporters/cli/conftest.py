@@ -28,7 +28,7 @@ TRAINER = """
         del food[6:]
         return removed
 
-    print(watch._exporter.server.port, flush=True)
+    print(watch.exporter.server.port, flush=True)
     commands = os.fdopen(0, "rb", buffering=0)
     os.set_blocking(0, False)
     while True:

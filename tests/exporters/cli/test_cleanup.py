@@ -27,7 +27,7 @@ def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, run):
 
         def post(url, document, token, timeout):
             asked.append((url, token))
-            return 200, watch._exporter.cleanup_queue.run(document["action"], "", "http").as_dict()
+            return 200, watch.exporter.cleanup_queue.run(document["action"], "", "http").as_dict()
 
         monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
         for words in ((f"127.0.0.1:{watch.port}", "--action", "regular"), ("walker",)):

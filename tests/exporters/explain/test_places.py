@@ -101,14 +101,14 @@ def test_an_old_count_is_no_count():
 
 def test_a_world_is_an_entity_unless_the_trainer_declares_its_bodies():
     watch = Watch("worlds")
-    watch._exporter._count_world("env.world.bodies", lambda: 3.0)
-    watch._exporter.entities.sample()
-    (metric,) = watch._exporter.entities.collect()
+    watch.exporter._count_world("env.world.bodies", lambda: 3.0)
+    watch.exporter.entities.sample()
+    (metric,) = watch.exporter.entities.collect()
     (sample,) = metric.samples
     assert (sample.labels, sample.value) == ({"type": "env.world.bodies"}, 3.0)
 
     declared = Watch("bodies")
     declared.bodies(Box2D.b2World())
-    declared._exporter._count_world("env.world.bodies", lambda: 3.0)
-    declared._exporter.entities.sample()
-    assert not any(metric.samples for metric in declared._exporter.entities.collect())
+    declared.exporter._count_world("env.world.bodies", lambda: 3.0)
+    declared.exporter.entities.sample()
+    assert not any(metric.samples for metric in declared.exporter.entities.collect())

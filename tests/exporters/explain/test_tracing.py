@@ -111,7 +111,7 @@ def test_a_program_that_traces_by_itself_is_left_alone():
 def test_a_child_that_is_forked_in_a_period_is_not_traced():
     watch = lifecycle.begin_unserved("forking")
     try:
-        tracer = watch._exporter.explainer.tracer
+        tracer = watch.exporter.explainer.tracer
         period = threading.Thread(target=tracer.trace, args=("here", lambda: 1.0, list))
         period.start()
         while not tracemalloc.is_tracing():

@@ -31,9 +31,9 @@ def exposed(monkeypatch):
     def read_and_end(self):
         if self.watch is not None:
             self.phase(None)
-            point = self.watch._exporter.safe_point
+            point = self.watch.exporter.safe_point
             point.sample_now(*(task.sampler for task in point.tasks))
-            found.append(Readings(self.watch._exporter.snapshots.take(30).families))
+            found.append(Readings(self.watch.exporter.snapshots.take(30).families))
         end(self)
 
     monkeypatch.setattr(Session, "end", read_and_end)

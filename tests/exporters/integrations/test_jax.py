@@ -36,9 +36,9 @@ def test_a_pure_jax_loop(size_of):
             key, now = jax.random.split(key)
             parameters = train_step(parameters, now)
             watch.step()
-        point = watch._exporter.safe_point
+        point = watch.exporter.safe_point
         point.sample_now(*(task.sampler for task in point.tasks))
-        seen = Readings(watch._exporter.snapshots.take(30).families)
+        seen = Readings(watch.exporter.snapshots.take(30).families)
 
     assert "callback" not in compiled
     assert str(jax.make_jaxpr(update)(parameters, key)) == compiled

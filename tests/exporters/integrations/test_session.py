@@ -129,5 +129,5 @@ def test_of_buffers_with_one_name_the_latest_is_measured():
 
 
 def items_of(watch):
-    watch._exporter.safe_point.sample_now(*(task.sampler for task in watch._exporter.safe_point.tasks))
-    return Readings(watch._exporter.snapshots.take(30).families).by("trainer_buffer_items", "buffer")
+    watch.exporter.safe_point.sample_now(*(task.sampler for task in watch.exporter.safe_point.tasks))
+    return Readings(watch.exporter.snapshots.take(30).families).by("trainer_buffer_items", "buffer")

@@ -66,7 +66,7 @@ def test_a_step_that_ends_no_episode_calls_no_other_python_code():
             called.append(frame.f_code.co_name)
 
     try:
-        callback.watch._exporter.safe_point.due = False
+        callback.watch.exporter.safe_point.due = False
         sys.setprofile(note)
         try:
             callback._on_step()

@@ -133,7 +133,7 @@ def test_counts_that_would_take_more_than_200_ms_together_are_left_out(
     monkeypatch.setattr(InstanceSampler, "expected_seconds", lambda one: takes[one.name])
     with heapwatch.Watch(budget=1e-9) as watch:
         watch.objects(Environment, np.ndarray)
-        point = watch._exporter.safe_point
+        point = watch.exporter.safe_point
         point.sample_now(*(task.sampler for task in point.tasks))  # none is due by the clock for hours
         time.sleep(0.01)
         taken = watch.checkpoint("after")

@@ -169,7 +169,7 @@ def test_a_sink_that_hangs_or_raises_neither_stops_training_nor_the_other_sinks(
 
 def sample_all(watch):
     """Sample everything: on a busy machine a step leaves some of it to the next one."""
-    point = watch._exporter.safe_point
+    point = watch.exporter.safe_point
     point.sample_now(*(task.sampler for task in point.tasks))
 
 

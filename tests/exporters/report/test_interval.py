@@ -63,13 +63,13 @@ def test_the_documents_report(logged):
 def test_the_last_line_is_that_of_a_report_of_the_end(logged):
     with heapwatch.Watch("fire_dqn") as watch:
         watch.memory_report_interval(10, "episode")
-        (report,) = watch._exporter._journal.sinks
+        (report,) = watch.exporter._journal.sinks
         for episode in range(1, 12):
             now = time.time() + 60.0 * episode
             buffers = {"memory": Buffer(2e6, 20, 1e6)}
             point = Point(now, "cycle", 1e9, progress={"episode": episode}, buffers=buffers)
             report.take(point)
-        watch._exporter.is_running = True
+        watch.exporter.is_running = True
     found = "memory buffer: 2 MB, past its bound of 1 MB"
     assert logged()[-1] == f"fire_dqn has ended: leak: {found}"
 

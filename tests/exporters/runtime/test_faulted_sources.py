@@ -53,7 +53,7 @@ class Training:
             self._watch.step()
 
     def steps(self):
-        return self._watch._exporter.safe_point.steps
+        return self._watch.exporter.safe_point.steps
 
 
 def test_a_source_that_hangs_does_not_stop_the_scrape_and_its_age_grows(watch):
@@ -126,7 +126,7 @@ def test_worlds_that_are_destroyed_under_the_reader_end_their_series_and_come_ba
     def work():
         if destroyed.is_set():
             environment.__dict__.pop("world", None)
-        elif watch._exporter.safe_point.steps % 50 == 0 or not hasattr(environment, "world"):
+        elif watch.exporter.safe_point.steps % 50 == 0 or not hasattr(environment, "world"):
             environment.reset()
         else:
             environment.world.Step(1 / 60, 1, 1)
@@ -161,13 +161,13 @@ def test_no_source_ends_training(watch, kind):
     watch.size("policy", source)
     watch.bodies(source, owners=source)
     watch.on_cleanup(source)
-    ticket = watch._exporter.cleanup_queue.submit()
+    ticket = watch.exporter.cleanup_queue.submit()
     with Training(watch) as training:
-        wait_for(lambda: watch._exporter.failures.counts["bodies"] > 1)
+        wait_for(lambda: watch.exporter.failures.counts["bodies"] > 1)
         assert f"{kind.__name__}, raised at test_faulted_sources.py" in ticket.wait(20).errors[0]
         before = training.steps()
         wait_for(lambda: training.steps() > before)
-        counts = watch._exporter.failures.counts
+        counts = watch.exporter.failures.counts
         wait_for(lambda: all(counts[name] for name in ("entities", "events", "buffers", "sizes")))
 
 
@@ -181,7 +181,7 @@ def test_what_sources_and_cleanups_raise_is_in_the_log_alone(watch, caplog):
     watch.on_cleanup(fail)
     watch.on_cleanup(lambda: {"alice@example.com": 1})
     watch.step()
-    result = watch._exporter.cleanup_queue.run("regular", "", "trainer")
+    result = watch.exporter.cleanup_queue.run("regular", "", "trainer")
     assert len(result.errors) == 2
     assert "ValueError: no user alice@example.com, raised at test_faulted_sources.py" in caplog.text
     said = [get(watch, path) for path in ("metrics", "performance_status", "explain")]

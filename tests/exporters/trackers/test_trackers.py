@@ -20,15 +20,15 @@ def trained():
         with heapwatch.Watch("metta", interval=0.001, budget=1.0) as watch:
             watch.size("trainer.stats", lambda: stats)
             log(watch)
-            sink = watch._exporter._journal.sinks[0]
+            sink = watch.exporter._journal.sinks[0]
             for epoch in range(1, 4):
                 stats.append(bytearray(1_000_000))
-                watch._exporter.safe_point.sample_now(watch._exporter.sizes)
+                watch.exporter.safe_point.sample_now(watch.exporter.sizes)
                 watch.progress("epoch")
-                watch._exporter._journal._drain(False)
+                watch.exporter._journal._drain(False)
                 after_epoch(epoch)
         assert sink._recent == {}
-        assert watch._exporter.failures.counts["journal"] == 0
+        assert watch.exporter.failures.counts["journal"] == 0
 
     return train
 
@@ -105,4 +105,4 @@ def test_a_tracker_that_fails_is_counted_and_training_continues():
     with heapwatch.Watch("metta") as watch:
         log_memory(watch, Broken())
         watch.progress("epoch")
-    assert watch._exporter.failures.counts["journal"] == 1
+    assert watch.exporter.failures.counts["journal"] == 1
