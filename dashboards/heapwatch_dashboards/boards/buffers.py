@@ -4,15 +4,7 @@ from .. import colors
 from ..dashboard import Dashboard, Row, two_a_line
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
-from ..promql import (
-    PROCESS,
-    growth_per_cycle,
-    in_life,
-    or_zero,
-    select,
-    sum_by,
-    total,
-)
+from ..promql import PROCESS, growth_per_cycle, in_life, or_zero, select, sum_by, total
 from ..queries import trainers
 from ..tables import Column, table
 from .shared import ADDRESS, BELOW_WARNING, USED, growth_limit, growth_over_time, share
@@ -73,10 +65,7 @@ GLANCE = [
         "Stored tensors that keep an autograd graph alive or live on the GPU (estimated). Good: 0.",
     ),
     number(
-        "Held by named objects",
-        total(OBJECT_SIZES),
-        BYTES,
-        "Deep size of all named objects. Good: constant.",
+        "Held by named objects", total(OBJECT_SIZES), BYTES, "Deep size of all named objects. Good: constant."
     ),
 ]
 

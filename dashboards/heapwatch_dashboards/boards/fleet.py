@@ -212,7 +212,7 @@ RANKS = [
         "the run has, none leaking, the largest as large as the smallest.",
         empty=NO_RANKS,
         sort_by="Worst verdict",
-    ),
+    )
 ]
 
 ENDED = [

@@ -6,17 +6,7 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_GPU, NO_TORCH_GPU
 from ..panel import BYTES, NUMBER, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number
-from ..promql import (
-    PROCESS,
-    current,
-    forecast,
-    growth,
-    max_by,
-    select,
-    soonest,
-    sum_by,
-    total,
-)
+from ..promql import PROCESS, current, forecast, growth, max_by, select, soonest, sum_by, total
 from ..queries.trainers import JUDGED, OF_THE_REST, said_time_left
 from ..tables import BACKGROUND, Column, table
 from .shared import (
@@ -151,12 +141,10 @@ EXPLAINED = [
         "with every step. Dashed, once it is near: the devices' memory.",
         empty=NO_GPU,
         stacked=True,
-        overrides=[
-            override("all others", color=fixed(colors.UNKNOWN)),
-        ],
+        overrides=[override("all others", color=fixed(colors.UNKNOWN))],
         height=9,
         marked=True,
-    ),
+    )
 ]
 
 NOW = table(

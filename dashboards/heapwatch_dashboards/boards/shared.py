@@ -31,10 +31,7 @@ ALERT_PATH_WORDS = {
 
 _LINKS = {"links": [link_to_trainer()]}
 _NAME = Column("Trainer", label="trainer_name", options=_LINKS)
-ADDRESS = [
-    Column("instance", label="instance", hidden=True),
-    Column("job", label="job", hidden=True),
-]
+ADDRESS = [Column("instance", label="instance", hidden=True), Column("job", label="job", hidden=True)]
 # The trainer by its name; the labels that its links need are there, but not to be seen.
 TRAINER = [_NAME, *ADDRESS]
 # For tables of one row a trainer; others name their first query.

@@ -43,12 +43,7 @@ GLANCE = [
         NUMBER,
         "Everything that Prometheus scrapes: trainers and the stack's own services.",
     ),
-    alarm(
-        "Targets down",
-        DOWN_COUNT,
-        colors.CRITICAL,
-        "Targets whose last scrape failed. Good: 0.",
-    ),
+    alarm("Targets down", DOWN_COUNT, colors.CRITICAL, "Targets whose last scrape failed. Good: 0."),
     alarm(
         "Rule failures in range",
         total(counted(select("prometheus_rule_evaluation_failures_total"))),
@@ -135,8 +130,5 @@ COST = two_a_line(
 DASHBOARD = Dashboard(
     uid="heapwatch-stack",
     description="Does the watcher itself work, and what does it cost the trainers?",
-    rows=[
-        Row("", [GLANCE, TARGETS]),
-        Row("What watching costs", COST),
-    ],
+    rows=[Row("", [GLANCE, TARGETS]), Row("What watching costs", COST)],
 )
