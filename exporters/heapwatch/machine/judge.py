@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import psutil
-
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.judge.component import Component
 from heapwatch.judge.measured import WINDOWS
@@ -20,6 +18,7 @@ from heapwatch.machine.kills import Kills
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
+from heapwatch.measure.process.memory import free_memory
 from heapwatch.measure.process.procfs import private_bytes
 from heapwatch.text.numbers import wait
 
@@ -193,5 +192,5 @@ def _time_left(per_minute: float) -> TimeLeft | None:
     """The time until the machine's memory is used up, by growth in bytes a minute."""
     if per_minute <= 0:
         return None
-    seconds = 60 * psutil.virtual_memory().available / per_minute
+    seconds = 60 * free_memory() / per_minute
     return TimeLeft(seconds / _UNSURE, seconds * _UNSURE)

@@ -42,7 +42,10 @@ def watched(
     return judge
 
 
-def test_a_group_that_leaks_is_told_with_its_rate_and_the_time_left(files: ProcessFiles, clock: Any) -> None:
+def test_a_group_that_leaks_is_told_with_its_rate_and_the_time_left(
+    files: ProcessFiles, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heapwatch.machine.judge.free_memory", lambda: 3000 * MB)  # of a control group
     judge = watched(files, clock, 20, lambda pid, minute: 500 + (10 * minute if pid < 4 else 0))
     found = judge.now()
     assert found.verdict == "leak"
@@ -50,6 +53,7 @@ def test_a_group_that_leaks_is_told_with_its_rate_and_the_time_left(files: Proce
     assert (*leak.component, leak.reason) == ("memory", "VLLM::Worker_TP*", "growth")
     assert leak.per_minute == pytest.approx(30 * MB, rel=0.1)
     assert found.time_left is not None
+    assert found.time_left.least < 6000 < found.time_left.most
     (finding,) = found.findings
     assert (finding.type, finding.items, finding.is_leak) == ("memory of VLLM::Worker_TP*", 3, True)
 
