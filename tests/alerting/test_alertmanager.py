@@ -144,7 +144,7 @@ def test_the_values_of_channels_are_hidden_in_what_alertmanager_says():
     ("labels", "receivers"),
     [
         (
-            {"alertname": "Watchdog", "kind": "health", "resource": "stack", "component": "watchdog"},
+            {"alertname": "Watchdog", "kind": "health", "component": "watchdog", "severity": "warning"},
             "heartbeat",
         ),
         ({"kind": "leak", "resource": "memory", "component": "watchdog"}, "people"),  # a program of that name
