@@ -38,12 +38,7 @@ GLANCE = [
         BYTES,
         "Bytes that all buffers hold now: for a preallocated one, its share that is in use.",
     ),
-    number(
-        "When all are full",
-        total(BUFFER_CAPACITY_BYTES),
-        BYTES,
-        "Bytes that the bounded buffers will hold when full, at the measured size of an item.",
-    ),
+    number("When all are full", total(BUFFER_CAPACITY_BYTES), BYTES, "What the bounded buffers will hold."),
     number(
         "Memory used when full",
         f"max({USED_WHEN_FULL})",
@@ -64,9 +59,7 @@ GLANCE = [
         colors.CRITICAL,
         "Stored tensors that keep an autograd graph alive or live on the GPU (estimated). Good: 0.",
     ),
-    number(
-        "Held by named objects", total(OBJECT_SIZES), BYTES, "Deep size of all named objects. Good: constant."
-    ),
+    number("Held by named objects", total(OBJECT_SIZES), BYTES, "Deep size of them. Good: constant."),
 ]
 
 NOW = table(

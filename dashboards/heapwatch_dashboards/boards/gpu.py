@@ -87,12 +87,7 @@ GLANCE = [
         f"Memory in use over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
     ),
-    number(
-        "Allocated",
-        ALLOCATED_SUM,
-        BYTES,
-        "Memory of live tensors. Good: the same at the same point of every step.",
-    ),
+    number("Allocated", ALLOCATED_SUM, BYTES, "Memory of live tensors. Good: the same after each step."),
     number(
         "Fragmented",
         FRAGMENTED,
@@ -103,12 +98,7 @@ GLANCE = [
         thresholds=colors.judged(colors.GOOD, (1, colors.WARNING)),
         empty=NO_TORCH_GPU,
     ),
-    number(
-        "Growth per minute",
-        f"max({MEMORY_GROWTH})",
-        BYTES,
-        "Slope of allocated memory over ten minutes. Good: around zero.",
-    ),
+    number("Growth per minute", f"max({MEMORY_GROWTH})", BYTES, "Slope of ten minutes. Good: around zero."),
     number(
         "Time to full",
         SHORTEST_TIME_TO_LIMIT,
