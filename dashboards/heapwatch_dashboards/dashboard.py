@@ -141,51 +141,26 @@ def _annotations(panels: Sequence[int]) -> list[dict[str, Any]]:
     Each is a moment. Grafana fills the time between two samples of one event on every panel, so a query gives
     one sample an event.
     """
+    major = "leak or critical alert of {{instance}}"
+    of_each = (
+        ("Leaks and critical alerts", alerts.MAJOR_ALERT_STARTS, colors.CRITICAL, "Alert", major),
+        ("Cleanups", alerts.CLEANUP_EVENTS, colors.GOOD, "Cleanup", "{{action}} cleanup of {{instance}}"),
+        ("Restarts", trainers.RESTARTS, colors.SKY, "Start", "{{instance}} started"),
+    )
     return [
-        _annotation(
-            "Leaks and critical alerts",
-            alerts.MAJOR_ALERT_STARTS,
-            colors.CRITICAL,
-            "Alert",
-            "leak or critical alert of {{instance}}",
-            panels,
-        ),
-        _annotation(
-            "Cleanups",
-            alerts.CLEANUP_EVENTS,
-            colors.GOOD,
-            "Cleanup",
-            "{{action}} cleanup of {{instance}}",
-            panels,
-        ),
-        _annotation(
-            "Restarts", trainers.RESTARTS, colors.SKY, "Start", "{{instance}} started", panels, is_time=True
-        ),
+        {
+            "name": name,
+            "datasource": DATASOURCE,
+            "enable": True,
+            "hide": False,
+            "iconColor": color,
+            "expr": expression,
+            "step": "60s",
+            "titleFormat": title,
+            "textFormat": text,
+            "tagKeys": "instance",
+            "useValueForTime": expression == trainers.RESTARTS,  # its value is a time in milliseconds
+            "filter": {"exclude": False, "ids": list(panels)},
+        }
+        for name, expression, color, title, text in of_each
     ]
-
-
-def _annotation(
-    name: str,
-    expression: str,
-    color: str,
-    title: str,
-    text: str,
-    panels: Sequence[int],
-    *,
-    is_time: bool = False,
-) -> dict[str, Any]:
-    """One sample an event; with `is_time` its value is the event's time, in milliseconds."""
-    return {
-        "name": name,
-        "datasource": DATASOURCE,
-        "enable": True,
-        "hide": False,
-        "iconColor": color,
-        "expr": expression,
-        "step": "60s",
-        "titleFormat": title,
-        "textFormat": text,
-        "tagKeys": "instance",
-        "useValueForTime": is_time,
-        "filter": {"exclude": False, "ids": list(panels)},
-    }

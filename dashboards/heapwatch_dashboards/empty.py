@@ -7,6 +7,8 @@ import re
 
 NO_TRAINER = "No trainer now"
 HOW_TO_ADD = "No trainer yet. Add one:  heapwatch run train.py"
+NO_MACHINE = "No machine now"
+HOW_TO_WATCH = "No machine yet. Watch one:  heapwatch node"
 NOBODY_ENDED = "No trainer ended in this range"
 NOTHING_GROWS = "Nothing known to grow"
 NO_WORLD = "No physics world, entities or event lists watched"
@@ -31,6 +33,8 @@ _TEXTS = {
     r"heapwatch_receiver_(actions|alert)": "No action in this range",
     r"heapwatch_receiver_": "No receiver",
     r"job:machine_memory|job:stack:": "Not known",
+    r"machine_group_kills": "No kill counted in this range",
+    r"machine_": NO_MACHINE,
     r"prometheus_": "No Prometheus",
     r"trainer_exporter_(sample|budget|safe_point)": "No trainer samples live objects",
     r"process_.*service!=": "No service",

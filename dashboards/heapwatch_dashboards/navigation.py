@@ -10,6 +10,7 @@ TAG = "heapwatch"
 TITLES = {
     "heapwatch-fleet": "Fleet",
     "heapwatch-trainer": "Trainer",
+    "heapwatch-machine": "Machine",
     "heapwatch-world": "World",
     "heapwatch-buffers": "Buffers and objects",
     "heapwatch-phases": "Phases",
@@ -17,9 +18,11 @@ TITLES = {
     "heapwatch-alerts": "Alerts and cleanups",
     "heapwatch-stack": "Stack health",
 }
-# The stack's jobs and instances are not the trainers': going there or leaving it, the choice does not travel.
 STACK = "heapwatch-stack"
 FLEET = "heapwatch-fleet"
+MACHINE = "heapwatch-machine"
+# They choose among others than a trainer's pages: going there or leaving them, the choice does not travel.
+APART = {STACK, FLEET, MACHINE}
 # About all trainers, or some of them. The other pages are about one: a sum of two trainers has no limit.
 OF_SEVERAL = (FLEET, "heapwatch-alerts")
 
@@ -38,16 +41,19 @@ def variables(uid: str) -> list[dict[str, Any]]:
         ]
     # By name, the fastest leak first; of an address the latest process. Links also keep the job.
     seen = f'max_over_time(timestamp({NAME}{{job=~"$job"}})[$__range:{STEP}])'
+    # Other pages have machines last: most of what they show is not known of one.
+    about, kind, others = "Trainer", "unless", f" or 0 * {seen}"
+    if uid == MACHINE:
+        about, kind, others = "Machine", "and", ""
+    seen = f'({seen} {kind} on ({PROCESS}) last_over_time(trainer_info{{framework="machine"}}[$__range]))'
     leaks = f'max by ({PROCESS}) (trainer_memory_verdict{{job=~"$job", verdict="leak"}})'
     grows = f'max by ({PROCESS}) (trainer_memory_growth_bytes_per_minute{{job=~"$job"}})'
-    first = f"{seen} + on ({PROCESS}) group_left () (1e12 * {leaks} + {grows}) or {seen}"
+    first = f"{seen} + on ({PROCESS}) group_left () (1e12 * {leaks} + {grows}) or {seen}{others}"
     names = '/trainer_name="(?<text>[^"]+)|instance="(?<value>[^"]+)/g'
     return [
         _datasource(),
         _variable("job", "Job", f"label_values({NAME}, job)", hide=HIDDEN),
-        _variable(
-            "instance", "Trainer", f"query_result(sort_desc({first}))", names, several=uid in OF_SEVERAL
-        ),
+        _variable("instance", about, f"query_result(sort_desc({first}))", names, several=uid in OF_SEVERAL),
     ]
 
 
@@ -60,18 +66,18 @@ def links_between_dashboards(uid: str) -> list[dict[str, Any]]:
             uri=f"/d/{other}",
             icon="dashboard",
             keepTime=True,
-            includeVars=not {STACK, FLEET} & {uid, other},
+            includeVars=not APART & {uid, other},
         ).to_json_data()
         for other, title in TITLES.items()
         if other != uid
     ]
 
 
-def link_to_trainer() -> dict[str, Any]:
-    """A link to the page of the trainer of a table's row."""
+def link_to_page(page: str = "trainer") -> dict[str, Any]:
+    """A link to the page of the trainer, or the machine, of a table's row."""
     trainer = "var-job=${__data.fields.job}&var-instance=${__data.fields.instance}"
-    url = f"/d/heapwatch-trainer?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
-    return {"title": "Open Trainer", "url": url}
+    url = f"/d/heapwatch-{page}?var-datasource=${{datasource}}&{trainer}&${{__url_time_range}}"
+    return {"title": "Open its page", "url": url}
 
 
 def _datasource() -> dict[str, Any]:

@@ -32,8 +32,4 @@ class Settings:
             raise ValueError(
                 f"HEAPWATCH_PROMETHEUS_URL={url!r}: write an address such as http://127.0.0.1:9090"
             )
-        return cls(
-            host=environment.get("HEAPWATCH_BIND", cls.host),
-            port=int(port),
-            prometheus_url=url,
-        )
+        return cls(host=environment.get("HEAPWATCH_BIND", cls.host), port=int(port), prometheus_url=url)

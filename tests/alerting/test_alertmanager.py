@@ -138,6 +138,7 @@ def test_the_values_of_channels_are_hidden_in_what_alertmanager_says():
             {"alertname": "Watchdog", "kind": "health", "component": "watchdog", "severity": "warning"},
             "heartbeat",
         ),
+        ({"kind": "leak", "resource": "memory", "component": "watchdog"}, "people"),  # a program of that name
         (
             {"kind": "leak", "action": "cleanup", "severity": "warning", "resource": "memory"},
             "cleanup,people",

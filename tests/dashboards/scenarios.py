@@ -1,4 +1,4 @@
-"""Eight trainers and a stack: healthy, leaking, filling, two ranks of which one grows, stalled, young, ended.
+"""Trainers: healthy, leaking, filling, two ranks of which one grows, stalled, young, ended; a machine.
 
 They resemble the trainers the project was made for: a Box2D world, a trading population, a PPO, a DQN.
 """
@@ -197,6 +197,33 @@ def ended_dqn(clock: Clock) -> list[Series]:
     return dqn.series
 
 
+def leaking_machine(clock: Clock) -> list[Series]:
+    """The exporter of a machine on which three actors of four leak; the kernel killed one of them twice."""
+    leak, killed = 0.4 * clock.minutes, 0.7 * clock.minutes
+    node = Trainer(clock, "node:7790", "node", "machine")
+    per_minute, actors, since = 12e6, "RolloutWorker of Ray job 02000000", ramp(leak, 12e6)
+    node.group(actors, lambda m: 8e9 + since(m), per_minute, processes=4, growing=3)
+    for number in range(14):
+        node.group(f"service_{number}", 3e8 - 1e7 * number, 0.0)
+    node.add("machine_memory_limit_bytes", 32e9)
+    node.add("machine_memory_available_bytes", noisy(lambda m: 20e9 - since(m), 2e7, 40))
+    node.add("machine_group_kills_total", lambda m: (m > killed) + (m > killed + 20) or None, group=actors)
+    path = {"path": "RolloutWorker.trajectories", "type": f"list in 3 of 4 {actors}", "kind": "worker"}
+    advice = {"site": "cluster.py:25", "remedy": "use list.clear()"}
+    node.add("trainer_growing_path_bytes", within(lambda m: 1e9 + since(m), leak), **path)
+    node.add("trainer_growing_path_items", within(lambda m: 1e3 + m, leak), **path)
+    node.add("trainer_growing_path_growth_bytes_per_minute", within(per_minute, leak), **path)
+    node.add("trainer_growing_path_share_ratio", within(1.0, leak), **path)
+    node.add("trainer_growing_path_leak", within(1, leak), **path, **advice)
+    node.add("trainer_memory_growth_bytes_per_minute", within(per_minute, leak))
+    node.add("trainer_memory_time_to_limit_seconds", within(72_000, leak), resource="memory", bound="least")
+    node.says((0, "too early"), (12, "healthy"), (leak, "leak"))
+    node.alert("TrainerLeak", "critical", "leak", "memory", actors, leak)
+    node.leaks("memory", actors, per_minute, leak)
+    node.alert("TrainerProcessKilled", "critical", "health", "memory", actors, killed, killed + 30)
+    return node.series
+
+
 def _world(walker: Trainer, dynamic: Callable[[float], float], unknown: Callable[[float], float]) -> None:
     bodies = {"static": 24, "terrain": 60, "agent": 30, "dynamic": dynamic, "unknown": unknown}
     counts = {kind: walker.add("trainer_bodies", shape, type=kind) for kind, shape in bodies.items()}
@@ -229,5 +256,6 @@ SCENARIOS = (
     young_walker,
     killed_sac,
     ended_dqn,
+    leaking_machine,
     stack,
 )

@@ -258,6 +258,20 @@ def in_steps(clock: Clock) -> list[Series]:
     return one.series
 
 
+def machine(clock: Clock) -> list[Series]:
+    """The exporter of a machine, on which a group leaks."""
+    one = Trainer(clock, "node:7790", "node", "machine")
+    one.says((0, "leak"))
+    for number in range(20):
+        one.group(f"group_{number}", 1e9 + 1e8 * number, 1e6 * number, processes=2)
+    one.add("machine_memory_limit_bytes", 64e9)
+    one.add("machine_memory_available_bytes", 16e9)
+    one.add("trainer_memory_growth_bytes_per_minute", 1e7)
+    one.add("trainer_memory_time_to_limit_seconds", 7200, resource="memory", bound="least")
+    one.add("machine_group_kills_total", lambda m: 2 if m > 60 else None, group="group_3")
+    return one.series
+
+
 def watchdog(clock: Clock) -> list[Series]:
     """The alert that always fires, and is no trainer's."""
     labels = {"alertname": "Watchdog", "severity": "warning", "kind": "health", "alertstate": "firing"}
@@ -267,5 +281,5 @@ def watchdog(clock: Clock) -> list[Series]:
 SHORT = (
     *(leaking, level, killed, young, several_lives, ended, fleet),
     *(late, over, unjudged, growing, too_large, sure, gone, forked, again, watchdog),
-    *(pending, past_its_bound, soon, in_steps),
+    *(pending, past_its_bound, soon, in_steps, machine),
 )

@@ -95,5 +95,5 @@ def test_links_lead_to_every_page_and_no_choice_of_trainer_narrows_the_fleet() -
         assert links.keys() == set(DOCUMENTS) - {uid}
         assert all(link["keepTime"] for link in links.values())
         with_trainer = {other for other, link in links.items() if link["includeVars"]}
-        of_trainers = set(DOCUMENTS) - {navigation.STACK, navigation.FLEET}
+        of_trainers = set(DOCUMENTS) - {navigation.STACK, navigation.FLEET, navigation.MACHINE}
         assert with_trainer == (of_trainers - {uid} if uid in of_trainers else set())

@@ -26,6 +26,7 @@ MAY_BE_EMPTY = {
     r"@ end\(\)": "a limit is near, or far away",
     r"offset 10m": "growth is told after ten minutes",
     r"trainer_growing_path": "nothing grows, or it is too early to say",
+    r"machine_": "no exporter of a machine here",
     r"trainer_gpu_|resource=\"gpu_memory\"": "no GPU here",
     r"job, trainer, run, world_size": "not a rank of a distributed run",
     r"heapwatch_receiver_|job:machine_memory|job:stack:|alertmanager_": "no receiver, no Alertmanager",

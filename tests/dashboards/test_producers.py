@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 from prometheus_client import REGISTRY
 
@@ -40,9 +41,10 @@ def missing(named: dict[str, str], produced: set[str]) -> dict[str, str]:
     return {metric: where for metric, where in named.items() if metric not in parts}
 
 
-def test_the_trainers_series_are_in_the_reference() -> None:
+@pytest.mark.parametrize("prefix", ["trainer_", "machine_"])
+def test_the_series_of_trainers_and_machines_are_in_the_reference(prefix: str) -> None:
     reference = (ROOT / "docs" / "metrics.md").read_text()
-    assert missing(with_prefix("trainer_"), set(re.findall(r"`(trainer_\w+)`", reference))) == {}
+    assert missing(with_prefix(prefix), set(re.findall(rf"`({prefix}\w+)`", reference))) == {}
 
 
 def test_recorded_series_have_a_rule() -> None:
@@ -68,6 +70,7 @@ def test_process_and_python_series_come_from_the_client_library() -> None:
 
 
 def test_there_is_no_other_producer() -> None:
-    known = ("trainer_", "job:", "heapwatch_receiver_", "process_", "prometheus_", "alertmanager_")
+    ours = ("trainer_", "machine_", "job:", "heapwatch_receiver_")
+    known = (*ours, "process_", "prometheus_", "alertmanager_")
     others = {metric for metric in named() if not metric.startswith(known)}
     assert others <= BY_PROMETHEUS

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.dashboards.asking import asked, column, panel, run, values
-from tests.dashboards.documents import Target
+from heapwatch_dashboards.navigation import MACHINE, variables
+from tests.dashboards.asking import ask, asked, column, panel, run, values
+from tests.dashboards.documents import Target, interpolate
 from tests.dashboards.short_histories import HOURS, REMEDY, SITE
 from tests.dashboards.two_lives import AGES
 
@@ -18,7 +19,7 @@ TWICE = ("lives", "young", "sure", "again", *(f"again-{age}" for age in AGES))
 @pytest.mark.parametrize(
     ("board", "title", "of", "said"),
     [
-        ("fleet", "Leaking", ".+", [4]),  # leaking, forked, again, bound
+        ("fleet", "Leaking", ".+", [5]),  # leaking, forked, again, bound, node
         ("trainer", GROWS, "level:7777", []),
         # Of a killed trainer all is shown that was known last.
         ("trainer", "Memory", "killed:7777", [9e9]),
@@ -28,6 +29,13 @@ TWICE = ("lives", "young", "sure", "again", *(f"again-{age}" for age in AGES))
         # The growth of a young one and its time left are those that it says.
         ("trainer", "Growth per minute", "young:7777", [50e6]),
         ("trainer", "Time left", "young:7777", [5400]),
+        # What a machine has, and what it has not: the memory of a trainer.
+        ("machine", "Verdict", "node:7790", [4]),
+        ("machine", "Available", "node:7790", [16e9]),
+        ("machine", "Used of the limit", "node:7790", [0.75]),
+        ("machine", "Processes", "node:7790", [40]),
+        ("machine", "Time left", "node:7790", [7200]),
+        ("machine", "Kernel kills", "node:7790", [2]),
         ("phases", "Time of a cycle", "leaking:7777", [pytest.approx(60, rel=0.1)]),
     ],
 )
@@ -105,6 +113,7 @@ def test_of_a_killed_trainer_all_is_shown_that_was_known_last(url: str) -> None:
     assert any(one.get("what") == "agent.losses" for one in labels)
 
 
+COLUMNS = ("Verdict", "Per minute", "Time left", "Memory", "Used")
 LIMITS = [
     target["refId"] for target in panel("trainer", EXPLAINED)["targets"] if "limit" in target["legendFormat"]
 ]
@@ -164,3 +173,38 @@ def test_what_was_last_known_of_an_ended_trainer_is_reported(url: str) -> None:
     memory = column(url, "fleet", "Ended in this range", "Last memory", "ended:7777")
     assert values(memory) == [400e6]
     assert values(column(url, "fleet", "Ended in this range", "Last verdict", "ended:7777")) == [1]
+
+
+def test_in_fleet_a_machine_is_one_and_has_no_memory_of_a_trainer(url: str) -> None:
+    shown = panel("fleet", "Trainers by verdict")
+    answers = [run(url, Target("fleet", shown, target), HOURS) for target in shown["targets"]]
+    kinds = {one["metric"]["instance"]: one["metric"].get("Kind") for one in answers[0]}
+    assert [instance for instance, kind in kinds.items() if kind == "machine"] == ["node:7790"]
+    assert kinds["leaking:7777"] == "trainer"
+    said = {name: values(column(url, "fleet", "Trainers by verdict", name, "node:7790")) for name in COLUMNS}
+    assert said == {"Verdict": [4], "Per minute": [1e7], "Time left": [7200], "Memory": [], "Used": []}
+
+
+def test_the_largest_groups_of_a_machine_are_bands_and_the_rest_is_one(url: str) -> None:
+    bands = {one["metric"]["group"]: values([one])[-1] for one in asked(url, "machine", "Memory of groups")}
+    assert bands == {f"group_{number}": 1e9 + 1e8 * number for number in range(12, 20)}
+    (rest,) = asked(url, "machine", "Memory of groups", "B")
+    assert values([rest])[-1] == sum(1e9 + 1e8 * number for number in range(12))
+
+
+def test_the_first_kills_of_a_machine_are_drawn(url: str) -> None:
+    (drawn,) = asked(url, "machine", "Processes killed by the kernel")
+    assert (drawn["metric"]["group"], sum(values([drawn]))) == ("group_3", 2)
+
+
+def test_only_machines_can_be_chosen_on_their_page(url: str) -> None:
+    chosen = {uid: variables(uid)[-1]["definition"] for uid in (MACHINE, "heapwatch-trainer")}
+    found = {uid: ask(url, "query", query=interpolate(_asked(text))) for uid, text in chosen.items()}
+    assert [one["metric"]["instance"] for one in found[MACHINE]] == ["node:7790"]
+    others = found["heapwatch-trainer"]
+    assert [one["metric"]["instance"] for one in others if values([one]) == [0]] == ["node:7790"]
+    assert len(others) > 1
+
+
+def _asked(definition: str) -> str:
+    return definition.removeprefix("query_result(").removesuffix(")")

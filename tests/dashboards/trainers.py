@@ -196,6 +196,16 @@ class Trainer:
         self.add("trainer_growing_path_share_ratio", share, **labels)
         self.add("trainer_growing_path_leak", 1, **labels, site=site, remedy=remedy)
 
+    def group(
+        self, name: str, private: Shape, per_minute: float, processes: int = 1, growing: int = 0
+    ) -> None:
+        """A group of processes on a machine; `growing` of them leak."""
+        self.add("machine_group_memory_bytes", private, group=name, kind="private")
+        self.add("machine_group_memory_bytes", 0, group=name, kind="shared")
+        self.add("machine_group_processes", processes, group=name)
+        self.add("machine_group_growing_processes", growing, group=name)
+        self.add("machine_group_growth_bytes_per_minute", per_minute, group=name)
+
     def says(self, *changes: tuple[float, str]) -> None:
         """The word of the trainer's own judge from each minute on."""
         for word in ("healthy", "warm-up", "filling", "too early", "growing", "will not fit", "leak"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import ROOT
+from tests.support.commands import ROOT
 
 MOST_WORDS = 25
 # Written from measurements or from metadata.

@@ -1,4 +1,4 @@
-"""Rules read only series that a trainer exports."""
+"""Rules read only series that a trainer or a machine exports."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.repository import REPOSITORY
 
-EXPORTED = set(re.findall(r"`(trainer_[a-z0-9_]+)`", (REPOSITORY / "docs" / "metrics.md").read_text()))
+_PAGE = (REPOSITORY / "docs" / "metrics.md").read_text()
+EXPORTED = set(re.findall(r"`((?:machine|trainer)_[a-z0-9_]+)`", _PAGE))
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
-_SERIES = re.compile(r"(?<![:\w])trainer_[a-z0-9]+(?:_[a-z0-9]+)*(?=[\s{\[(),\]|]|$)", re.MULTILINE)
+_SERIES = re.compile(r"(?<![:\w])(?:machine|trainer)(?:_[a-z0-9]+)+(?=[\s{\[(),\]|]|$)", re.MULTILINE)
 LABELS = {"trainer_name", "trainer_job", "trainer_instance"}
 
 

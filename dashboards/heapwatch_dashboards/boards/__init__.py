@@ -1,5 +1,6 @@
 """One file for each dashboard: a list of rows."""
 
-from . import alerts, buffers, fleet, gpu, phases, stack, trainer, world
+from . import alerts, buffers, fleet, gpu, machine, phases, stack, trainer, world
 
-ALL = tuple(board.DASHBOARD for board in (fleet, trainer, world, buffers, phases, gpu, alerts, stack))
+_PAGES = (fleet, trainer, machine, world, buffers, phases, gpu, alerts, stack)
+ALL = tuple(page.DASHBOARD for page in _PAGES)

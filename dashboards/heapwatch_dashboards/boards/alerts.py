@@ -24,34 +24,10 @@ SUPPRESSED = f"{sum_by('reason', increment('heapwatch_receiver_alerts_suppressed
 ALERT_STATES = {1: ("pending", colors.NOTICE), 2: ("firing", colors.CRITICAL)}
 
 GLANCE = [
-    alarm(
-        "Firing",
-        alerts.ALERTS_FIRING_COUNT,
-        colors.CRITICAL,
-        "Alerts that fire now for the chosen trainers. Good: 0.",
-        width=3,
-    ),
-    alarm(
-        "Pending",
-        alerts.ALERTS_PENDING_COUNT,
-        colors.NOTICE,
-        "Alerts whose condition holds, not yet long enough. Good: 0.",
-        width=3,
-    ),
-    number(
-        "Cleanups in range",
-        alerts.CLEANUPS_IN_RANGE,
-        COUNT,
-        "Cleanups that ran in the time range, whatever requested them.",
-        width=3,
-    ),
-    number(
-        "Freed in range",
-        alerts.FREED_IN_RANGE,
-        BYTES,
-        "Memory that these cleanups gave back. Bad: near zero although cleanups ran.",
-        width=3,
-    ),
+    alarm("Firing", alerts.ALERTS_FIRING_COUNT, colors.CRITICAL, "Alerts that fire now. Good: 0.", width=3),
+    alarm("Pending", alerts.ALERTS_PENDING_COUNT, colors.NOTICE, "Alerts that may fire soon.", width=3),
+    number("Cleanups in range", alerts.CLEANUPS_IN_RANGE, COUNT, "Cleanups in the time range.", width=3),
+    number("Freed in range", alerts.FREED_IN_RANGE, BYTES, "What they gave back. Bad: near zero.", width=3),
     number(
         "Actions that helped, all trainers",
         f"{_HELPED} / ({_ANSWERED} > 0)",

@@ -4,15 +4,7 @@ from .. import colors
 from ..dashboard import Dashboard, Row, two_a_line
 from ..panel import BYTES, COUNT, SECONDS, SHARE, Query
 from ..panels import alarm, lines, number
-from ..promql import (
-    PROCESS,
-    growth_per_cycle,
-    in_life,
-    or_zero,
-    select,
-    sum_by,
-    total,
-)
+from ..promql import PROCESS, growth_per_cycle, in_life, or_zero, select, sum_by, total
 from ..queries import trainers
 from ..tables import Column, table
 from .shared import ADDRESS, BELOW_WARNING, USED, growth_limit, growth_over_time, share
@@ -46,12 +38,7 @@ GLANCE = [
         BYTES,
         "Bytes that all buffers hold now: for a preallocated one, its share that is in use.",
     ),
-    number(
-        "When all are full",
-        total(BUFFER_CAPACITY_BYTES),
-        BYTES,
-        "Bytes that the bounded buffers will hold when full, at the measured size of an item.",
-    ),
+    number("When all are full", total(BUFFER_CAPACITY_BYTES), BYTES, "What the bounded buffers will hold."),
     number(
         "Memory used when full",
         f"max({USED_WHEN_FULL})",
@@ -72,12 +59,7 @@ GLANCE = [
         colors.CRITICAL,
         "Stored tensors that keep an autograd graph alive or live on the GPU (estimated). Good: 0.",
     ),
-    number(
-        "Held by named objects",
-        total(OBJECT_SIZES),
-        BYTES,
-        "Deep size of all named objects. Good: constant.",
-    ),
+    number("Held by named objects", total(OBJECT_SIZES), BYTES, "Deep size of them. Good: constant."),
 ]
 
 NOW = table(

@@ -59,13 +59,7 @@ LARGEST_RANK = max_by(_RUN, _of_ranks(trainers.RESIDENT))
 SMALLEST_RANK = min_by(_RUN, _of_ranks(trainers.RESIDENT))
 
 GLANCE = [
-    number(
-        "Trainers",
-        trainers.TRAINERS_COUNT,
-        NUMBER,
-        "Trainers that announce themselves now. Good: as many as you started.",
-        width=3,
-    ),
+    number("Trainers", trainers.TRAINERS_COUNT, NUMBER, "Trainers and machines that run now.", width=3),
     alarm(
         "Leaking",
         trainers.trainers_that_are("leak"),
@@ -123,9 +117,9 @@ TRAINERS = table(
         share("Used", trainers.KNOWN_USED_SHARE, USED, width=100),
         Column("Alerts", current(alerts.ALERTS_FIRING_BY_TRAINER), COUNT, width=60, options={"noValue": "0"}),
     ],
-    "One row a trainer, the worst first; click its name to open it. What: what grows most, by its path "
-    "from a root of the program, and the line that fills it. Trainers that were lost stay for a day, with "
-    "what was known last. Good: healthy, growth near zero. Bad: leak.",
+    "One row a trainer or machine, the worst first; click its name to open it. What: what grows most, by its "
+    "path from a root of the program, and the line that fills it. Trainers that were lost stay for a day, "
+    "with what was known last. Good: healthy, growth near zero. Bad: leak.",
     empty=HOW_TO_ADD,
     sort_by="Verdict",
 )
@@ -212,7 +206,7 @@ RANKS = [
         "the run has, none leaking, the largest as large as the smallest.",
         empty=NO_RANKS,
         sort_by="Worst verdict",
-    ),
+    )
 ]
 
 ENDED = [

@@ -6,17 +6,7 @@ from ..dashboard import Dashboard, Row, two_a_line
 from ..empty import NO_GPU, NO_TORCH_GPU
 from ..panel import BYTES, NUMBER, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number
-from ..promql import (
-    PROCESS,
-    current,
-    forecast,
-    growth,
-    max_by,
-    select,
-    soonest,
-    sum_by,
-    total,
-)
+from ..promql import PROCESS, current, forecast, growth, max_by, select, soonest, sum_by, total
 from ..queries.trainers import JUDGED, OF_THE_REST, said_time_left
 from ..tables import BACKGROUND, Column, table
 from .shared import (
@@ -97,12 +87,7 @@ GLANCE = [
         f"Memory in use over the device's memory. Good: {BELOW_WARNING}.",
         thresholds=USED,
     ),
-    number(
-        "Allocated",
-        ALLOCATED_SUM,
-        BYTES,
-        "Memory of live tensors. Good: the same at the same point of every step.",
-    ),
+    number("Allocated", ALLOCATED_SUM, BYTES, "Memory of live tensors. Good: the same after each step."),
     number(
         "Fragmented",
         FRAGMENTED,
@@ -113,12 +98,7 @@ GLANCE = [
         thresholds=colors.judged(colors.GOOD, (1, colors.WARNING)),
         empty=NO_TORCH_GPU,
     ),
-    number(
-        "Growth per minute",
-        f"max({MEMORY_GROWTH})",
-        BYTES,
-        "Slope of allocated memory over ten minutes. Good: around zero.",
-    ),
+    number("Growth per minute", f"max({MEMORY_GROWTH})", BYTES, "Slope of ten minutes. Good: around zero."),
     number(
         "Time to full",
         SHORTEST_TIME_TO_LIMIT,
@@ -151,12 +131,10 @@ EXPLAINED = [
         "with every step. Dashed, once it is near: the devices' memory.",
         empty=NO_GPU,
         stacked=True,
-        overrides=[
-            override("all others", color=fixed(colors.UNKNOWN)),
-        ],
+        overrides=[override("all others", color=fixed(colors.UNKNOWN))],
         height=9,
         marked=True,
-    ),
+    )
 ]
 
 NOW = table(

@@ -3,15 +3,7 @@
 from ..dashboard import Dashboard, Row
 from ..panel import BYTES, COUNT, SECONDS, Query
 from ..panels import limit, lines, number
-from ..promql import (
-    PROCESS,
-    growth_per_cycle,
-    in_life,
-    limits,
-    max_by,
-    min_by,
-    select,
-)
+from ..promql import PROCESS, growth_per_cycle, in_life, limits, max_by, min_by, select
 from ..tables import Column, table
 from .shared import ADDRESS, growth_limit
 

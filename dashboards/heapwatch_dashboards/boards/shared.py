@@ -4,12 +4,12 @@ from heapwatch.judge.limits import MEMORY_SHARES
 
 from .. import colors, promql
 from ..colors import VERDICTS
-from ..empty import NOTHING_FIRES
-from ..navigation import link_to_trainer
+from ..empty import NOTHING_FIRES, NOTHING_GROWS
+from ..navigation import link_to_page
 from ..panel import AGO, BYTES, COUNT, NUMBER, SECONDS, SHARE, Json, Panel, Query
 from ..panels import limit, lines, number
 from ..promql import NAME, PROCESS, max_by, named, select
-from ..queries import alerts
+from ..queries import alerts, explanation, trainers
 from ..tables import BACKGROUND, COLORED_TEXT, GAUGE, WRAPPED, Column, table
 
 USED = colors.judged(
@@ -29,16 +29,22 @@ ALERT_PATH_WORDS = {
     4: ("no Alertmanager", colors.CRITICAL),
 }
 
-_LINKS = {"links": [link_to_trainer()]}
-_NAME = Column("Trainer", label="trainer_name", options=_LINKS)
-ADDRESS = [
-    Column("instance", label="instance", hidden=True),
-    Column("job", label="job", hidden=True),
-]
+_NAME = Column("Trainer", label="trainer_name", options={"links": [link_to_page()]})
+ADDRESS = [Column("instance", label="instance", hidden=True), Column("job", label="job", hidden=True)]
 # The trainer by its name; the labels that its links need are there, but not to be seen.
 TRAINER = [_NAME, *ADDRESS]
-# For tables of one row a trainer; others name their first query.
-NAMED = [_NAME, Column("", max_by(f"{PROCESS}, trainer_name", select(NAME))), *ADDRESS]
+# For tables of one row a trainer or machine; others name their first query.
+_MACHINES = f"{select(NAME)} and on ({PROCESS}) {select('trainer_info', framework='machine')}"
+_KINDS = (
+    f'label_replace({_MACHINES}, "Kind", "machine", "", "")'
+    f' or on ({PROCESS}) label_replace({select(NAME)}, "Kind", "trainer", "", "")'
+)
+NAMED = [
+    Column("Trainer", label="trainer_name", options={"links": [link_to_page("${__data.fields.Kind}")]}),
+    Column("Kind", label="Kind", width=75),
+    Column("", max_by(f"{PROCESS}, trainer_name, Kind", _KINDS)),
+    *ADDRESS,
+]
 WHAT = Column("What", label="what", width=190, cell=WRAPPED)
 SITE = Column("Line", label="site", width=120)
 REMEDY = Column("What to do", label="remedy", cell=WRAPPED)
@@ -76,6 +82,34 @@ def verdict(expression: str, title: str = "Verdict", width: int = 110) -> Column
     """A verdict as a word on its colour."""
     mappings = colors.value_mappings(VERDICTS)
     return Column(title, expression, width=width, cell=BACKGROUND, options={"mappings": mappings})
+
+
+def what_grows(kind: Column, *more: Column) -> Panel:
+    """What grows in one trainer or machine; `kind` is the column of the type."""
+    return table(
+        "What grows, where, and what to do",
+        [
+            verdict(named(explanation.STATE), width=90),
+            WHAT,
+            kind,
+            SITE,
+            REMEDY,
+            Column("Since", explanation.SINCE, AGO, width=100),
+            Column("Bytes/min", explanation.BYTES_PER_MINUTE, BYTES, width=95),
+            time_left(explanation.of_rows(trainers.TIME_TO_LIMIT)),
+            *more,
+            Column("Share", explanation.SHARE, SHARE, width=70),
+            *ADDRESS,
+            Column("trainer_name", label="trainer_name", hidden=True),
+        ],
+        "What grows, by its path from a root of the program or by its resource: the line that fills it, "
+        "since when, how fast, its share of the growth, and what to do. Leaks first; what neither leaks nor "
+        "fills has the verdict on the whole. Good: nothing grows, or a buffer fills.",
+        empty=NOTHING_GROWS,
+        sort_by="Verdict",
+        large=True,
+        height=8,
+    )
 
 
 def growth_limit(resource: str, per: str = "minute") -> Query:

@@ -37,18 +37,8 @@ SAMPLE_AGE = max_by(_COLLECTOR, select("trainer_exporter_sample_age_seconds"))
 UP = {0: ("down", colors.CRITICAL), 1: ("up", colors.GOOD)}
 
 GLANCE = [
-    number(
-        "Targets",
-        f"count({select('up')})",
-        NUMBER,
-        "Everything that Prometheus scrapes: trainers and the stack's own services.",
-    ),
-    alarm(
-        "Targets down",
-        DOWN_COUNT,
-        colors.CRITICAL,
-        "Targets whose last scrape failed. Good: 0.",
-    ),
+    number("Targets", f"count({select('up')})", NUMBER, "All that is scraped: trainers and the stack."),
+    alarm("Targets down", DOWN_COUNT, colors.CRITICAL, "Targets whose last scrape failed. Good: 0."),
     alarm(
         "Rule failures in range",
         total(counted(select("prometheus_rule_evaluation_failures_total"))),
@@ -62,12 +52,7 @@ GLANCE = [
         "Reads that failed in the trainers' exporters in the time range. Good: 0. "
         "A collector that fails loses only its own series.",
     ),
-    alarm(
-        "Receiver queue",
-        f"max({QUEUE})",
-        colors.WARNING,
-        "Alerts and actions that wait. Good: 0, or back to 0 within a minute.",
-    ),
+    alarm("Receiver queue", f"max({QUEUE})", colors.WARNING, "Alerts and actions that wait. Good: 0."),
     number(
         "Last heartbeat",
         f"time() - max({select('heapwatch_receiver_last_watchdog_timestamp_seconds')})",
@@ -135,8 +120,5 @@ COST = two_a_line(
 DASHBOARD = Dashboard(
     uid="heapwatch-stack",
     description="Does the watcher itself work, and what does it cost the trainers?",
-    rows=[
-        Row("", [GLANCE, TARGETS]),
-        Row("What watching costs", COST),
-    ],
+    rows=[Row("", [GLANCE, TARGETS]), Row("What watching costs", COST)],
 )

@@ -3,26 +3,21 @@
 from .. import colors
 from ..colors import VERDICTS
 from ..dashboard import Dashboard, Row, two_a_line
-from ..empty import NO_LIMIT, NOTHING_GROWS
-from ..panel import AGO, BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
+from ..empty import NO_LIMIT
+from ..panel import BYTES, COUNT, NUMBER, PER_SECOND, SECONDS, SHARE, Query, fixed, override
 from ..panels import limit, lines, number, states
-from ..promql import PROCESS, limits, max_by, min_by, named, rate, select, sum_by, total
+from ..promql import PROCESS, limits, max_by, min_by, rate, select, sum_by, total
 from ..queries import alerts, explanation, trainers
 from ..tables import Column, table
 from .shared import (
-    ADDRESS,
     BELOW_WARNING,
     FORECAST_WORDS,
-    REMEDY,
-    SITE,
     TIME_LEFT,
     USED,
-    WHAT,
     firing_alerts,
     freed_memory,
     growth_limit,
-    time_left,
-    verdict,
+    what_grows,
 )
 
 # The clock of another machine may be ahead.
@@ -47,36 +42,25 @@ VERDICT = number(
     "Verdict",
     f"max({trainers.VERDICT})",
     NUMBER,
-    "The verdict on the trainer. Good: healthy. Bad: leak, over a limit, down or stalled.",
+    "The verdict of now. Good: healthy. Bad: leak, over a limit, down or stalled.",
     words=VERDICTS,
     thresholds=colors.thresholds(colors.UNKNOWN),
     filled=True,
     width=4,
     height=8,
 )
-EXPLANATION = table(
-    "What grows, where, and what to do",
-    [
-        verdict(named(explanation.STATE), width=90),
-        WHAT,
-        SITE,
-        REMEDY,
-        Column("Since", explanation.SINCE, AGO, width=100),
-        Column("Bytes/min", explanation.BYTES_PER_MINUTE, BYTES, width=95),
-        time_left(explanation.of_rows(trainers.TIME_TO_LIMIT)),
-        Column("Items/min", explanation.ITEMS_PER_MINUTE, COUNT, width=95),
-        Column("Share", explanation.SHARE, SHARE, width=70),
-        Column("type", label="type", hidden=True),
-        *ADDRESS,
-        Column("trainer_name", label="trainer_name", hidden=True),
-    ],
-    "What grows, by its path from a root of the program or by its resource: the line that fills it, "
-    "since when, how fast, its share of the growth, and what to do. Leaks first; what neither leaks nor "
-    "fills has the verdict on the trainer. Good: nothing grows, or a buffer fills.",
-    empty=NOTHING_GROWS,
-    sort_by="Verdict",
-    large=True,
-    height=8,
+EXPLANATION = what_grows(
+    Column("type", label="type", hidden=True),
+    Column("Items/min", explanation.ITEMS_PER_MINUTE, COUNT, width=95),
+)
+FORECAST = number(
+    "Time left",
+    trainers.SHORTEST_TIME_TO_LIMIT,
+    SECONDS,
+    "How long until the memory that ends first is used up, at the present growth.",
+    words=FORECAST_WORDS,
+    thresholds=TIME_LEFT,
+    empty=NO_LIMIT,
 )
 
 GLANCE = [
@@ -101,15 +85,7 @@ GLANCE = [
         "Slope of memory over ten minutes; of what grows or leaks as its judge says. Good: near zero. Bad: "
         "above the dashed limit of the chart for long.",
     ),
-    number(
-        "Time left",
-        trainers.SHORTEST_TIME_TO_LIMIT,
-        SECONDS,
-        "How long until the memory that ends first is used up, at the present growth.",
-        words=FORECAST_WORDS,
-        thresholds=TIME_LEFT,
-        empty=NO_LIMIT,
-    ),
+    FORECAST,
     number(
         "Freed by cleanups",
         alerts.FREED_IN_RANGE,
@@ -154,7 +130,7 @@ VERDICT_OVER_TIME = states(
     "Verdict over time",
     Query(trainers.VERDICT, "{{trainer_name}}"),
     VERDICTS,
-    "The verdict on the trainer, and since when. Good: healthy after a short warm-up.",
+    "The verdict, and since when. Good: healthy after a short warm-up.",
     height=4,
 )
 # Empty for a healthy trainer.

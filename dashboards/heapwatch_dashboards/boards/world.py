@@ -48,13 +48,7 @@ NOW = table(
         Column("Kind", label="resource", width=90),
         Column("What", label="component"),
         Column("Now", WORLD_NOW, COUNT, width=80),
-        Column(
-            "Per minute",
-            WORLD_GROWTH,
-            COUNT,
-            width=100,
-            options={"noValue": "too early"},
-        ),
+        Column("Per minute", WORLD_GROWTH, COUNT, width=100, options={"noValue": "too early"}),
         Column(
             "Of its bound",
             f"{WORLD_NOW} / {WORLD_CAPACITY}",

@@ -93,7 +93,8 @@ def said_time_left(*matchers: str) -> str:
 
 # Of the memory that ends first: that of the process or of a GPU.
 TIME_TO_LIMIT_SOON = said_time_left()
-TIME_TO_LIMIT = forecast(TIME_TO_LIMIT_SOON, select("trainer_memory_limit_bytes"), JUDGED)
+_LIMITED = f"{select('trainer_memory_limit_bytes')} or {select('machine_memory_limit_bytes')}"
+TIME_TO_LIMIT = forecast(TIME_TO_LIMIT_SOON, _LIMITED, JUDGED)
 SHORTEST_TIME_TO_LIMIT = soonest(TIME_TO_LIMIT)
 
 # A cycle takes minutes: over the usual window the rate would be zero most of the time.

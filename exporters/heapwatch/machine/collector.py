@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import psutil
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.families import counter, gauge, gauges
 from heapwatch.machine.judge import MachineJudge
-from heapwatch.measure.process.memory import memory_limit
+from heapwatch.measure.process.memory import free_memory, memory_limit
 
 
 class GroupCollector:
@@ -66,8 +65,8 @@ class GroupCollector:
         )
         yield GaugeMetricFamily(
             "machine_memory_available_bytes",
-            "Memory that programs can still take.",
-            psutil.virtual_memory().available,
+            "Memory that programs can still take: of the RAM, and below the limit of the control group.",
+            free_memory(),
         )
         yield GaugeMetricFamily(
             "machine_memory_limit_bytes", "Memory limit of the control group, else the RAM.", memory_limit()

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import psutil
-
 from heapwatch.explain.findings import Explanation, Finding, ranked
 from heapwatch.judge.component import Component
 from heapwatch.judge.measured import WINDOWS
@@ -20,6 +18,7 @@ from heapwatch.machine.kills import Kills
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
+from heapwatch.measure.process.memory import free_memory
 from heapwatch.measure.process.private_memory import private_bytes
 from heapwatch.text.numbers import wait
 
@@ -163,7 +162,7 @@ class MachineJudge:
         visited = self._visits.inside(group.name)
         if visited is None:
             return (whole,)
-        found = with_names(Explanation("growing", 0.0, rate, 1.0, (whole,)), *visited)
+        found = with_names(Explanation("growing", 0.0, rate, 1.0, (whole,)), *visited, group.name)
         return tuple(replace(finding, is_leak=is_leak and finding.is_leak) for finding in found.findings)
 
     def _verdict(
@@ -193,5 +192,5 @@ def _time_left(per_minute: float) -> TimeLeft | None:
     """The time until the machine's memory is used up, by growth in bytes a minute."""
     if per_minute <= 0:
         return None
-    seconds = 60 * psutil.virtual_memory().available / per_minute
+    seconds = 60 * free_memory() / per_minute
     return TimeLeft(seconds / _UNSURE, seconds * _UNSURE)

@@ -65,10 +65,13 @@ def grown_most(before: Mapping[Member, int], after: Mapping[Member, int]) -> Rep
     return Representative(first.pid, alike, len(equals), first.group)
 
 
-def with_names(found: Explanation, inside: Explanation, entered: Representative) -> Explanation:
+def with_names(
+    found: Explanation, inside: Explanation, entered: Representative, called: str = ""
+) -> Explanation:
     """The explanation of the parent with what grows in a worker, for all workers that are like it.
 
     The growth of the workers is attributed to the names. What is left stays a finding if it is the most.
+    The workers are `called` so, or by what they are to the parent.
     """
     whole = grows_in_workers(found)
     named = [one for one in inside.findings if one.path]
@@ -86,7 +89,7 @@ def with_names(found: Explanation, inside: Explanation, entered: Representative)
                 items=None if one.items is None else entered.alike * one.items,
                 bytes=None if one.bytes is None else entered.alike * one.bytes,
                 items_per_minute=None if one.items_per_minute is None else times * one.items_per_minute,
-                type=f"{one.type} in {entered.alike} of {entered.among} {entered.called}",
+                type=f"{one.type} in {entered.alike} of {entered.among} {called or entered.called}",
                 bytes_per_minute=rate,
                 share=whole.share * rate / whole_rate,
             )

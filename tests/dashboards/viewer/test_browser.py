@@ -90,7 +90,7 @@ def test_the_address_alone_shows_the_fleet_and_the_leak_at_a_glance(page, viewer
     ):
         expect(killed).to_contain_text(known)
     expect(trainers.filter(has_text="dqn-ended")).to_have_count(0)
-    for title, number in (("Trainers", 8), ("Leaking", 2), ("Over a limit", 3), ("Down or stalled", 2)):
+    for title, number in (("Trainers", 9), ("Leaking", 3), ("Over a limit", 3), ("Down or stalled", 2)):
         panel = page.locator(f".panel.stat:has(.panel-title :text-is('{title}'))")
         expect(panel.locator(".value")).to_have_text(str(number))
 
@@ -102,6 +102,15 @@ def test_a_link_to_a_trainer_keeps_the_time_range_and_only_fleet_forgets_it(page
     chosen = re.compile("var-instance=walker-leaking")
     expect(page.get_by_role("link", name="Phases")).to_have_attribute("href", chosen)
     expect(page.get_by_role("link", name="Fleet")).not_to_have_attribute("href", chosen)
+
+
+def test_the_name_of_a_machine_leads_to_its_own_page(page, viewer):
+    opened(page, viewer)
+    page.locator("table.data a", has_text="node, ").first.click()
+    expect(page).to_have_url(re.compile("/d/heapwatch-machine.*var-instance=node"))
+    expect(page.locator(".panel", has_text="Groups of processes").locator("tbody tr").first).to_contain_text(
+        "RolloutWorker"
+    )
 
 
 def test_what_the_toolbar_offers_is_chosen_and_kept_in_the_address(page, viewer):

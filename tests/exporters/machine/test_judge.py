@@ -43,7 +43,10 @@ def watched(
     return judge
 
 
-def test_a_group_that_leaks_is_told_with_its_rate_and_the_time_left(files: ProcessFiles, clock: Any) -> None:
+def test_a_group_that_leaks_is_told_with_its_rate_and_the_time_left(
+    files: ProcessFiles, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heapwatch.machine.judge.free_memory", lambda: 3000 * MB)  # of a control group
     judge = watched(files, clock, 20, lambda pid, minute: 500 + (10 * minute if pid < 4 else 0))
     found = judge.now()
     assert found.verdict == "leak"
@@ -51,6 +54,7 @@ def test_a_group_that_leaks_is_told_with_its_rate_and_the_time_left(files: Proce
     assert (*leak.component, leak.reason) == ("memory", "VLLM::Worker_TP*", "growth")
     assert leak.per_minute == pytest.approx(30 * MB, rel=0.1)
     assert found.time_left is not None
+    assert found.time_left.least < 6000 < found.time_left.most
     (finding,) = found.findings
     assert (finding.type, finding.items, finding.is_leak) == ("memory of VLLM::Worker_TP*", 3, True)
 
@@ -63,6 +67,20 @@ def test_phases_are_no_leak_and_the_first_minutes_no_verdict(files: ProcessFiles
     assert early.verdict == "too early"
     assert "4 processes in 2 groups" in narrative(early)
     assert watched(files, clock, 40, phases).now().verdict == "healthy"
+
+
+def test_worker_processes_are_told_with_the_program_that_they_work_for(
+    files: ProcessFiles, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leak = Finding("container", "env.log", "list", 9, 10**6, 60.0, 10.0 * MB, 1.0, is_leak=True)
+    inside = Explanation("leak", 60.0, 10.0 * MB, 1.0, (leak,))
+    entered = Representative(4, 1, 1, "workers of learner")
+    monkeypatch.setattr("heapwatch.machine.visits.WorkerVisits.inside", lambda *_: (inside, entered))
+    files.process(4, "python", "learner.py", parent=5)
+    files.process(5, "python", "learner.py")
+    judge = watched(files, clock, 20, lambda pid, minute: 500 + (10 * minute if pid == 4 else 0))
+    (finding,) = judge.now().findings
+    assert finding.type == "list in 1 of 1 workers of learner"
 
 
 def test_a_leak_has_the_name_that_a_visit_has_found(
