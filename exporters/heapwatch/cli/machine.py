@@ -37,7 +37,10 @@ class MachineExplanation(NamedTuple):
         """A line about the process that was entered; empty if none was."""
         if self.group is None:
             return ()
-        return (f"Process {self.pid}, one of {len(self.group.growing)} of {self.group.name} that grow:",)
+        processes, growing = len(self.group.members), len(self.group.growing)
+        if processes == 1:
+            return (f"Process {self.pid} ({self.group.name}):",)
+        return (f"Process {self.pid}, one of {growing} that grow among {processes} {self.group.name}:",)
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as `GET /explain` has it, with the groups and the process that was entered."""
