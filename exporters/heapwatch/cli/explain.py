@@ -86,6 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (CannotEnter, Unreachable, NoRecording) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
+    except KeyboardInterrupt:  # a visit ends with what is known; before it nothing is
+        say("heapwatch: interrupted before a process was entered", error=True)
+        return 3
     if arguments.json:
         say_json(result.document or result.explanation.as_json())
     else:
