@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -50,15 +50,9 @@ def test_a_visit_ends_when_the_time_is_up_with_what_is_known(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a machine is read on Linux alone")
-def test_control_c_while_the_machine_is_read_is_one_line() -> None:
-    with subprocess.Popen(
-        command("explain"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as reading:
-        time.sleep(5.0)
-        reading.send_signal(signal.SIGINT)
-        output, errors = reading.communicate(timeout=60)
-    assert (reading.returncode, output) == (3, "")
-    assert errors == "heapwatch: interrupted before a process was entered\n"
+def test_control_c_while_the_machine_is_read_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heapwatch.cli.machine.survey", Mock(side_effect=KeyboardInterrupt))
+    assert run("explain") == (3, "", "heapwatch: interrupted before a process was entered\n")
 
 
 @enters
