@@ -65,10 +65,10 @@ def by_explain(program: str, line: str) -> tuple[str, bool]:
     """The name that `explain` finds, and whether it is right."""
     document, seconds, spent = explained()
     found = [finding for finding in document["findings"] if finding["path"] and is_at(finding, program, line)]
-    if document["verdict"] != "leak" or not found:
+    if not found:
         return f"{document['verdict']}: {document['message'][:120]}", False
     name = f"`{found[0]['path']}` after {seconds:.0f} s, {spent:.1f} s of CPU"
-    return f"{name}, in {document['entered']['group']}", True
+    return f"{document['verdict']}: {name}, in {document['entered']['group']}", True
 
 
 def quiet_by_explain() -> tuple[str, bool]:
