@@ -65,6 +65,7 @@ class MachineJudge:
         self.growing: list[GroupGrowth] = []
         self.kills = Kills()
         self._groups = groups
+        self._reported: list[GroupGrowth] = []
         self._levels = levels or MachineLevels(startup_seconds=WARM_UP_SECONDS)
         self._judge = TrainerJudge()
         self._clock = clock
@@ -126,6 +127,7 @@ class MachineJudge:
     def _explanation(self, seconds: float, leaks: tuple[Leak, ...]) -> Explanation:
         leaking = {leak.component.name: leak.per_minute for leak in leaks}
         groups = [group for group in self.growing if group.name in leaking or (group.lasts and group.matters)]
+        self._reported = groups
         rates = {group.name: leaking.get(group.name, group.held_per_minute) for group in groups}
         total = sum(rates.values())
         findings = [
@@ -182,8 +184,7 @@ class MachineJudge:
 
     def _sizes(self) -> dict[Member, int]:
         """Own memory of the processes that may be entered: those of groups that grow."""
-        names = {finding.type.removeprefix("memory of ") for finding in self.latest.findings}
-        members = (member for group in self.growing if group.name in names for member in group.members)
+        members = (member for group in self._reported for member in group.members)
         sizes = {member: private_bytes(member.pid) for member in members if member.is_python}
         return {member: size for member, size in sizes.items() if size is not None}
 

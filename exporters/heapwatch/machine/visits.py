@@ -71,7 +71,7 @@ class WorkerVisits:
         self._clock = clock
         self._sizes = sizes or partial(worker_sizes, Groups(everyone=True))
         self._command_for = command_for
-        self._next = float("-inf")
+        self._next: dict[str, float] = {}  # by group
         self._before: tuple[float, dict[Member, int]] | None = None
         self._visitor: subprocess.Popen[bytes] | None = None
         self._until = self._last = 0.0
@@ -136,15 +136,21 @@ class WorkerVisits:
         elif not grows:
             self._before = None
             self._inside.clear()
-        elif self._may_begin and now >= self._next and not self._is_enough(now):
+        elif self._may_begin and not self._is_enough(now):
             if self._before is None:
-                self._before = now, self._sizes()
+                self._before = now, self._due_sizes(now)
             elif now >= self._before[0] + COMPARED_SECONDS:
-                before, after = self._before[1], self._sizes()
+                before, after = self._before[1], self._due_sizes(now)
                 self._before = None
                 first = grown_most(before, after)
                 if first is not None:
                     self._begin(first, now)
+
+    def _due_sizes(self, now: float) -> dict[Member, int]:
+        """The sizes of those whose group was not visited lately."""
+        return {
+            member: size for member, size in self._sizes().items() if now >= self._next.get(member.group, now)
+        }
 
     def _is_enough(self, now: float) -> bool:
         return len(self._begun) == _MOST_VISITS and now < self._begun[0] + _DAY_SECONDS
@@ -188,7 +194,7 @@ class WorkerVisits:
         said, errors = _text(self._said), _text(self._errors)
         self._check_worker()
         self.stop()
-        self._next = now + _AGAIN_SECONDS
+        self._next[self._worker.group] = now + _AGAIN_SECONDS
         if not said:
             why = errors.strip().rpartition("\n")[2] or f"the command {ended}"
             log.info("heapwatch: cannot find what grows in the workers: %s", why.removeprefix("heapwatch: "))
@@ -196,7 +202,7 @@ class WorkerVisits:
         inside = explanation_of(json.loads(said))
         if any(one.path for one in inside.findings):
             self._inside[self._worker.group] = inside, self._worker
-            self._next = now + _RENEWED_SECONDS
+            self._next[self._worker.group] = now + _RENEWED_SECONDS
 
 
 def _text(file: IO[bytes] | None) -> str:

@@ -59,6 +59,28 @@ def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing
     assert visits.with_names(PARENT) is PARENT
 
 
+def test_another_group_is_visited_while_the_first_needs_no_further_visit(clock):
+    grown, entered = iter(range(1000)), []
+    other = Member(9, 0.0, "workers of reward", is_python=True)
+
+    def command(pid: int) -> list[str]:
+        entered.append(pid)
+        return printing(json.dumps(INSIDE.as_json()))(pid)
+
+    def sizes() -> dict[Member, int]:
+        more = next(grown)
+        return {worker(7): 100 * more, other: 50 * more}
+
+    visits = WorkerVisits(clock, sizes, command)
+    visited(visits, clock)
+    visited(visits, clock)
+    assert entered == [7, 9]
+    for member in (worker(7), other):
+        found = visits.inside(member.group)
+        assert found is not None
+        assert found[1].pid == member.pid
+
+
 @pytest.mark.parametrize("text", ["", "no JSON", '{"verdict": 1}'])
 def test_a_command_that_fails_leaves_the_explanation_as_it_is(clock, text):
     visits = visits_of(printing(text, 3) if text else (lambda pid: [sys.executable, "-c", ""]), clock)
