@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -70,10 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     once = arguments.once or arguments.json
     if not (once or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")
-    if arguments.source is None and not once:
+    is_of_machine = arguments.source is None and os.path.isdir("/proc/self")  # elsewhere trainers alone
+    if is_of_machine and not once:
         return _machine_on_screen(arguments)
     urls = registered_trainers() if arguments.source is None else []
-    rows = MachineSource(everyone=arguments.all_users).read_for() if arguments.source is None else None
+    rows = MachineSource(everyone=arguments.all_users).read_for() if is_of_machine else None
     try:
         if arguments.source is not None:
             url = url_of(arguments.source)
