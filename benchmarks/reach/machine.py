@@ -132,7 +132,10 @@ def ray_job() -> Iterator[tuple[str, str, str, bool]]:
         yield "Ray actors, healthy", "run of the driver", said, twin.verdicts.isdisjoint(_SERIOUS)
         yield "Ray actors", "explain", *by_explain("job", _FILLED)
         command = [sys.executable, "-m", "heapwatch", "top", "--json"]
-        groups = json.loads(subprocess.check_output(command, text=True))["groups"]
+        seen = subprocess.run(
+            command, capture_output=True, text=True, timeout=300
+        )  # it ends with 2 of a leak
+        groups = json.loads(seen.stdout)["groups"]
         rollouts = [group for group in groups if group["group"].startswith("Rollout ") and group["growing"]]
         said = ", ".join(f"{group['growing']} of {group['processes']} {group['group']}" for group in rollouts)
         yield "Ray actors", "top", said or "no", len(rollouts) == 1
