@@ -1,1 +1,1 @@
-"""One collector for each source: it reads the source and yields its metric families."""
+"""Collectors: each reads one source and yields its metric families."""

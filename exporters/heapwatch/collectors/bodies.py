@@ -1,6 +1,6 @@
-"""Physics bodies by type, counted in the training thread; and the metric names of the Walker system.
+"""Counts physics bodies by type in the training thread, and repeats metrics under the names of Walker.
 
-Box2D worlds are read without importing Box2D.
+Reads Box2D worlds without importing Box2D.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ _MEGABYTE = 1e6
 class BodyCollector:
     """Counts each body of one or several worlds under exactly one type.
 
-    No reference to a body is kept: a proxy that outlives its body reads freed memory. Either each body of the
-    world is classified, or the source returns `{type: count}`.
+    Keeps no reference to a body: a proxy that outlives its body reads freed memory. The source returns a
+    world, several worlds, or `{type: count}`.
 
-    With `owners`, a static body is `static`, the first body of each owned group is `agent`, and the others of
-    the group are `dynamic`. A moving body without an owner, such as a limb that was not destroyed, is
-    `unknown`.
-    `owners` returns such groups, the main body first, or `{type: bodies}`. If `classify` returns a type, that
-    one counts.
+    `owners` returns groups of bodies, the main body first, or `{type: bodies}`. With groups, a static body is
+    `static`, the first body of a group is `agent`, and the others are `dynamic`. A moving body without an
+    owner, such as a limb that was not destroyed, is `unknown`. A type that `classify` returns has priority.
     """
 
     name = "bodies"
@@ -59,13 +57,13 @@ class BodyCollector:
 
     def sample(self) -> None:
         """Count the bodies by type."""
-        found = self._source.read()
-        if isinstance(found, Mapping):
+        value = self._source.read()
+        if isinstance(value, Mapping):
             counts: Mapping[str, float] = {
-                checked_name("body type", kind): count_of(count) for kind, count in found.items()
+                checked_name("body type", kind): count_of(count) for kind, count in value.items()
             }
         else:
-            counts = self._walk(_worlds(found))
+            counts = self._walk(_worlds(value))
         self._latest = keep_largest(counts, _MAX_TYPES)
         if len(counts) > _MAX_TYPES:
             self._failures.record_left_out(self.name)
@@ -77,10 +75,10 @@ class BodyCollector:
         )
 
     def locked(self) -> bool:
-        """Whether any world is inside its own step, where its bodies must not be touched."""
+        """Whether any world is inside its own step, when its bodies must not be read."""
         try:
-            found = self._source.read()
-            return not isinstance(found, Mapping) and any(map(_is_locked, _worlds(found)))
+            value = self._source.read()
+            return not isinstance(value, Mapping) and any(map(_is_locked, _worlds(value)))
         except BaseException as error:
             if is_trainers(error):
                 raise
@@ -88,25 +86,25 @@ class BodyCollector:
 
     def _walk(self, worlds: Iterable[Any]) -> Counter[str]:
         counts: Counter[str] = Counter(dict.fromkeys(TYPES, 0))
-        owned = self._owned()
+        owned_types = self._owned_types()
         for world in worlds:
             for body in world.bodies:
-                counts[self._type_of(body, owned)] += 1
+                counts[self._type_of(body, owned_types)] += 1
         return counts
 
-    def _type_of(self, body: Any, owned: dict[Any, str] | None) -> str:
+    def _type_of(self, body: Any, owned_types: dict[Any, str] | None) -> str:
         if self._classify is not None:
             kind = self._classify(body)
             if kind is not None:
                 return kind if kind in TYPES else checked_name("body type", kind)
-        if owned is not None and body in owned:
-            return owned[body]
+        if owned_types is not None and body in owned_types:
+            return owned_types[body]
         if body.type == _STATIC:
             return "static"
-        return "dynamic" if owned is None else "unknown"
+        return "dynamic" if owned_types is None else "unknown"
 
-    def _owned(self) -> dict[Any, str] | None:
-        """The type of each owned body. Box2D's proxies compare and hash by the body they stand for."""
+    def _owned_types(self) -> dict[Any, str] | None:
+        """The type of each owned body. Box2D's proxies compare and hash by their body."""
         if self._owners is None:
             return None
         groups = self._owners.read()
@@ -114,15 +112,15 @@ class BodyCollector:
             return {
                 body: checked_name("body type", kind) for kind, bodies in groups.items() for body in bodies
             }
-        owned: dict[Any, str] = {}
+        types: dict[Any, str] = {}
         for group in groups:
             for position, body in enumerate(group):
-                owned[body] = "dynamic" if position else "agent"
-        return owned
+                types[body] = "dynamic" if position else "agent"
+        return types
 
 
-def _worlds(found: Any) -> list[Any]:
-    return [found] if hasattr(found, "bodyCount") else list(found)
+def _worlds(value: Any) -> list[Any]:
+    return [value] if hasattr(value, "bodyCount") else list(value)
 
 
 def _is_locked(world: Any) -> bool:

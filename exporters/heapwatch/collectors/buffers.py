@@ -1,4 +1,4 @@
-"""Replay buffers: items and bytes, now and when full, and tensors with a graph or on an accelerator."""
+"""Replay buffers: current and maximum items and bytes, and tensors with a graph or on an accelerator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heapwatch.runtime.sources import Source, count_of
 
 @dataclass(frozen=True)
 class BufferSources:
-    """The sources of a buffer's values. One that is None is derived from `container`, which may be None."""
+    """The sources of a buffer's values. A value without a source is derived from `container`, if given."""
 
     container: Source | None = None
     items: Source | None = None
@@ -37,19 +37,19 @@ class _Size:
     items: float | None
 
     def with_items(self, items: float | None) -> _Size:
-        """The size with another number of items: they are counted more often than they are measured."""
+        """The size scaled to a newer number of items, which are counted more often than measured."""
         if self.stored is None or not self.items or items is None or items == self.items:
             return self
         stored = self.stored.times(items / self.items)
-        off = stored.error_bytes + abs(stored.bytes - self.stored.bytes)
-        return replace(self, stored=replace(stored, error_bytes=off))
+        error_bytes = stored.error_bytes + abs(stored.bytes - self.stored.bytes)
+        return replace(self, stored=replace(stored, error_bytes=error_bytes))
 
 
 class BufferCollector:
-    """Counts the items of buffers at safe points. Their bytes, which cost more, are measured by `sizes`.
+    """Counts the items of buffers at safe points; `sizes` measures their bytes, which costs more.
 
-    A capacity is kept once it was declared. If a bounded deque is replaced by a plain list, the number of
-    items rises above the exported capacity.
+    Keeps a declared capacity: if the program replaces a bounded deque by a plain list, the number of items
+    rises above the exported capacity.
     """
 
     name = "buffers"
@@ -75,28 +75,28 @@ class BufferCollector:
             lambda name, container: self.count(name, _contents(self.declared[name], container))
         )
 
-    def count(self, name: str, found: Contents | None) -> tuple[float | None, float | None]:
+    def count(self, name: str, contents: Contents | None) -> tuple[float | None, float | None]:
         """Items and capacity; unknown values are None."""
         sources = self.declared[name]
-        items = _number(sources.items, found.items if found else None)
-        capacity = _number(sources.capacity, found.capacity if found else None)
+        items = _number(sources.items, contents.items if contents else None)
+        capacity = _number(sources.capacity, contents.capacity if contents else None)
         if capacity is None:
             capacity = self._capacities.get(name)
         else:
             self._capacities[name] = capacity
         return items, capacity
 
-    def recount(self, name: str, found: Contents | None) -> tuple[float | None, float | None]:
-        """Items and capacity, as of now."""
-        counted = self._latest[name] = self.count(name, found)
-        return counted
+    def recount(self, name: str, contents: Contents | None) -> tuple[float | None, float | None]:
+        """Count items and capacity now and store them."""
+        counts = self._latest[name] = self.count(name, contents)
+        return counts
 
     def latest(self, name: str) -> tuple[float | None, float | None]:
         """Items and capacity at the last sample."""
         return self._latest.get(name, (None, None))
 
     def paths(self) -> dict[str, str]:
-        """Where each buffer is, such as `agent.memory`; its name where that is not known."""
+        """The path of each buffer, such as `agent.memory`; its name if the path is unknown."""
         return {
             name: sources.container.path if sources.container and sources.container.path else name
             for name, sources in list(self.declared.items())
@@ -141,10 +141,10 @@ class BufferSizeCollector:
 
     def _measure(self, name: str, container: Any) -> _Size:
         sources = self._buffers.declared[name]
-        found = _contents(sources, container)
-        items, capacity = self._buffers.recount(name, found)
-        stored, full_bytes = _bytes(sources, found, items, capacity)
-        return _Size(stored, full_bytes, attached_tensors(found) if found else None, items)
+        contents = _contents(sources, container)
+        items, capacity = self._buffers.recount(name, contents)
+        stored, full_bytes = _bytes(sources, contents, items, capacity)
+        return _Size(stored, full_bytes, attached_tensors(contents) if contents else None, items)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families of the last sample."""
@@ -188,20 +188,20 @@ def _contents(sources: BufferSources, container: Any) -> Contents | None:
     return contents_of(container) if sources.container else None
 
 
-def _number(source: Source | None, found: float | None) -> float | None:
-    return found if source is None else count_of(source.read())
+def _number(source: Source | None, value: float | None) -> float | None:
+    return value if source is None else count_of(source.read())
 
 
 def _bytes(
-    sources: BufferSources, found: Contents | None, items: float | None, capacity: float | None
+    sources: BufferSources, contents: Contents | None, items: float | None, capacity: float | None
 ) -> tuple[Size | None, float | None]:
     """Size of the stored items, and the heap bytes of the full buffer."""
     if sources.nbytes:
-        size, allocated = Size(round(count_of(sources.nbytes.read()))), None
-    elif found:
-        size, allocated = found.size()
+        size, full_size = Size(round(count_of(sources.nbytes.read()))), None
+    elif contents:
+        size, full_size = contents.size()
     else:
         return None, None
-    if allocated is not None:
-        return size, allocated.bytes
+    if full_size is not None:
+        return size, full_size.bytes
     return size, size.bytes / items * capacity if items and capacity else None

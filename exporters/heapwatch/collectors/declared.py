@@ -1,4 +1,4 @@
-"""What a trainer declares: entities, event lists, objects to measure, classes with counted instances."""
+"""Collectors of declared sources: entities, event lists, sizes of objects, instances of classes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = logging.getLogger("heapwatch")
 
 Value = TypeVar("Value")
 
-# Seconds that a count takes for each block of memory that Python has, on a slow machine: of classes that the
-# collector tracks, and of others.
+# Seconds of a count per memory block of Python on a slow machine: of classes that the garbage collector
+# tracks, and of others.
 _RATE, _SLOW_RATE = 100e-9, 1e-6
-_RATES = 5  # of the last counts, of which the median tells what the next one takes: a machine may be held up
+_RATES = 5  # last counts whose median rate predicts the next one: the machine may have been busy
 
 
 class NamedSources:
-    """The sources of one collector, at most `limit`; further ones are counted and not read.
+    """The sources of one collector, at most `limit`; ignores and reports further ones.
 
     Each is read separately: a failure affects only the series of that source.
     """
@@ -43,7 +43,7 @@ class NamedSources:
         self._collector = collector
         self._failures = failures
         self._sources: dict[str, Source] = {}
-        self._gone: set[str] = set()
+        self._gone_names: set[str] = set()
 
     def register(self, name: str, source: Source) -> None:
         """Read `source` as `name` from now on."""
@@ -53,18 +53,18 @@ class NamedSources:
             self._failures.record_left_out(self._collector)
 
     def read(self, convert: Callable[[str, Any], Value]) -> dict[str, Value]:
-        """The result of `convert` for each readable source. A source whose object died is counted once."""
+        """The result of `convert` for each readable source. A freed object counts as one failure."""
         values = {}
         for name, source in list(self._sources.items()):
             try:
                 values[name] = convert(name, source.read())
-                self._gone.discard(name)
+                self._gone_names.discard(name)
             except NoValue:
                 continue
-            except SourceGone as gone:
-                if name not in self._gone:
-                    self._gone.add(name)
-                    self._failures.record(self._collector, name, gone)
+            except SourceGone as error:
+                if name not in self._gone_names:
+                    self._gone_names.add(name)
+                    self._failures.record(self._collector, name, error)
             except BaseException as error:
                 if is_trainers(error):
                     raise
@@ -105,8 +105,8 @@ class EntityCollector:
 class EventCollector(EntityCollector):
     """Counts the items of event lists.
 
-    The bound is the declared capacity, else `maxlen`. It is kept: if a bounded deque is replaced by a plain
-    list, the number of items rises above the exported capacity.
+    The bound is the declared capacity, else `maxlen`. It stays: if the program replaces a bounded deque by a
+    plain list, the number of items rises above the exported capacity.
     """
 
     name = "events"
@@ -117,7 +117,7 @@ class EventCollector(EntityCollector):
         self._lengths: dict[str, int] = {}  # `maxlen`
 
     def count(self, name: str, source: Source, capacity: int | None = None) -> None:
-        """Count the items of `source` as list `name`, which is to hold at most `capacity`."""
+        """Count the items of `source` as list `name` with at most `capacity` items."""
         if capacity is not None:
             self._capacities[name] = capacity
         super().count(name, source)
@@ -175,17 +175,17 @@ class SizeCollector:
 
 
 class InstanceSampler:
-    """Counts instances of the classes that the garbage collector tracks, or of those that it does not.
+    """Counts instances of classes that the garbage collector tracks, or of classes that it does not track.
 
     Args:
-        name: of the sampler.
-        interval: least number of seconds between counts by the clock.
-        take: counts now, by class.
-        first_rate: what a count takes, until one was made: seconds for each block of memory that Python has.
+        name: name of the sampler.
+        interval: least seconds between counts.
+        take: counts the instances now, by class.
+        first_rate: assumed cost before the first count, in seconds per memory block of Python.
 
     Attributes:
-        counts: the last ones by class; empty if the last count failed.
-        at: when that was, in Unix time in seconds; None before the first.
+        counts: the last counts by class; empty if the last count failed.
+        at: time of the last count, in Unix time in seconds; None before the first.
 
     """
 
@@ -201,7 +201,7 @@ class InstanceSampler:
         self._rates: deque[float] = deque(maxlen=_RATES)
 
     def sample(self) -> None:
-        """Count. That stops the whole program meanwhile."""
+        """Count the instances. This stops the whole program meanwhile."""
         began = own_time()
         try:
             self.counts = self._take()
@@ -212,14 +212,14 @@ class InstanceSampler:
         self._rates.append((own_time() - began) / max(1, sys.getallocatedblocks()))
 
     def expected_seconds(self) -> float:
-        """CPU time that a count would take now, from what the last ones took."""
+        """Predicted CPU seconds of a count now, from the last counts."""
         return median(self._rates or [self._first_rate]) * sys.getallocatedblocks()
 
 
 class ObjectCollector:
     """Counts instances at safe points, and at checkpoints. This pauses training.
 
-    `samplers` count classes that the garbage collector tracks, which is fast, and those that it does not.
+    One sampler counts classes that the garbage collector tracks, which is fast; another counts the others.
     """
 
     name = "objects"
@@ -227,7 +227,7 @@ class ObjectCollector:
     def __init__(self, interval: float) -> None:
         self._counter = InstanceCounter()
         self._expected: dict[str, int] = {}
-        self._most_said: dict[str, float] = {}
+        self._last_warned: dict[str, float] = {}
         self._samplers = {
             True: InstanceSampler("objects", interval, partial(self._count, True), _RATE),
             False: InstanceSampler("untracked_objects", interval, partial(self._count, False), _SLOW_RATE),
@@ -235,16 +235,21 @@ class ObjectCollector:
 
     @property
     def samplers(self) -> list[InstanceSampler]:
-        """Those that have classes to count, the faster one first."""
-        return [one for tracked, one in self._samplers.items() if self._counter.has(tracked=tracked)]
+        """The samplers with classes to count, the faster one first."""
+        return [sampler for tracked, sampler in self._samplers.items() if self._counter.has(tracked=tracked)]
 
     @property
     def latest(self) -> Census:
         """The last counts."""
-        known = [one for one in self._samplers.values() if one.at is not None]
+        with_counts = [sampler for sampler in self._samplers.values() if sampler.at is not None]
         return Census(
-            {name: count for one in known for name, count in one.counts.items()},
-            {name: one.at for one in known for name in one.counts if one.at is not None},
+            {name: count for sampler in with_counts for name, count in sampler.counts.items()},
+            {
+                name: sampler.at
+                for sampler in with_counts
+                for name in sampler.counts
+                if sampler.at is not None
+            },
         )
 
     def count(self, *classes: type) -> list[str]:
@@ -260,20 +265,20 @@ class ObjectCollector:
         return [self._counter.count(cls) for cls in classes]
 
     def expect(self, cls: type, count: int) -> str:
-        """Count `cls`, and warn when a count finds more than `count`; returns its name in the counts."""
+        """Count `cls`, and warn if there are more than `count` instances; returns its name in the counts."""
         (name,) = self.count(cls)
         self._expected[name] = count
         return name
 
     def not_counted_since(self, moment: float, seconds: float) -> list[InstanceSampler]:
-        """The samplers that have not counted since a moment, of which all together take at most `seconds`."""
-        due = []
-        for one in self.samplers:
-            takes = one.expected_seconds()
-            if (one.at is None or one.at < moment) and takes <= seconds:
-                seconds -= takes
-                due.append(one)
-        return due
+        """Samplers without a count since `moment` that together take at most `seconds`."""
+        selected = []
+        for sampler in self.samplers:
+            cost = sampler.expected_seconds()
+            if (sampler.at is None or sampler.at < moment) and cost <= seconds:
+                seconds -= cost
+                selected.append(sampler)
+        return selected
 
     def collect(self) -> Iterable[Metric]:
         """Yield the last counts, and their ages."""
@@ -291,15 +296,15 @@ class ObjectCollector:
         if any(self._is_news(name, counts) for name in self._expected):
             gc.collect()  # unreachable objects must not count as alive
             counts = self._counter.take(tracked=tracked)
-        for name, expected in self._expected.items():
+        for name, limit in self._expected.items():
             if self._is_news(name, counts):
-                log.warning("%s: %d are alive, %d expected", name, counts[name], expected)
-                self._most_said[name] = counts[name]
-            elif name in counts and counts[name] <= expected:
-                self._most_said.pop(name, None)
+                log.warning("%s: %d are alive, %d expected", name, counts[name], limit)
+                self._last_warned[name] = counts[name]
+            elif name in counts and counts[name] <= limit:
+                self._last_warned.pop(name, None)
         return counts
 
     def _is_news(self, name: str, counts: Mapping[str, float]) -> bool:
-        """Whether more are alive than expected, and twice as many as at the last warning."""
+        """Whether more instances are alive than expected, and twice as many as at the last warning."""
         alive = counts.get(name, 0)
-        return alive > self._expected[name] and alive >= 2 * self._most_said.get(name, 0)
+        return alive > self._expected[name] and alive >= 2 * self._last_warned.get(name, 0)

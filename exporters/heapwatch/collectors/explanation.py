@@ -1,4 +1,4 @@
-"""The explainer's findings as series: undeclared containers and types that grow."""
+"""Exports the explainer's verdict and findings: containers and types that grow without a declaration."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LONGEST_PATH = 120
 
 
 class ExplanationCollector:
-    """The verdict, what leaks, and up to 20 growing paths with their bytes.
+    """The verdict, the leaks, and up to 20 growing paths with their bytes.
 
     Args:
-        explainer: an object with `now()` (an explanation), `judged_at` (seconds since the epoch) and
-            `spent_on` (CPU seconds of the search so far, by activity).
+        explainer: an object with `now()` (an explanation), `judged_at` (Unix time in seconds) and `spent_on`
+            (CPU seconds of the search so far, by activity).
 
     """
 
@@ -30,7 +30,7 @@ class ExplanationCollector:
         self._explainer = explainer
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the verdict, the growing paths and what finding them cost."""
+        """Yield the verdict, the growing paths and the cost of the search."""
         latest = self._explainer.now()
         yield GaugeMetricFamily(
             "trainer_judged_timestamp_seconds",
@@ -84,20 +84,22 @@ def _time_left(latest: Any) -> dict[tuple[str, str], float]:
 
 
 def _paths(findings: Iterable[Any]) -> Iterable[Metric]:
-    named: dict[tuple[str, str, str], Any] = {}
+    findings_by_labels: dict[tuple[str, str, str], Any] = {}
     for finding in findings:
-        named.setdefault((_cut(finding.path or finding.type), _cut(finding.type), finding.kind), finding)
+        findings_by_labels.setdefault(
+            (_shorten(finding.path or finding.type), _shorten(finding.type), finding.kind), finding
+        )
     labels = ("path", "type", "kind")
-    yield from gauges(labels, named, *_OF_A_PATH)
+    yield from gauges(labels, findings_by_labels, *_PATH_FAMILIES)
     yield gauge(
         "trainer_growing_path_leak",
         "1 if a growing path is a leak: it has no bound, keeps rising, and its bytes are material.",
         (*labels, "site", "remedy"),
-        {(*key, *_advice(finding)): float(finding.is_leak) for key, finding in named.items()},
+        {(*key, *_advice(finding)): float(finding.is_leak) for key, finding in findings_by_labels.items()},
     )
 
 
-_OF_A_PATH: tuple[tuple[str, str, Callable[[Any], float | None]], ...] = (
+_PATH_FAMILIES: tuple[tuple[str, str, Callable[[Any], float | None]], ...] = (
     ("trainer_growing_path_bytes", "Bytes that a growing path holds.", lambda one: one.bytes),
     ("trainer_growing_path_items", "Items that a growing path holds.", lambda one: one.items),
     (
@@ -125,11 +127,11 @@ _OF_A_PATH: tuple[tuple[str, str, Callable[[Any], float | None]], ...] = (
 
 
 def _advice(finding: Any) -> tuple[str, str]:
-    """Where it grows, and what to do."""
+    """Source line of the growth, and the remedy."""
     site = finding.site
-    where = "" if site is None else f"{site.file.rpartition('/')[2]}:{site.line}"
-    return where, (finding.remedy or "").replace("`", "")  # no page renders a label's Markdown
+    location = "" if site is None else f"{site.file.rpartition('/')[2]}:{site.line}"
+    return location, (finding.remedy or "").replace("`", "")  # no page renders a label's Markdown
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_PATH else text[: _LONGEST_PATH - 3] + "..."

@@ -1,4 +1,4 @@
-"""Metric families made of values: a value that is None is not known and has no sample."""
+"""Makes metric families from values; a value of None is unknown and gets no sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = Mapping[Any, float | None]
 
 def gauge(name: str, documentation: str, labels: str | tuple[str, ...], values: Values) -> GaugeMetricFamily:
     """A gauge with one label or several, and a sample for each of `values`."""
-    return _filled(GaugeMetricFamily(name, documentation, labels=_names(labels)), values)
+    return _with_samples(GaugeMetricFamily(name, documentation, labels=_names(labels)), values)
 
 
 def gauges(
@@ -34,12 +34,12 @@ def counter(
     name: str, documentation: str, labels: str | tuple[str, ...], values: Values
 ) -> CounterMetricFamily:
     """A counter with one label or several, and a sample for each of `values`."""
-    return _filled(CounterMetricFamily(name, documentation, labels=_names(labels)), values)
+    return _with_samples(CounterMetricFamily(name, documentation, labels=_names(labels)), values)
 
 
 def offheap_bytes(prefix: str, label: str, sizes: Mapping[str, Size]) -> GaugeMetricFamily:
-    """The family `<prefix>_offheap_bytes`: bytes outside the heap of each named object, by place."""
-    held = {
+    """The family `<prefix>_offheap_bytes`: bytes of each named object outside the heap, by place."""
+    values = {
         (name, place): nbytes
         for name, size in sizes.items()
         for place, nbytes in (
@@ -53,11 +53,11 @@ def offheap_bytes(prefix: str, label: str, sizes: Mapping[str, Size]) -> GaugeMe
         f"{prefix}_offheap_bytes",
         "Bytes held outside the heap: on the gpu, in file-backed pages (mapped), in shared memory (shared).",
         (label, "place"),
-        held,
+        values,
     )
 
 
-def _filled(family: Family, values: Values) -> Family:
+def _with_samples(family: Family, values: Values) -> Family:
     for labels, value in values.items():
         if value is not None:
             family.add_metric(_names(labels), value)

@@ -1,4 +1,4 @@
-"""GPU memory and load: this process from its allocators and JAX, devices and the process tree from NVML."""
+"""GPU memory and load: of this process from torch and JAX, of devices and the process tree from NVML."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELDS: dict[str, Callable[[Any, Any], float]] = {
 }
 
 # The documentation, and the labels beside `device`.
-_DESCRIBED = {
+_DOCUMENTATION = {
     "trainer_gpu_memory_allocated_bytes": ("Memory of live tensors of this process, by torch's allocator.",),
     "trainer_gpu_memory_reserved_bytes": ("Memory that torch's allocator holds, in use or cached.",),
     "trainer_gpu_memory_unusable_bytes": ("Reserved by torch, but stuck between blocks in use.",),
@@ -60,9 +60,9 @@ _FATAL = ("GpuIsLost", "Uninitialized", "DriverNotLoaded", "ResetRequired")
 class GpuCollector:
     """Reads GPUs on the scrape thread. It never initialises CUDA and never imports torch.
 
-    A field that a device does not offer has no series. The series of a lost device are absent. A lost driver
-    is tried again at the next scrape. Each loss counts as a failure, unless the field never existed. The
-    label `device` is the number of the device for CUDA in this process.
+    Fields that a device does not support, and lost devices, have no series. The next scrape reconnects to a
+    lost driver. Each loss counts as a failure; an unsupported field does not. The label `device` is CUDA's
+    device number in this process.
     """
 
     name = "gpu"
@@ -103,14 +103,16 @@ class GpuCollector:
             self._fail("driver", error)
             return
         for index, name in enumerate(devices):
-            on_it = {library: found[index] for library, found in pools.items() if index in found}
+            device_pools = {
+                library: by_device[index] for library, by_device in pools.items() if index in by_device
+            }
             try:
-                yield from self._device(str(index), name, on_it)
+                yield from self._device(str(index), name, device_pools)
             except self._session.library.NVMLError as error:
                 self._fail(f"device {index}", error)
 
-    def _fail(self, what: str, error: Exception) -> None:
-        self._failures.record(self.name, what, error)
+    def _fail(self, source: str, error: Exception) -> None:
+        self._failures.record(self.name, source, error)
         self._broken = True
 
     def _device(self, label: str, name: DeviceName, pools: dict[str, Pool]) -> Iterator[Sample]:
@@ -132,8 +134,8 @@ class GpuCollector:
             for part, value in parts.items():
                 yield "trainer_gpu_memory_part_bytes", [label, part], value
 
-    def _field(self, label: str, what: str, read: Callable[[Any, Any], Any], gpu: Any) -> Any:
-        """One reading; None if the device does not offer it or this process may not read it."""
+    def _field(self, label: str, name: str, read: Callable[[Any, Any], Any], gpu: Any) -> Any:
+        """Read one field; None if the device does not support it or this process may not read it."""
         nvml = self._session.library
         fatal = tuple(getattr(nvml, f"NVMLError_{kind}") for kind in _FATAL)
         try:
@@ -143,7 +145,7 @@ class GpuCollector:
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
             return None
         except nvml.NVMLError as error:
-            self._failures.record(self.name, f"{what} of device {label}", error)
+            self._failures.record(self.name, f"{name} of device {label}", error)
             return None
 
     def _processes(self, nvml: Any, gpu: Any) -> Processes | None:
@@ -151,23 +153,27 @@ class GpuCollector:
 
         In a container NVML may list process numbers of another namespace: then this process is missing.
         """
-        listed = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
+        processes = [*nvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
         with contextlib.suppress(nvml.NVMLError_NotSupported):
-            listed += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
-        used = {process.pid: process.usedGpuMemory for process in listed}
+            processes += nvml.nvmlDeviceGetGraphicsRunningProcesses(gpu)
+        bytes_by_pid = {process.pid: process.usedGpuMemory for process in processes}
         trainer, workers = self._tree.trainer.pid, {process.pid for process in self._tree.workers()}
-        known = {pid: number for pid, number in used.items() if number is not None}
-        of_workers = sum(known[pid] for pid in workers & known.keys())
+        known_bytes = {pid: number for pid, number in bytes_by_pid.items() if number is not None}
+        worker_bytes = sum(known_bytes[pid] for pid in workers & known_bytes.keys())
         # If workers are listed and the trainer is not, the trainer holds nothing.
-        own = known.get(trainer, 0 if trainer not in used and workers & known.keys() else None)
-        others = sum(number for pid, number in known.items() if pid != trainer and pid not in workers)
-        return Processes(own, of_workers, others)
+        trainer_bytes = known_bytes.get(
+            trainer, 0 if trainer not in bytes_by_pid and workers & known_bytes.keys() else None
+        )
+        other_bytes = sum(
+            number for pid, number in known_bytes.items() if pid != trainer and pid not in workers
+        )
+        return Processes(trainer_bytes, worker_bytes, other_bytes)
 
 
 class CompiledCollector:
-    """Counts compiled programs: there is one for each shape and each value of a static argument.
+    """Counts JAX's compiled programs, one for each shape and each value of a static argument.
 
-    JAX is never imported, and no backend is initialised.
+    Never imports JAX or initialises a backend.
     """
 
     name = "compiled"
@@ -199,5 +205,5 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         metric: (CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily)(
             metric, documentation, labels=["device", *labels]
         )
-        for metric, (documentation, *labels) in _DESCRIBED.items()
+        for metric, (documentation, *labels) in _DOCUMENTATION.items()
     }

@@ -1,4 +1,4 @@
-"""Limits as series, so that one rule works for every trainer and panels draw the same values."""
+"""Exports limits as series, so that one rule serves every trainer and panels draw the same values."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class LimitCollector:
         """Set limits by severity; a later call replaces them.
 
         Raises:
-            ValueError: for an unknown resource, a bad component or one too many, no limit at all, one that is
-                no finite number above 0, or limits that do not rise with the severity.
+            ValueError: for an unknown resource, an invalid component, too many components, no limit, a limit
+                that is no finite number above 0, or limits that do not rise with the severity.
 
         """
-        given = _given("limit", resource, component, limits)
-        rising = [given[severity] for severity in SEVERITIES if severity in given]
+        checked = _checked_limits("limit", resource, component, limits)
+        rising = [checked[severity] for severity in SEVERITIES if severity in checked]
         if rising != sorted(rising):
             raise ValueError(
-                f"the limits of {resource} must rise from warning to critical to emergency, got {given}"
+                f"the limits of {resource} must rise from warning to critical to emergency, got {checked}"
             )
         _check_number(self._limits, resource, component)
-        self._limits |= {(resource, component, severity): value for severity, value in given.items()}
+        self._limits |= {(resource, component, severity): value for severity, value in checked.items()}
 
     def set_growth_limits(self, resource: str, component: str, limits: dict[str, float | None]) -> None:
         """Set growth limits by period; a later call replaces them.
@@ -50,9 +50,9 @@ class LimitCollector:
             ValueError: as for `set_limits`.
 
         """
-        given = _given("growth limit", resource, component, limits)
+        checked = _checked_limits("growth limit", resource, component, limits)
         _check_number(self._growth, resource, component)
-        self._growth |= {(resource, component, period): value for period, value in given.items()}
+        self._growth |= {(resource, component, period): value for period, value in checked.items()}
 
     def collect(self) -> Iterable[Metric]:
         """Yield the limits."""
@@ -77,25 +77,27 @@ class LimitCollector:
 
 
 def _check_number(limits: dict[tuple[str, str, str], float], resource: str, component: str) -> None:
-    known = {name for of, name, _ in limits if of == resource}
-    if component not in known and len(known) >= MAX_NAMES:
+    components = {name for of, name, _ in limits if of == resource}
+    if component not in components and len(components) >= MAX_NAMES:
         raise ValueError(
             f"{MAX_NAMES} components of {resource} have limits; {component!r} can have none of its own: "
             "a limit without a component applies to all"
         )
 
 
-def _given(kind: str, resource: str, component: str, limits: dict[str, float | None]) -> dict[str, float]:
+def _checked_limits(
+    kind: str, resource: str, component: str, limits: dict[str, float | None]
+) -> dict[str, float]:
     if resource not in RESOURCES:
         raise ValueError(f"resource {resource!r} is not known; allowed: {', '.join(RESOURCES)}")
     if component != "":
         checked_name("component", component)
-    given = {key: value for key, value in limits.items() if value is not None}
-    if not given:
+    values = {key: value for key, value in limits.items() if value is not None}
+    if not values:
         raise ValueError(f"a {kind} of {resource} needs at least one of {', '.join(limits)}")
-    for key, value in given.items():
+    for key, value in values.items():
         if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
             raise ValueError(f"the {kind} {key} of {resource} must be a number, got {value!r}")
         if not 0 < value < math.inf or value > sys.float_info.max:
             raise ValueError(f"the {kind} {key} of {resource} must be finite and above 0, got {value!r}")
-    return {key: float(value) for key, value in given.items()}
+    return {key: float(value) for key, value in values.items()}

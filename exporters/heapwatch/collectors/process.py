@@ -1,4 +1,4 @@
-"""The trainer's process and its children: names and rank, memory, what its allocators hold, CPU time."""
+"""The trainer's process and its children: names and rank, memory, allocators, CPU time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from heapwatch.measure.process.memory import (
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.runtime.labels import machine
 
-# Reading malloc costs 0.3 µs on a new heap and 19 ms with half a million free chunks, so it is limited to a
-# share of the time.
+# Most share of the time for reading malloc: 0.3 µs on a new heap, 19 ms with half a million free chunks.
 _MALLOC_SHARE = 0.002
 
 # Rank and world size, the most specific launcher first: a process that torchrun starts inside a Slurm job
@@ -72,7 +71,7 @@ class InfoCollector:
     name = "info"
 
     def __init__(self, trainer: str, framework: str, run: str, rank: Rank | None = None) -> None:
-        started = _started()
+        started = _start_label()
         self._names = (
             trainer, framework, run, *(map(str, rank) if rank else ("", "")), started,
             _title(trainer, run, rank, started),
@@ -101,8 +100,8 @@ def _title(trainer: str, run: str, rank: Rank | None, started: str) -> str:
     return ", ".join(part for part in (name, started) if part)
 
 
-def _started() -> str:
-    """Month, day, hour and minute; empty where the system does not tell."""
+def _start_label() -> str:
+    """Start of this process as month, day, hour and minute; empty if the system does not report it."""
     try:
         return time.strftime("%m-%d %H:%M", time.localtime(psutil.Process().create_time()))
     except (psutil.Error, OSError):
@@ -135,9 +134,9 @@ class _Usage:
 
 
 class ProcessCollector:
-    """Reads the process tree. Children that end meanwhile are left out, but their CPU time stays counted.
+    """Reads the process tree. Ended children are omitted, but their CPU time stays in the counter.
 
-    `unique_workers` returns the bytes that the workers do not share, or None if unknown.
+    `unique_workers` returns the workers' unshared bytes, or None if unknown.
     """
 
     name = "process"
@@ -192,14 +191,14 @@ class ProcessCollector:
                 live[worker.pid, worker.create_time()] = _cpu_seconds(worker)
             except psutil.NoSuchProcess:
                 continue
-        ended = self._live_cpu_seconds.keys() - live.keys()
-        self._ended_cpu_seconds += sum(self._live_cpu_seconds[key] for key in ended)
+        ended_keys = self._live_cpu_seconds.keys() - live.keys()
+        self._ended_cpu_seconds += sum(self._live_cpu_seconds[key] for key in ended_keys)
         self._live_cpu_seconds = live
         return self._ended_cpu_seconds + sum(live.values())
 
 
 class UniqueMemoryCollector:
-    """Reads USS by role. It is a separate collector, so a slow read affects no other series."""
+    """Reads unique memory (USS) by role, as a separate collector: a slow read affects no other series."""
 
     name = "unique_memory"
 
@@ -248,25 +247,24 @@ class BaselineCollector:
 class AllocatorCollector:
     """Reads glibc's `mallinfo2` and CPython's block count.
 
-    If RSS grows and used bytes and blocks do not, it is fragmentation or retention, not a leak. If used bytes
-    grow with RSS, objects hold them. Small Python objects are counted as blocks, since their arenas are
-    outside malloc's heap. Everything larger, including tensors and arrays on the CPU, is counted in malloc's
-    bytes.
+    If RSS grows but used bytes and blocks do not, the cause is fragmentation or retention, not a leak. If
+    used bytes grow with RSS, objects hold them. Small Python objects count as blocks, since their arenas are
+    outside malloc's heap. Larger objects, including tensors and arrays on the CPU, count as malloc's bytes.
     """
 
     name = "allocator"
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._due = float("-inf")
+        self._next_read_at = float("-inf")
         self._latest: tuple[int | None, int | None, int | None] = (None, None, None)
 
     def collect(self) -> Iterable[Metric]:
         """Yield used and retained bytes, and Python's blocks."""
         began = self._clock()
-        if began >= self._due:
+        if began >= self._next_read_at:
             self._latest = (*malloc_bytes(), sys.getallocatedblocks())
-            self._due = began + (self._clock() - began) / _MALLOC_SHARE
+            self._next_read_at = began + (self._clock() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(
             "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc), touched or not.", used
@@ -285,7 +283,7 @@ class AllocatorCollector:
 
 
 def _usage(processes: list[psutil.Process]) -> _Usage:
-    used = _Usage()
+    usage = _Usage()
     for process in processes:
         try:
             with process.oneshot():
@@ -294,8 +292,8 @@ def _usage(processes: list[psutil.Process]) -> _Usage:
                 memory = process.memory_info()
         except psutil.NoSuchProcess:
             continue
-        used = _Usage(used.resident + memory.rss, used.virtual + memory.vms, used.processes + 1)
-    return used
+        usage = _Usage(usage.resident + memory.rss, usage.virtual + memory.vms, usage.processes + 1)
+    return usage
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

@@ -1,4 +1,4 @@
-"""Progress of training and when it last advanced; the phases of its cycle, with the memory at their end."""
+"""Progress of training with the time of its last advance, and phases with the memory at their end."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Result = TypeVar("Result")
 
 UNITS = ("step", "episode", "epoch", "generation")
 _MAX_UNITS = 16
-_PAUSES_SECONDS = 6 * 3600.0  # for which a pause counts at least, and at most twice as long
-_MOMENT_SECONDS = 1.0  # a checkpoint so soon after the end of a phase belongs to it
+_PAUSES_SECONDS = 6 * 3600.0  # a pause counts for this time at least, for twice this time at most
+_MOMENT_SECONDS = 1.0  # a checkpoint within this time after a phase belongs to it
 
 
 class Progress(NamedTuple):
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
 
 
 class ProgressCollector:
-    """Counts steps and larger units. Readers, and not the step, store the time of the last progress."""
+    """Counts steps and larger units. The time of the last progress is set on reading, not by the step."""
 
     name = "progress"
 
@@ -50,9 +50,9 @@ class ProgressCollector:
         self._safe_point = safe_point
         self._clock = clock
         self._counts: Counter[str] = Counter()
-        self.on_progress: list[Callable[[str, int], None]] = []  # given a unit, not `step`, and its total
-        self._seen = 0
-        self._moved_at: float | None = None
+        self.on_progress: list[Callable[[str, int], None]] = []  # called with a unit except `step`, its total
+        self._last_total = 0
+        self._progress_at: float | None = None
         self._longest_pause = self._longest_before = 0.0
         self._counted_since = clock()
 
@@ -60,7 +60,7 @@ class ProgressCollector:
         """Add `count` to `unit`. Never raises: an invalid argument is counted as a failure."""
         try:
             if type(count) is not int or not 0 <= count < 2**63:
-                count = _whole(count, unit)
+                count = _checked_count(count, unit)
             if unit == "step":
                 self._safe_point.steps += count
                 return
@@ -86,13 +86,13 @@ class ProgressCollector:
     def observe(self) -> None:
         """Store the time if a count advanced since the last call."""
         total = self._safe_point.steps + sum(list(self._counts.values()))
-        if total != self._seen:
+        if total != self._last_total:
             now = self._clock()
             if now - self._counted_since >= _PAUSES_SECONDS:
                 self._longest_before, self._longest_pause, self._counted_since = self._longest_pause, 0.0, now
-            if self._moved_at is not None:
-                self._longest_pause = max(self._longest_pause, now - self._moved_at)
-            self._seen, self._moved_at = total, now
+            if self._progress_at is not None:
+                self._longest_pause = max(self._longest_pause, now - self._progress_at)
+            self._last_total, self._progress_at = total, now
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts and the time of the last progress."""
@@ -107,16 +107,16 @@ class ProgressCollector:
         yield GaugeMetricFamily(
             "trainer_last_progress_timestamp_seconds",
             "Unix time at which training was last seen to advance.",
-            self._moved_at,
+            self._progress_at,
         )
         yield GaugeMetricFamily(
             "trainer_longest_pause_seconds",
             "The longest time without progress in the last 6 to 12 hours.",
-            None if self._moved_at is None else max(self._longest_before, self._longest_pause),
+            None if self._progress_at is None else max(self._longest_before, self._longest_pause),
         )
 
 
-class _Finished(NamedTuple):
+class _PhaseRun(NamedTuple):
     """The last run of a phase; immutable, so that a scrape reads the values of one run."""
 
     runs: int
@@ -128,15 +128,15 @@ class _Finished(NamedTuple):
 class Phase:
     """One phase: a context manager and a decorator, nestable in itself, used by one thread at a time."""
 
-    __slots__ = ("_name", "_open", "_phases")
+    __slots__ = ("_current_run", "_name", "_phases")
 
     def __init__(self, phases: PhaseCollector, name: str) -> None:
         self._phases = phases
         self._name = name
-        self._open: tuple[float, int, object] | None = None
+        self._current_run: tuple[float, int, object] | None = None
 
     def __enter__(self) -> Self:
-        self._open = perf_counter(), self._phases.begin(), self._open
+        self._current_run = perf_counter(), self._phases.begin(), self._current_run
         return self
 
     def __exit__(
@@ -145,9 +145,9 @@ class Phase:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._open is None:
+        if self._current_run is None:
             return
-        began, resident, self._open = self._open  # type: ignore[assignment]
+        began, resident, self._current_run = self._current_run  # type: ignore[assignment]
         self._phases.finish(self._name, perf_counter() - began, resident)
 
     def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -168,43 +168,43 @@ class PhaseCollector:
 
     def __init__(self, failures: Failures, safe_point: SafePoint, memory: ResidentMemory) -> None:
         self.resident = memory.read
-        self._ended = ("", 0.0)  # the last phase to end since one began, and when
-        self.on_end: list[Callable[[str, int, int], None]] = []  # given name, RSS and its change, in bytes
+        self._last_phase = ("", 0.0)  # the last phase to end since one began, and when
+        self.on_end: list[Callable[[str, int, int], None]] = []  # called with name, RSS, its change in bytes
         self._failures = failures
         self._safe_point = safe_point
-        self._finished: dict[str, _Finished] = {}
-        self._known: set[str] = set()
+        self._finished: dict[str, _PhaseRun] = {}
+        self._names: set[str] = set()
 
     @property
     def just_ended(self) -> str:
-        """The phase that has ended a moment ago, if none has begun since; else empty."""
-        name, ended = self._ended
-        return name if perf_counter() - ended < _MOMENT_SECONDS else ""
+        """The phase that ended within the last second, if none has begun since; else empty."""
+        name, ended_at = self._last_phase
+        return name if perf_counter() - ended_at < _MOMENT_SECONDS else ""
 
     def begin(self) -> int:
-        """A phase begins: its resident memory, in bytes."""
-        self._ended = ("", 0.0)
+        """Begin a phase; returns the resident memory, in bytes."""
+        self._last_phase = ("", 0.0)
         return self.resident()
 
     def phase(self, name: str) -> Phase:
-        """A run of the phase `name`. A name that is not allowed, or over the limit, counts as `other`."""
+        """A run of the phase `name`. An invalid name, or one above the limit, counts as `other`."""
         try:
-            known = name in self._known
+            is_accepted = name in self._names
         except TypeError:  # not even hashable
-            known = False
-        return Phase(self, name if known else self._admitted(name))
+            is_accepted = False
+        return Phase(self, name if is_accepted else self._accept_name(name))
 
     def finish(self, name: str, seconds: float, began_resident: int) -> None:
         """Store the end of a run, and visit the safe point."""
         resident = self.resident()
-        before = self._finished.get(name)
-        runs, total = (before.runs, before.seconds) if before is not None else (0, 0.0)
-        self._finished[name] = _Finished(runs + 1, total + seconds, resident, resident - began_resident)
+        previous = self._finished.get(name)
+        runs, total = (previous.runs, previous.seconds) if previous is not None else (0, 0.0)
+        self._finished[name] = _PhaseRun(runs + 1, total + seconds, resident, resident - began_resident)
         if self._safe_point.due:
             self._safe_point.visit(stepping=False)
         for function in self.on_end:
             function(name, resident, resident - began_resident)
-        self._ended = name, perf_counter()
+        self._last_phase = name, perf_counter()
 
     def collect(self) -> Iterable[Metric]:
         """Yield the last run of each phase."""
@@ -223,19 +223,19 @@ class PhaseCollector:
             duration.add_metric([name], run.runs, run.seconds)
         yield duration
 
-    def _admitted(self, name: str) -> str:
+    def _accept_name(self, name: str) -> str:
         try:
             checked_name("phase", name)
-            if len(self._known) >= MAX_NAMES:
+            if len(self._names) >= MAX_NAMES:
                 raise ValueError(f"more than {MAX_NAMES} phases; {name!r} and later ones count as 'other'")
         except ValueError as error:
             self._failures.record(self.name, "phase", error)
             return OTHER
-        self._known.add(name)
+        self._names.add(name)
         return name
 
 
-def _whole(count: Any, unit: str) -> int:
+def _checked_count(count: Any, unit: str) -> int:
     if isinstance(count, bool) or not 0 <= int(count) < 2**63:
         raise ValueError(f"progress of {count!r} {unit!r}; allowed: a whole number of at least 0")
     return int(count)

@@ -1,4 +1,4 @@
-"""Reads levels and limits from the series of an exposition."""
+"""Reads levels, limits and progress from the samples of an exposition."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ LEVEL_SERIES = {
     "object_size": ("trainer_object_size_bytes", "object"),
 }
 SUMMED = ("memory", "bodies")
-# The component that a limit without a component applies to, where it is not each one.
+# The component to which a limit without a component applies; for other resources it applies to each one.
 WHOLE = {"memory": "trainer", "bodies": "all"}
 # Longer than the slowest healthy step, evaluation or checkpoint that a trainer is expected to make.
 STALLED_SECONDS = 300.0
 PAUSES = 3
-# Parts of a GPU's memory that are in use, apart from torch's, which its allocator reports.
+# Parts of a GPU's memory in use; torch's allocator reports its own part.
 _PARTS_IN_USE = ("jax_in_use", "other_pools", "workers", "other_processes", "unattributed")
 _RESOURCE_OF = {"buffers": "buffer", "sizes": "object_size"}  # by the name of the collector
 CYCLES = ("episode", "epoch", "generation")
 
 
 class Readings:
-    """The samples of one exposition, found by name and label; a value that is not finite is left out."""
+    """The samples of one exposition, by name and label, without non-finite values."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
@@ -58,7 +58,7 @@ class Readings:
     def value(self, name: str, **labels: str) -> float | None:
         """Return the first sample of `name` with these labels, or None."""
         for sample_labels, value in self._samples.get(name, ()):
-            if all(sample_labels.get(label) == wanted for label, wanted in labels.items()):
+            if all(sample_labels.get(label) == expected for label, expected in labels.items()):
                 return value
         return None
 
@@ -78,7 +78,7 @@ class Readings:
     def levels(self) -> dict[Component, float]:
         """Return every watched level. Bodies and memory also have their sum, as component `all`.
 
-        For workers it is the memory that they do not share, where that is known.
+        The level of workers is their unshared memory, if known.
         """
         levels = {
             Component(resource, name): level
@@ -141,30 +141,30 @@ class Readings:
 
     def seconds_since_progress(self, now: float) -> float | None:
         """Return the seconds since training last made progress, or None if it reported none."""
-        progressed = self.value("trainer_last_progress_timestamp_seconds")
-        return None if not progressed else max(0.0, now - progressed)
+        progress_at = self.value("trainer_last_progress_timestamp_seconds")
+        return None if not progress_at else max(0.0, now - progress_at)
 
     def sample(self, now: float) -> Sample:
-        """Return what a judge wants to know; `now` is in seconds since the epoch."""
+        """Return the judge's input; `now` is Unix time in seconds."""
         bounded = self.bounded()
-        held = [
+        buffer_sizes = [
             nbytes
             for name, nbytes in self.by("trainer_buffer_bytes", "buffer").items()
             if self._declares_bound(name)
         ]
-        started = self.value("process_start_time_seconds")
-        counted = self.by("trainer_progress_total", "unit")
+        started_at = self.value("process_start_time_seconds")
+        progress = self.by("trainer_progress_total", "unit")
         cleanups = [
             value
             for labels, value in self.samples("trainer_cleanups_total")
             if labels.get("action") == "emergency" or labels.get("trigger") == "http"
         ]
-        buffer_bytes = sum(held) if held else None
+        buffer_bytes = sum(buffer_sizes) if buffer_sizes else None
         return Sample(
             levels=dict(self._judged_levels(bounded, buffer_bytes or 0.0)),
-            age_seconds=None if started is None else now - started,
-            cycles=min((counted[unit] for unit in CYCLES if unit in counted), default=None),
-            steps=counted.get("step"),
+            age_seconds=None if started_at is None else now - started_at,
+            cycles=min((progress[unit] for unit in CYCLES if unit in progress), default=None),
+            steps=progress.get("step"),
             cleanups=sum(cleanups) if cleanups else None,
             buffer_bytes=buffer_bytes,
             retained=self.value("trainer_allocator_retained_bytes"),
@@ -176,8 +176,8 @@ class Readings:
                 if (items := self.value("trainer_buffer_items", buffer=name)) is not None
             },
             to_fill={
-                name: whole - (self.value("trainer_buffer_bytes", buffer=name) or 0.0)
-                for name, whole in self.by("trainer_buffer_capacity_bytes", "buffer").items()
+                name: capacity - (self.value("trainer_buffer_bytes", buffer=name) or 0.0)
+                for name, capacity in self.by("trainer_buffer_capacity_bytes", "buffer").items()
             },
             reading_ages={
                 **{
@@ -201,11 +201,11 @@ class Readings:
                 declared = component.resource == "buffer" and self._declares_bound(component.name)
                 if not declared and component not in bounded:
                     yield component, level
-        for device, allocated in self.by("trainer_gpu_memory_allocated_bytes", "device").items():
-            yield Component("gpu_memory", device), allocated
-        for labels, used in self.samples("trainer_gpu_memory_part_bytes"):
+        for device, level in self.by("trainer_gpu_memory_allocated_bytes", "device").items():
+            yield Component("gpu_memory", device), level
+        for labels, level in self.samples("trainer_gpu_memory_part_bytes"):
             if labels.get("part") in _PARTS_IN_USE:
-                yield Component("gpu_memory", f"{labels.get('device')} {labels['part']}"), used
+                yield Component("gpu_memory", f"{labels.get('device')} {labels['part']}"), level
         for name, count in (
             ("worker_processes", self.value("trainer_processes", role="worker")),
             ("jax_programs", self.value("trainer_jax_compiled_programs")),
@@ -229,10 +229,10 @@ class Readings:
                 yield Component("events", name), (items, capacity)
         for name, items in self.by("trainer_buffer_items", "buffer").items():
             capacity = self.value("trainer_buffer_capacity_items", buffer=name)
-            whole = self.value("trainer_buffer_capacity_bytes", buffer=name)
-            held = self.value("trainer_buffer_bytes", buffer=name)
-            if capacity is None and whole is not None and held:
-                capacity = items * whole / held
+            full_bytes = self.value("trainer_buffer_capacity_bytes", buffer=name)
+            nbytes = self.value("trainer_buffer_bytes", buffer=name)
+            if capacity is None and full_bytes is not None and nbytes:
+                capacity = items * full_bytes / nbytes
             if capacity is not None:
                 yield Component("buffer", name), (items, capacity)
 
@@ -242,24 +242,30 @@ def limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
 
     An unknown profile is ignored.
     """
-    merged = {component: dict(limits) for component, limits in _chosen(readings).levels.items()}
+    limits_by_component = {
+        component: dict(limits) for component, limits in _selected_profile(readings).levels.items()
+    }
     names = ("trainer_memory_available_bytes", "trainer_memory_limit_bytes")
     available = next(filter(None, map(readings.value, names)), None)
     if available:
-        merged[ALL_MEMORY] = {severity: share * available for severity, share in MEMORY_SHARES.items()}
+        limits_by_component[ALL_MEMORY] = {
+            severity: share * available for severity, share in MEMORY_SHARES.items()
+        }
     for component, limits in readings.limits().items():
-        merged[component] = merged.get(component, {}) | limits
-    return merged
+        limits_by_component[component] = limits_by_component.get(component, {}) | limits
+    return limits_by_component
 
 
 def growth_limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
     """Return the limits of a trainer's growth by period; see `limits_of`."""
-    merged = {component: dict(limits) for component, limits in _chosen(readings).growth.items()}
+    limits_by_component = {
+        component: dict(limits) for component, limits in _selected_profile(readings).growth.items()
+    }
     for component, limits in readings.growth_limits().items():
-        merged[component] = merged.get(component, {}) | limits
-    return merged
+        limits_by_component[component] = limits_by_component.get(component, {}) | limits
+    return limits_by_component
 
 
-def _chosen(readings: Readings) -> Profile:
+def _selected_profile(readings: Readings) -> Profile:
     names = readings.by("trainer_limit_profile", "profile")
     return next((profile_named(name) for name in names if name in PROFILE_NAMES), PROFILES["default"])

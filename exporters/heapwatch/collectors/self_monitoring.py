@@ -13,21 +13,21 @@ from heapwatch.runtime.cleanup import ACTIONS, CleanupQueue
 from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.safe_point import SafePoint
 
-# A collector that has once taken this long at a scrape has a series of its own.
+# A collector that has taken this long in any scrape gets a series of its own.
 _SLOW_SECONDS = 0.005
 
 
 class CleanupCollector:
     """Reads the counts of the cleanup queue.
 
-    `ready` tells whether a cleanup can be requested over HTTP, which needs a token.
+    `ready` returns whether a cleanup can be requested over HTTP, which needs a token.
     """
 
     name = "cleanups"
 
     def __init__(self, queue: CleanupQueue, ready: Callable[[], bool]) -> None:
         self._queue = queue
-        self._ready = ready
+        self._is_ready = ready
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts; they start at 0, so that `increase` counts the first cleanup."""
@@ -62,14 +62,14 @@ class CleanupCollector:
         yield GaugeMetricFamily(
             "trainer_cleanup_ready",
             "1 when a cleanup can be requested, as there is a token; else 0.",
-            float(self._ready()),
+            float(self._is_ready()),
         )
 
 
 class ExporterCollector:
     """Reads the safe point's tasks and the exposition's timings.
 
-    `collect_seconds` returns the seconds that each collector took at the last scrape.
+    `collect_seconds` returns the seconds of each collector at the last scrape.
     """
 
     name = "exporter"

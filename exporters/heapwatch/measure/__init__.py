@@ -1,1 +1,1 @@
-"""What objects, processes and GPUs hold: each of these in a package of its own."""
+"""Measures the memory of objects, processes and GPUs."""

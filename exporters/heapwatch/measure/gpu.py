@@ -1,4 +1,4 @@
-"""The memory of GPUs: what the driver tells, what libraries hold, and parts that add up to all of it."""
+"""GPU memory: readings of the driver (NVML), pools of torch and JAX, and their division into parts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NvmlSession:
         self.library = library
         self._environment = environment
         self._connected = False
-        self._worked = False
+        self._has_connected = False
         self._missing = False
 
     def devices(self) -> list[DeviceName]:
@@ -76,14 +76,14 @@ class NvmlSession:
         raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
 
     def memory(self, handle: Any) -> DeviceMemory:
-        """The memory of a device, as nvidia-smi tells it.
+        """The memory of a device, as nvidia-smi reports it.
 
         Raises:
-            NVMLError: the device is lost, or does not tell.
+            NVMLError: the device is lost, or does not report it.
 
         """
-        told = self.library.nvmlDeviceGetMemoryInfo(handle, self.library.nvmlMemory_v2)
-        return DeviceMemory(told.total, told.used, told.free, told.reserved)
+        info = self.library.nvmlDeviceGetMemoryInfo(handle, self.library.nvmlMemory_v2)
+        return DeviceMemory(info.total, info.used, info.free, info.reserved)
 
     def in_cuda_order(self) -> list[DeviceName]:
         """As `devices`, by UUID if torch reports it: CUDA sorts devices by speed, NVML by bus.
@@ -96,8 +96,8 @@ class NvmlSession:
         if cuda is None or not devices or any(isinstance(name, str) for name in devices):
             return devices
         properties = map(cuda.get_device_properties, range(cuda.device_count()))
-        found = [getattr(one, "uuid", None) for one in properties]
-        return [f"GPU-{uuid}" for uuid in found] if all(found) else devices
+        uuids = [getattr(device, "uuid", None) for device in properties]
+        return [f"GPU-{uuid}" for uuid in uuids] if all(uuids) else devices
 
     def disconnect(self) -> None:
         """Close the connection: the next reading opens a new one."""
@@ -119,10 +119,10 @@ class NvmlSession:
         try:
             self.library.nvmlInit()
         except self.library.NVMLError as error:
-            if self._worked:
+            if self._has_connected:
                 raise
             return self._is_missing(str(error))
-        self._connected = self._worked = True
+        self._connected = self._has_connected = True
         return True
 
     def _is_missing(self, reason: str) -> bool:
@@ -192,12 +192,11 @@ _look_again = float("-inf")
 
 
 def allow_capture() -> None:
-    """Keep this thread from ending a capture of a CUDA graph in another one; to be called in each round.
+    """Exempt this thread from the restrictions of CUDA graph capture; call it in each round of a thread.
 
-    While a graph is captured, CUDA forbids all threads some calls, such as those that free an older graph,
-    and ends the capture if one is made. This thread makes none by itself. But it refers to objects of the
-    program for a moment, and frees those that the program has dropped meanwhile. The driver's
-    `cuThreadExchangeStreamCaptureMode` exempts a thread.
+    During a capture, CUDA ends it if any thread makes certain calls, such as freeing an older graph. This
+    thread makes none itself, but holds objects of the program briefly, and frees those that the program has
+    dropped meanwhile. The driver's `cuThreadExchangeStreamCaptureMode` exempts a thread.
     """
     global _look_again
     if getattr(_this_thread, "is_exempt", False) or not hasattr(os, "RTLD_NOLOAD"):
@@ -221,11 +220,11 @@ def torch_pools() -> dict[int, Pool]:
         # One reading, not memory_allocated() and memory_reserved(): allocations go on meanwhile.
         statistics = cuda.memory_stats(index)
         in_use = statistics.get("allocated_bytes.all.current", 0)
-        held = statistics.get("reserved_bytes.all.current", 0)
+        reserved = statistics.get("reserved_bytes.all.current", 0)
         native = cuda.get_allocator_backend() == "native"  # others leave the rest at zero
         pools[index] = Pool(
             in_use,
-            held,
+            reserved,
             statistics.get("inactive_split_bytes.all.current") if native else None,
             statistics.get("num_alloc_retries") if native else None,
         )
@@ -233,10 +232,10 @@ def torch_pools() -> dict[int, Pool]:
 
 
 def free_bytes(session: NvmlSession) -> dict[int, int]:
-    """Bytes of each device that nobody holds, by CUDA's number; empty without NVML."""
+    """Free bytes of each device, by CUDA's number; empty without NVML."""
     try:
         names = session.in_cuda_order()
-        return {at: session.memory(session.handle(name)).free for at, name in enumerate(names)}
+        return {index: session.memory(session.handle(name)).free for index, name in enumerate(names)}
     except Exception:
         session.disconnect()
         return {}
@@ -275,7 +274,7 @@ POOLS: dict[str, Callable[[], dict[int, Pool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """What the driver lists on a device, in bytes.
+    """Memory of the processes that the driver lists on a device, in bytes.
 
     Attributes:
         own: of this process; None where it is not listed.
@@ -290,10 +289,10 @@ class Processes:
 
 
 class GpuParts:
-    """Divides the memory of one device; keeps the least that this process was seen to hold beside its pools.
+    """Divides the memory of one device into parts.
 
-    That least is what the CUDA context costs, with kernels that are loaded and pools that were there from
-    the start.
+    The part `context` is the least memory of this process outside its pools so far: the CUDA context, loaded
+    kernels, and pools that existed from the start.
     """
 
     def __init__(self) -> None:
@@ -316,18 +315,20 @@ class GpuParts:
         for library, pool in pools.items():
             parts[f"{library}_in_use"] = pool.in_use
             parts[f"{library}_cached"] = pool.held - pool.in_use
-        pooled = sum(pool.held for pool in pools.values())
-        if processes is not None and processes.own is not None and processes.own >= pooled:
-            beside = processes.own - pooled
-            rest = used - processes.own - processes.workers - processes.others
-            if rest >= 0:
+        pool_bytes = sum(pool.held for pool in pools.values())
+        if processes is not None and processes.own is not None and processes.own >= pool_bytes:
+            outside_pools = processes.own - pool_bytes
+            unattributed = used - processes.own - processes.workers - processes.others
+            if unattributed >= 0:
                 if processes.own:
-                    self._context = beside if self._context is None else min(self._context, beside)
+                    self._context = (
+                        outside_pools if self._context is None else min(self._context, outside_pools)
+                    )
                     parts["context"] = self._context
-                    parts["other_pools"] = beside - self._context
+                    parts["other_pools"] = outside_pools - self._context
                 parts["workers"] = processes.workers
                 parts["other_processes"] = processes.others
-                parts["unattributed"] = rest
+                parts["unattributed"] = unattributed
                 return parts
-        parts["unattributed"] = used - pooled
+        parts["unattributed"] = used - pool_bytes
         return parts if parts["unattributed"] >= 0 else {}

@@ -1,1 +1,1 @@
-"""Points of a run: taken, written to a file, read again."""
+"""Records the points of a run, writes them to a file and reads them."""

@@ -1,4 +1,4 @@
-"""Named points of a run: memory and objects, and their growth since."""
+"""Checkpoints: named points of a run with memory and object counts, and the growth between them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Memory(NamedTuple):
 class Checkpoint:
     """Memory and live objects by class at a named point; `time` is Unix time in seconds.
 
-    `ages` has the classes that could not be counted at that point, and how many seconds before it they were.
+    `ages` has the age in seconds of each count that was taken before the checkpoint.
     """
 
     label: str
@@ -63,8 +63,8 @@ class CheckpointGrowth:
     @property
     def objects(self) -> dict[str, float]:
         """Change of the live objects that were counted at both points, by class."""
-        before, after = self.baseline.objects, self.current.objects
-        return {name: after[name] - before[name] for name in after if name in before}
+        baseline, current = self.baseline.objects, self.current.objects
+        return {name: current[name] - baseline[name] for name in current if name in baseline}
 
     def __str__(self) -> str:
         share = self.bytes / self.baseline.resident_bytes
@@ -74,9 +74,9 @@ class CheckpointGrowth:
             f"RAM:      {gigabytes(self.baseline.resident_bytes)} -> "
             f"{gigabytes(self.current.resident_bytes)} ({gigabytes(self.bytes, signed=True)}, {share:+.1%})",
         ]
-        before, after = self.baseline.objects, self.current.objects
+        baseline, current = self.baseline.objects, self.current.objects
         lines += [
-            f"  {name:<20} {from_to(before[name], after[name])}"
+            f"  {name:<20} {from_to(baseline[name], current[name])}"
             f"{_age(self.baseline, name, ', the baseline')}{_age(self.current, name, ',')}"
             for name in self.objects
         ]
@@ -86,8 +86,8 @@ class CheckpointGrowth:
 class Checkpoints:
     """The first checkpoint of a run and the newest thousand.
 
-    `count` returns live objects by class, of which as many as possible were counted after the time that it is
-    given; `clock` the seconds since 1970.
+    `count(moment)` returns live objects by class, counted after `moment` where possible. `clock` returns
+    Unix time in seconds.
     """
 
     def __init__(
@@ -103,66 +103,75 @@ class Checkpoints:
         self._newest: deque[Checkpoint] = deque(maxlen=_KEPT)
 
     def take(self, label: str) -> Checkpoint:
-        """Add a checkpoint, and log the change since the previous, the label's last and the first one."""
+        """Add a checkpoint; log the changes since the previous, the last of this label, and the first one."""
         label, moment = plain(label, _LONGEST_LABEL), self._clock()
         memory, census = self._memory(), self._count(moment)
-        ages = {name: moment - at for name, at in census.at.items() if at < moment}
-        now = Checkpoint(label, moment, memory, dict(census.counts), ages)
-        before = self._newest[-1] if self._newest else None
-        same = next((point for point in reversed(self._newest) if point.label == label), None)
-        first = self._first = self._first or now
-        self._newest.append(now)
-        if same is None or now.time - same.time >= _QUIET_SECONDS:
-            log.info("%s", _line(now, before, same, first))
-        return now
+        ages = {name: moment - count_time for name, count_time in census.at.items() if count_time < moment}
+        checkpoint = Checkpoint(label, moment, memory, dict(census.counts), ages)
+        previous = self._newest[-1] if self._newest else None
+        same_label = next((point for point in reversed(self._newest) if point.label == label), None)
+        first = self._first = self._first or checkpoint
+        self._newest.append(checkpoint)
+        if same_label is None or checkpoint.time - same_label.time >= _QUIET_SECONDS:
+            log.info("%s", _log_line(checkpoint, previous, same_label, first))
+        return checkpoint
 
     def all(self) -> tuple[Checkpoint, ...]:
-        """The checkpoints that are kept, the oldest first."""
-        kept = tuple(self._newest)
-        return kept if self._first is None or kept[0] is self._first else (self._first, *kept)
+        """The stored checkpoints, the oldest first."""
+        checkpoints = tuple(self._newest)
+        return (
+            checkpoints
+            if self._first is None or checkpoints[0] is self._first
+            else (self._first, *checkpoints)
+        )
 
     def growth_since(self, label: str | None = None) -> CheckpointGrowth:
-        """The change between the first checkpoint of this label, or of all, and the newest one.
+        """The change from the first checkpoint with this label, by default the first of all, to the newest.
 
         Raises:
             ValueError: there is no such checkpoint.
 
         """
-        kept = self.all()
-        named = [point for point in kept if label is None or point.label == plain(label, _LONGEST_LABEL)]
-        if not named:
-            known = ", ".join(dict.fromkeys(repr(point.label) for point in kept)) or "none yet"
-            raise ValueError(f"no checkpoint is called {label!r}; there are: {known}")
-        return CheckpointGrowth(named[0], kept[-1])
+        checkpoints = self.all()
+        candidates = [
+            point for point in checkpoints if label is None or point.label == plain(label, _LONGEST_LABEL)
+        ]
+        if not candidates:
+            labels = ", ".join(dict.fromkeys(repr(point.label) for point in checkpoints)) or "none yet"
+            raise ValueError(f"no checkpoint is called {label!r}; there are: {labels}")
+        return CheckpointGrowth(candidates[0], checkpoints[-1])
 
 
-def _line(now: Checkpoint, before: Checkpoint | None, same: Checkpoint | None, first: Checkpoint) -> str:
-    parts = [f"checkpoint {now.label}: {gigabytes(now.resident_bytes)}"]
-    if before is None:
+def _log_line(
+    checkpoint: Checkpoint, previous: Checkpoint | None, same_label: Checkpoint | None, first: Checkpoint
+) -> str:
+    parts = [f"checkpoint {checkpoint.label}: {gigabytes(checkpoint.resident_bytes)}"]
+    if previous is None:
         parts.append("baseline")
     else:
-        others = {
-            f"since {before.label}": before,
-            f"since the last {now.label}": same,
+        references = {
+            f"since {previous.label}": previous,
+            f"since the last {checkpoint.label}": same_label,
             "since the first": first,
         }
-        named = {words: point for words, point in others.items() if point is not None}
+        comparisons = {words: point for words, point in references.items() if point is not None}
         parts += [
-            f"{gigabytes(now.resident_bytes - point.resident_bytes, signed=True)} {words}"
-            for words, point in named.items()
-            if words == f"since {before.label}" or point is not before
+            f"{gigabytes(checkpoint.resident_bytes - point.resident_bytes, signed=True)} {words}"
+            for words, point in comparisons.items()
+            if words == f"since {previous.label}" or point is not previous
         ]
-    parts.append(f"VMS {gigabytes(now.memory.virtual)}")
-    if now.memory.gpu_allocated is not None and now.memory.gpu_reserved is not None:
-        held = f"{gigabytes(now.memory.gpu_allocated)}, {gigabytes(now.memory.gpu_reserved)} reserved"
-        parts.append(f"GPU {held}")
-    parts += [f"{name} {count:.0f}{_age(now, name)}" for name, count in now.objects.items()]
+    memory = checkpoint.memory
+    parts.append(f"VMS {gigabytes(memory.virtual)}")
+    if memory.gpu_allocated is not None and memory.gpu_reserved is not None:
+        allocated, reserved = map(gigabytes, (memory.gpu_allocated, memory.gpu_reserved))
+        parts.append(f"GPU {allocated}, {reserved} reserved")
+    parts += [f"{name} {count:.0f}{_age(checkpoint, name)}" for name, count in checkpoint.objects.items()]
     return ", ".join(parts)
 
 
-def _age(point: Checkpoint, name: str, which: str = "") -> str:
-    """How much older than a checkpoint the count of a class is; empty if it is of that moment."""
+def _age(point: Checkpoint, name: str, prefix: str = "") -> str:
+    """The age of the count of a class, as text; empty if it was counted at the checkpoint."""
     if name not in point.ages:
         return ""
     age = point.ages[name]
-    return f"{which} counted {duration(age) if age >= 1 else f'{age:.2g} s'} earlier"
+    return f"{prefix} counted {duration(age) if age >= 1 else f'{age:.2g} s'} earlier"

@@ -1,4 +1,4 @@
-"""A run as a file of JSON lines: written by a trainer, and read again, also while it is written."""
+"""Writes a run to a file of JSON lines, and reads such a file, also while it is being written."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from heapwatch.runtime.own_files import check_replaceable
 
 FORMAT = 1
 EARLIER_RUNS = 5
-_PACE = 1e-3  # after a month 4 MB of a phase
+_PACE = 1e-3  # 4 MB for each phase after a month
 
 
 class Recorder:
     """Writes each point as a line of JSON and flushes it, so that it survives the process.
 
-    A file of an earlier run becomes `PATH.1`, that one `PATH.2`, up to `PATH.5`. The longer the run, the
-    fewer of its cycles are recorded, see `Pace`.
+    Rotates files of earlier runs to `PATH.1` up to `PATH.5`. Records fewer cycles as the run gets longer: see
+    `Pace`.
 
     Args:
         path: the file; compressed if it ends in `.gz`.
-        about: fields of the first line.
+        header: fields of the first line.
         explain: returns the explanation as a JSON object; written when its verdict or paths change, and at
             the end.
 
@@ -40,7 +40,7 @@ class Recorder:
     def __init__(
         self,
         path: Path,
-        about: dict[str, Any],
+        header: dict[str, Any],
         explain: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self.path = path
@@ -48,12 +48,12 @@ class Recorder:
         self._last_written: list[Any] = []
         self._pace = Pace(_PACE)
         check_replaceable(path)
-        _shift(path)
+        _rotate(path)
         self._file: IO[bytes] | None = _open(path, "xb")  # does not follow an existing symbolic link
-        self._line({"heapwatch": FORMAT, **about})
+        self._line({"heapwatch": FORMAT, **header})
 
     def take(self, point: Point) -> None:
-        """Write the point, unless the pace leaves it out."""
+        """Write the point, unless `Pace` skips it."""
         if self._file is None or not self._pace.keeps(point):
             return
         try:
@@ -64,7 +64,7 @@ class Recorder:
             raise
 
     def close(self) -> None:
-        """Write the end of the file."""
+        """Write the last explanation and close the file."""
         if self._file is not None:
             try:
                 self._write_explanation(last=True)
@@ -76,9 +76,9 @@ class Recorder:
         if self._explain is None:
             return
         document = self._explain()
-        about = [document["verdict"], *(found["path"] for found in document["findings"])]
-        if about != self._last_written or last:
-            self._last_written = about
+        summary = [document["verdict"], *(finding["path"] for finding in document["findings"])]
+        if summary != self._last_written or last:
+            self._last_written = summary
             self._line({"explanation": document})
 
     def _line(self, document: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def _open(path: Path, mode: str) -> IO[bytes]:
     return path.open(mode)
 
 
-def _shift(path: Path) -> None:
+def _rotate(path: Path) -> None:
     if not path.exists():
         return
     for number in range(EARLIER_RUNS, 0, -1):
@@ -110,7 +110,7 @@ def read_recording(path: Path) -> Run:
     """The run recorded in `path`; its last line may be incomplete.
 
     Raises:
-        NoRecording: there is nothing to read, or another line is no line of a record.
+        NoRecording: the file has no points, or a line before the last is not part of a record.
 
     """
     documents, notes = _documents(path)
@@ -140,27 +140,27 @@ def read_explanation(path: Path) -> dict[str, Any]:
         NoRecording: there is none.
 
     """
-    found = read_recording(path).explanation
-    if found is None:
+    explanation = read_recording(path).explanation
+    if explanation is None:
         raise NoRecording(f"{path} holds no explanation")
-    return dict(found)
+    return dict(explanation)
 
 
 def _documents(path: Path) -> tuple[list[Any], tuple[str, ...]]:
-    """The complete lines, and a note on the last one if it is not. Of a gzip file those before its end."""
-    found: list[Any] = []
+    """The documents of all complete lines, and a note if the last is incomplete; gzip may be truncated."""
+    documents: list[Any] = []
     try:
         with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as file:
+            magic = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if magic else path.open("rb") as file:
             for line in file:
                 if not line.endswith(b"\n"):
-                    return found, ("The last line is incomplete and left out.",)
-                found.append(json.loads(line))
+                    return documents, ("The last line is incomplete and left out.",)
+                documents.append(json.loads(line))
     except EOFError:
         pass  # the trainer still runs, or was killed
     except (ValueError, RecursionError, zlib.error) as error:
-        raise NoRecording(f"{path} is not a record, in line {len(found) + 1}: {error}") from None
+        raise NoRecording(f"{path} is not a record, in line {len(documents) + 1}: {error}") from None
     except OSError as error:
         raise NoRecording(f"{path} cannot be read: {error.strerror or error}") from None
-    return found, ()
+    return documents, ()

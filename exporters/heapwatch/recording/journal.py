@@ -1,4 +1,4 @@
-"""Moments of a run: queued by the training thread, processed by a thread of the journal."""
+"""Journal of a run: the training thread queues marks, and a separate thread passes them to sinks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heapwatch.measure.objects.instances import Census
 from heapwatch.recording.points import CYCLES, Point, point_of
 from heapwatch.runtime.failures import Failures
 
-# Between batches, and between the moments of a phase that are kept: this bounds the cost of short phases.
+# Least time between batches and between stored marks of one phase: bounds the cost of short phases.
 _BATCH_SECONDS = 0.5
 _SAMPLE_SECONDS = 15.0  # between points without a phase or a cycle
 _STOP_SECONDS = 2.0
@@ -30,13 +30,13 @@ class Sink(Protocol):
         """Take the next point."""
 
     def close(self) -> None:
-        """End: no more points follow."""
+        """Finish: no more points follow."""
 
 
 class _Mark(NamedTuple):
-    """A moment. `name` is that of its phase, cycle or checkpoint.
+    """A queued event. `name` is that of its phase, cycle or checkpoint.
 
-    `levels` are those of the moment itself, where a sink needs it; the others get the levels of their batch.
+    `levels` were read at the event itself, if a sink needs that; other marks use the levels of their batch.
     """
 
     time: float
@@ -54,17 +54,17 @@ class _Mark(NamedTuple):
 class Journal:
     """Passes the points of a run to sinks.
 
-    At the end of a phase or a cycle the training thread only reads the resident memory and appends it to a
-    queue. The journal's own thread adds the latest samples. If a sink is slower than training for long, the
-    oldest moments are dropped. At the end of a cycle that a sink needs itself, such as that of a report, the
-    training thread also reads the latest samples.
+    At the end of a phase or a cycle the training thread only reads the resident memory and appends a mark to
+    a queue. The journal's own thread adds the latest samples. If sinks stay slower than training, the queue
+    drops its oldest marks. For a cycle that a sink needs exactly, such as one with a report, the training
+    thread also reads the latest samples.
 
     Args:
         failures: counts the errors of sinks.
         resident: reads the resident memory, in bytes.
-        read: returns the latest levels; with True, costly ones such as the process tree are read again.
-        count: returns the latest count of objects. It is called at the moment itself, because a later count
-            does not belong to it.
+        read: returns the latest levels; `read(True)` also renews costly ones such as the process tree.
+        count: returns the latest count of objects; called at the event, since a later count does not belong
+            to it.
 
     """
 
@@ -92,30 +92,30 @@ class Journal:
     def add_sink(self, sink: Sink, is_due: Callable[[str, int], bool] | None = None) -> None:
         """Pass points to `sink` from now on; the first one at once, in the calling thread.
 
-        `is_due` tells of a unit and its total whether the sink needs the end of this cycle. It is then passed
-        on at once, with the levels of that moment, and is not left out.
+        `is_due(unit, total)` returns whether the sink needs the end of this cycle. The journal then passes it
+        on without delay, with levels read at that moment, and never skips it.
         """
         if self._stopped.is_set():
             return
-        self._give(self._mark("start"), True, (sink,))
+        self._pass_on(self._mark("start"), True, (sink,))
         self.sinks = (*self.sinks, sink)
         self._is_due += () if is_due is None else (is_due,)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="heapwatch-journal", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="heapwatch-journal", daemon=True)
             self._thread.start()
 
     def phase_ended(self, name: str, resident_bytes: int, delta_bytes: int) -> None:
-        """Note the end of a phase."""
+        """Queue the end of a phase."""
         if self.sinks:
-            self._put(self._mark("phase", name, resident_bytes, phase=name, delta_bytes=delta_bytes))
+            self._enqueue(self._mark("phase", name, resident_bytes, phase=name, delta_bytes=delta_bytes))
 
     def checkpoint(self, label: str, phase: str, resident_bytes: int) -> None:
-        """Note a named point, and the phase that ended just before."""
+        """Queue a checkpoint, with the phase that ended just before."""
         if self.sinks:
-            self._put(self._mark("checkpoint", label, resident_bytes, phase=phase))
+            self._enqueue(self._mark("checkpoint", label, resident_bytes, phase=phase))
 
     def progressed(self, unit: str, total: int) -> None:
-        """Note that `total` of `unit` are done; it is a cycle unless a larger unit is counted."""
+        """Queue that `total` of `unit` are completed; it is a cycle unless a larger unit is counted."""
         if not self.sinks or unit not in CYCLES or total == self._progress.get(unit):
             return
         self._progress = {**self._progress, unit: total}
@@ -123,22 +123,22 @@ class Journal:
         if is_cycle:
             self._unit = unit
         levels = None
-        due = [is_due(unit, total) for is_due in self._is_due]  # calls all: each keeps count
-        if any(due):
+        due_flags = [is_due(unit, total) for is_due in self._is_due]  # calls all: each keeps count
+        if any(due_flags):
             try:
                 levels = self._read(False)
             except Exception as error:
                 self._failures.record("journal", "levels", error)
         if is_cycle or levels is not None:
-            self._put(self._mark("cycle" if is_cycle else "sample", unit, levels=levels))
+            self._enqueue(self._mark("cycle" if is_cycle else "sample", unit, levels=levels))
 
     def found_large(self, large: tuple[tuple[str, float], ...]) -> None:
-        """Note class and bytes of the largest objects."""
+        """Queue class and bytes of the largest objects."""
         if self.sinks:
-            self._put(self._mark("sample", "large", large=large))
+            self._enqueue(self._mark("sample", "large", large=large))
 
     def stop(self) -> None:
-        """Pass on the queued points, and close the sinks. A second call does nothing."""
+        """Pass on the queued marks and close the sinks. A second call does nothing."""
         if self._stopped.is_set():
             return
         self._stopped.set()
@@ -148,34 +148,34 @@ class Journal:
             self._thread.join(_STOP_SECONDS)
 
     def abandon(self) -> None:
-        """In a forked child: stop, since the sinks belong to the parent."""
+        """Stop in a forked child, since the sinks belong to the parent."""
         self.sinks = ()
         self._stopped = threading.Event()
         self._stopped.set()
 
-    def _mark(self, event: str, name: str = "", resident_bytes: int | None = None, **about: Any) -> _Mark:
+    def _mark(self, event: str, name: str = "", resident_bytes: int | None = None, **fields: Any) -> _Mark:
         resident = self._resident() if resident_bytes is None else resident_bytes
-        return _Mark(time.time(), self._count(), event, name, resident, self._progress, **about)
+        return _Mark(time.time(), self._count(), event, name, resident, self._progress, **fields)
 
-    def _put(self, mark: _Mark) -> None:
+    def _enqueue(self, mark: _Mark) -> None:
         self._marks.append(mark)
         if mark.levels is not None:
             self._hurry.set()
         if not self._wake.is_set():
             self._wake.set()
 
-    def _work(self) -> None:
-        fully_read = time.monotonic()
+    def _run(self) -> None:
+        costly_read_at = time.monotonic()
         while not self._stopped.is_set():
-            marked = self._wake.wait(_SAMPLE_SECONDS)
+            woken = self._wake.wait(_SAMPLE_SECONDS)
             self._wake.clear()
             allow_capture()
             now = time.monotonic()
-            costly = now - fully_read >= _SAMPLE_SECONDS
-            fully_read = now if costly else fully_read
-            if not marked:
-                self._put(self._mark("sample"))
-            self._drain(costly)
+            reads_costly = now - costly_read_at >= _SAMPLE_SECONDS
+            costly_read_at = now if reads_costly else costly_read_at
+            if not woken:
+                self._enqueue(self._mark("sample"))
+            self._drain(reads_costly)
             self._hurry.wait(_BATCH_SECONDS)
             self._hurry.clear()
         self._drain(True)
@@ -186,31 +186,31 @@ class Journal:
                 self._failures.record("journal", f"{sink.name}, closing", error)
 
     def _drain(self, costly: bool) -> None:
-        """Pass on waiting moments: those that a sink needs, the latest of each phase, and those well before.
+        """Pass on the queued marks; of one phase or cycle only the latest and those `_BATCH_SECONDS` apart.
 
-        On a busy machine a batch comes late, and has several cycles.
+        Marks that a sink needs are never skipped. On a busy machine a late batch may have several cycles.
         """
         marks = [self._marks.popleft() for _ in range(len(self._marks))]
-        kept: list[_Mark] = []
+        selected: list[_Mark] = []
         following: dict[tuple[str, str], float] = {}
         for mark in reversed(marks):
             key = (mark.event, mark.name)
             is_apart = key not in following or mark.time <= following[key] - _BATCH_SECONDS
             if is_apart or mark.levels is not None:
                 following[key] = mark.time
-                kept.append(mark)
-        for mark in reversed(kept):
-            self._give(mark, costly, self.sinks)
+                selected.append(mark)
+        for mark in reversed(selected):
+            self._pass_on(mark, costly, self.sinks)
             costly = False
 
-    def _give(self, mark: _Mark, costly: bool, sinks: tuple[Sink, ...]) -> None:
+    def _pass_on(self, mark: _Mark, costly: bool, sinks: tuple[Sink, ...]) -> None:
         try:
             point = point_of(
                 self._read(costly) if mark.levels is None else mark.levels,
                 time=round(mark.time, 3),
                 event=mark.event,
                 objects=dict(mark.census.counts),
-                counted_at={name: round(at, 3) for name, at in mark.census.at.items()},
+                counted_at={name: round(count_time, 3) for name, count_time in mark.census.at.items()},
                 resident_bytes=mark.resident_bytes,
                 phase=mark.phase,
                 delta_bytes=mark.delta_bytes,

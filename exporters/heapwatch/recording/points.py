@@ -1,4 +1,4 @@
-"""A point: the levels of a trainer at one moment. A run: a sequence of points."""
+"""Data types of a recorded run: points with the levels of a trainer, and their conversion to JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from heapwatch.judge.component import WORKERS, Component
 from heapwatch.judge.trainer import PAST_BOUND
 
 CYCLES = ("generation", "epoch", "episode")  # the largest first
-# How the names of counts end that are no entities, and their resources.
-_NAMED = {" bodies": "bodies", " events": "events", " buffer items": "buffer"}
+# Resource by the suffix of a count's name; names without one are entities.
+_RESOURCE_BY_SUFFIX = {" bodies": "bodies", " events": "events", " buffer items": "buffer"}
 _SHORTEST_PAUSE_SECONDS = 0.5  # a phase may end a millisecond after the cycle before it
 _CLOCKS_SECONDS = 0.01  # by which two clocks may differ
 
@@ -32,15 +32,15 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """Levels at one moment, in bytes or counts; None or absent if not known.
+    """Levels at one moment, in bytes or counts; None or absent if unknown.
 
-    `event` says which moment: the `start` of the recording, the end of a `phase`, a `checkpoint`, the end of
-    a `cycle` (a generation, an epoch, an episode), or none of these (`sample`). `phase` is the one that ends,
-    or has ended just before the checkpoint. `time` is Unix time in seconds. `objects` are live objects by
-    class, `counted_at` when each class was counted, `items` other counts (`static bodies`,
-    `food_sources`, items of a buffer without a bound), `bounds` the upper bounds of some of both, `graphs`
-    the number of tensors of a buffer that hold their autograd graph, `large` class and bytes of the largest
-    single objects, if the trainer searched for them.
+    `event` is the `start` of the recording, the end of a `phase`, a `checkpoint`, the end of a `cycle` (a
+    generation, an epoch, an episode), or a `sample` at any other time. `phase` is the one that ends here, or
+    ended just before the checkpoint. `time` is Unix time in seconds. `objects` has live objects by class,
+    `counted_at` the time of each count, `items` other counts (`static bodies`, `food_sources`, items of a
+    buffer without a bound), `bounds` upper bounds of objects and items, `graphs` the number of tensors in a
+    buffer that keep their autograd graph, `large` class and bytes of the largest single objects, if the
+    trainer searched for them.
     """
 
     time: float
@@ -65,37 +65,37 @@ class Point:
 
     @property
     def bounded_bytes(self) -> float:
-        """Bytes that buffers hold within their bounds: growth that will end."""
+        """Bytes in buffers up to their bounds: growth that will end."""
         bounded = (buffer for buffer in self.buffers.values() if buffer.full_bytes is not None)
         return sum(min(buffer.nbytes, buffer.full_bytes or 0.0) for buffer in bounded)
 
     def cycle(self, unit: str) -> int:
         """Number of the cycle of this point, from 1; 0 is before the first."""
-        done = int(self.progress.get(unit, 0))
+        completed = int(self.progress.get(unit, 0))
         if self.event == "start":
-            return done
-        return max(1, done if self.event == "cycle" else done + 1)
+            return completed
+        return max(1, completed if self.event == "cycle" else completed + 1)
 
     def is_counted_since(self, time: float, name: str) -> bool:
-        """Whether a class was counted between this time and the point's own, or it is not known when."""
-        at = self.counted_at.get(name)
-        return at is None or time < at <= self.time + _CLOCKS_SECONDS
+        """Whether a class was counted between `time` and this point, or at an unknown time."""
+        count_time = self.counted_at.get(name)
+        return count_time is None or time < count_time <= self.time + _CLOCKS_SECONDS
 
     def count(self, name: str) -> float:
-        """The count of a class or of another counted item; 0 if it was not known."""
+        """The count of a class or of another counted item; 0 if unknown."""
         return self.objects.get(name, self.items.get(name, 0.0))
 
     def growth_limit(self, resource: str, component: str, unit: str) -> float | None:
         """The declared limit of growth per `unit`: of the component, else of all components."""
-        own = self.growth_limits.get(f"{resource}/{component}/{unit}")
-        return self.growth_limits.get(f"{resource}//{unit}") if own is None else own
+        limit = self.growth_limits.get(f"{resource}/{component}/{unit}")
+        return self.growth_limits.get(f"{resource}//{unit}") if limit is None else limit
 
 
 class Pace:
-    """Keeps whole cycles at intervals that grow with the run: all at first, later fewer and fewer.
+    """Selects whole cycles at intervals that grow with the run: all at first, later ever fewer.
 
-    What is kept grows with the logarithm of the run's length. While no cycles are counted, the ends of each
-    phase, and other points, are kept at such intervals. Points with the largest objects are always kept.
+    The number of selected points grows with the logarithm of the run's length. Without cycles, the ends of
+    each phase and other points are selected at such intervals. Points with the largest objects always are.
 
     Args:
         share: the interval, as a share of the time since the first point.
@@ -119,19 +119,19 @@ class Pace:
         cycle = point.cycle(unit) if unit else None
         if cycle is None or cycle != self._cycle:
             self._cycle = cycle
-            paced = unit or point.phase
-            self._keeps = point.time >= self._next.get(paced, 0.0)
+            key = unit or point.phase
+            self._keeps = point.time >= self._next.get(key, 0.0)
             if self._keeps:
                 pause = self._share * (point.time - self._began)
-                self._next[paced] = point.time + (pause if pause >= _SHORTEST_PAUSE_SECONDS else 0.0)
+                self._next[key] = point.time + (pause if pause >= _SHORTEST_PAUSE_SECONDS else 0.0)
         return self._keeps or bool(point.large)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run: points in order of time, and notes on problems in reading them.
+    """A recorded run: points in order of time, and notes on problems found while reading.
 
-    `explanation` is the last JSON document of `/explain`, if there is one.
+    `explanation` is the last recorded JSON document of `/explain`.
     """
 
     trainer: str
@@ -146,11 +146,11 @@ def point_of(
     time: float,
     event: str,
     resident_bytes: float | None = None,
-    **about: Any,
+    **fields: Any,
 ) -> Point | None:
-    """The point of an exposition, or of a part of it; None if its resident memory is not known.
+    """Make a point from an exposition or a part of it; None if its resident memory is unknown.
 
-    `time` is in seconds since 1970. `about` and `resident_bytes` replace what the exposition says.
+    `time` is Unix time in seconds. `fields` and `resident_bytes` replace values of the exposition.
     """
     by_role = readings.by("trainer_process_resident_memory_bytes", "role")
     resident = by_role.get("trainer") if resident_bytes is None else resident_bytes
@@ -158,7 +158,7 @@ def point_of(
         return None
     ages = readings.by("trainer_objects_age_seconds", "type")
     nbytes, items, full = (
-        readings.by(f"trainer_buffer_{what}", "buffer") for what in ("bytes", "items", "capacity_bytes")
+        readings.by(f"trainer_buffer_{unit}", "buffer") for unit in ("bytes", "items", "capacity_bytes")
     )
     return Point(
         time=time,
@@ -178,37 +178,37 @@ def point_of(
             "progress": readings.by("trainer_progress_total", "unit"),
             "objects": readings.by("trainer_objects", "type"),
             "counted_at": {name: round(time - age, 3) for name, age in ages.items()},
-            **about,
+            **fields,
         },
     )
 
 
 def component_of(name: str) -> Component:
-    """The component whose count an entry of `items` is."""
-    for end, resource in _NAMED.items():
-        if name.endswith(end):
-            return Component(resource, name.removesuffix(end))
+    """The component that an entry of `Point.items` counts."""
+    for suffix, resource in _RESOURCE_BY_SUFFIX.items():
+        if name.endswith(suffix):
+            return Component(resource, name.removesuffix(suffix))
     return Component("entities", name)
 
 
 def _items(readings: Readings) -> dict[str, float]:
     """Counts of everything but live objects."""
-    stored = readings.by("trainer_buffer_items", "buffer")
+    buffer_items = readings.by("trainer_buffer_items", "buffer")
     bounds = [readings.by(f"trainer_buffer_capacity_{unit}", "buffer") for unit in ("items", "bytes")]
     return {
         **{f"{name} bodies": count for name, count in readings.by("trainer_bodies", "type").items()},
         **readings.by("trainer_entities", "type"),
         **_as_events(readings.by("trainer_event_list_items", "list")),
         **{
-            f"{name} buffer items": stored[name]
-            for name in stored
+            f"{name} buffer items": buffer_items[name]
+            for name in buffer_items
             if not any(name in known for known in bounds)
         },
     }
 
 
 def _bounds(readings: Readings) -> dict[str, float]:
-    """What event lists may hold, and how many instances of a class are expected: one less than its limit."""
+    """Capacities of event lists, and expected instances of classes: one less than the warning limit."""
     expected = {
         component.name: limits["warning"] - 1
         for component, limits in readings.limits().items()
@@ -222,12 +222,17 @@ def _as_events(lists: Mapping[str, float]) -> dict[str, float]:
 
 
 def to_json(point: Point) -> dict[str, Any]:
-    """The point as JSON, without fields that are not known."""
+    """The point as a JSON object, without unknown fields."""
     return {key: value for key, value in vars(point).items() if value not in (None, "", {}, ())}
 
 
 def from_json(document: Mapping[str, Any]) -> Point:
-    """The point that `to_json` wrote; TypeError or another error if it is none."""
+    """Read a point that `to_json` wrote.
+
+    Raises:
+        ValueError, TypeError, LookupError, AttributeError: the document is no point.
+
+    """
     buffers = {name: Buffer(*parts) for name, parts in document.get("buffers", {}).items()}
     large = tuple((name, nbytes) for name, nbytes in document.get("large", ()))
     counted_at = document.get("counted_at", {})

@@ -1,4 +1,4 @@
-"""A report as sections of tables and lines, as text."""
+"""Formats a report as text: sections with a table and lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point
 from heapwatch.report.findings import Report, TrendRow
 from heapwatch.report.judgement import Judgement
-from heapwatch.report.leak import FoundLeak
+from heapwatch.report.leak import RunLeak
 from heapwatch.text.numbers import duration, from_to, gigabytes, size, size_change
 from heapwatch.text.tables import aligned
 from heapwatch.text.terminal import plain
@@ -31,7 +31,7 @@ class Section:
 
 def sections(report: Report, most_rows: int) -> list[Section]:
     """The report's sections; the trend has at most `most_rows` lines, 0 for all."""
-    written = [
+    parts = [
         _finding(report),
         _snapshot(f"BASELINE: {report.trend[0].label.removesuffix(' (baseline)')}", report.baseline),
         _snapshot(f"MEMORY SNAPSHOT: {report.trend[-1].label}", report.current),
@@ -43,10 +43,10 @@ def sections(report: Report, most_rows: int) -> list[Section]:
         _largest(report),
     ]
     if report.log:
-        written.append(Section(f"LAST {len(report.log)} LINES OF THE LOG", lines=report.log))
+        parts.append(Section(f"LAST {len(report.log)} LINES OF THE LOG", lines=report.log))
     if report.notes:
-        written.append(Section("NOTES", lines=report.notes))
-    return [_plain(section) for section in written if section.rows or section.lines]
+        parts.append(Section("NOTES", lines=report.notes))
+    return [_escaped(section) for section in parts if section.rows or section.lines]
 
 
 def title(report: Report) -> str:
@@ -55,69 +55,77 @@ def title(report: Report) -> str:
 
 
 def headline(report: Report) -> str:
-    """The result in one line, in the trainer's own words if they are recorded."""
-    if (quoted := _quoted(report)) is not None:
-        return plain(narrative(quoted).splitlines()[0])
+    """The result in one line: the recorded explanation of the trainer, if there is one."""
+    if (explanation := _quotation(report)) is not None:
+        return plain(narrative(explanation).splitlines()[0])
     if report.finding is not None:
         return plain(leak_line(report))
     if report.said.leaking:
         return plain(labelled("leak", ", ".join(map(str, sorted(report.said.leaking)))))
-    about = report.memory.reason or "memory is at its level of the start"
+    result = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
-        about = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {about}"
+        result = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {result}"
     if report.said.waits:
-        about += f" (watched for {report.said.waits})"
-    return plain(labelled(report.verdict, f"{about}."))
+        result += f" (watched for {report.said.waits})"
+    return plain(labelled(report.verdict, f"{result}."))
 
 
-def _quoted(report: Report) -> Explanation | None:
-    """The trainer's explanation, if it is recorded and the report found nothing more severe."""
-    said = report.said.explanation
-    return said if said is not None and said.verdict == report.verdict else None
+def _quotation(report: Report) -> Explanation | None:
+    """The recorded explanation, if its verdict is that of the report."""
+    explanation = report.said.explanation
+    return explanation if explanation is not None and explanation.verdict == report.verdict else None
 
 
 def leak_line(report: Report) -> str:
     """The leak of a report in one line; empty if there is none."""
     if report.finding is None:
         return ""
-    return labelled("leak", finding_lines(report.finding, report.unit)[_first(report.finding)])
+    return labelled("leak", finding_lines(report.finding, report.unit)[_first_line(report.finding)])
 
 
-def _first(finding: FoundLeak) -> int:
-    """The first line about what leaks: after those about phase and growth, if there are others."""
-    before = bool(finding.phase) + bool(finding.growth_bytes_per_cycle)
-    named = finding.objects or finding.sizes or finding.past_bound or finding.graphs
-    return before if named else max(0, before - 1)
+def _first_line(finding: RunLeak) -> int:
+    """Index of the first line that names what leaks; phase and growth come before it."""
+    preamble_lines = bool(finding.phase) + bool(finding.growth_bytes_per_cycle)
+    names_cause = finding.objects or finding.sizes or finding.past_bound or finding.graphs
+    return preamble_lines if names_cause else max(0, preamble_lines - 1)
 
 
-def finding_lines(finding: FoundLeak, unit: str) -> list[str]:
-    """The lines about the leak that was found."""
+def finding_lines(finding: RunLeak, unit: str) -> list[str]:
+    """The lines that describe a leak."""
     lines = [f"Phase: {finding.phase}"] if finding.phase else []
     if finding.growth_bytes_per_cycle:
         lines.append(f"Growth: {size_change(finding.growth_bytes_per_cycle)} per {unit}")
-    for name, judged in finding.objects.items():
-        lines.append(f"{name} count: {judged.baseline:.0f} -> {judged.current:.0f} ({judged.reason})")
-    for name, judged in finding.sizes.items():
-        rise = f"{size(judged.baseline)} -> {size(judged.current)}"
-        lines.append(f"{name} size: {rise} ({size_change(judged.per_cycle)}/{unit}, {judged.reason})")
-    for name, held in finding.past_bound.items():
-        lines.append(f"{name} buffer: {size(held.nbytes)}, past its bound of {size(held.full_bytes or 0)}")
+    for name, judgement in finding.objects.items():
+        lines.append(
+            f"{name} count: {judgement.baseline:.0f} -> {judgement.current:.0f} ({judgement.reason})"
+        )
+    for name, judgement in finding.sizes.items():
+        rise = f"{size(judgement.baseline)} -> {size(judgement.current)}"
+        lines.append(f"{name} size: {rise} ({size_change(judgement.per_cycle)}/{unit}, {judgement.reason})")
+    for name, buffer in finding.past_bound.items():
+        lines.append(
+            f"{name} buffer: {size(buffer.nbytes)}, past its bound of {size(buffer.full_bytes or 0)}"
+        )
     for name, tensors in finding.graphs.items():
         lines.append(f"{name} buffer: {tensors:.0f} tensors hold the autograd graph they were computed with")
         lines.append("Remedy: store `tensor.detach().cpu()`, or `.item()` for a number")
     return [*lines, f"Started at {unit} {finding.since}"]
 
 
-def verdict(judged: Judgement) -> str:
+def verdict(judgement: Judgement) -> str:
     """The verdict, in capitals if it is bad, and its reason."""
-    return f"{_shouted(judged.verdict)}: {judged.reason}" if judged.reason else _shouted(judged.verdict)
+    return (
+        f"{_capitalized(judgement.verdict)}: {judgement.reason}"
+        if judgement.reason
+        else _capitalized(judgement.verdict)
+    )
 
 
-def _shouted(word: Word) -> str:
+def _capitalized(word: Word) -> str:
     return word.upper() if word == "leak" else word
 
 
-def _plain(section: Section) -> Section:
+def _escaped(section: Section) -> Section:
     """The section with control characters of names escaped."""
     return Section(
         plain(section.title, _LONGEST_LINE),
@@ -129,8 +137,8 @@ def _plain(section: Section) -> Section:
 
 def _finding(report: Report) -> Section:
     lines = [headline(report)]
-    if (quoted := _quoted(report)) is not None:
-        lines = narrative(quoted).splitlines()
+    if (explanation := _quotation(report)) is not None:
+        lines = narrative(explanation).splitlines()
     if report.finding is not None:
         lines += ["LEAK FOUND:", *(f"- {line}" for line in finding_lines(report.finding, report.unit))]
     return Section("FINDING", lines=lines)
@@ -154,7 +162,7 @@ def _snapshot(title: str, point: Point) -> Section:
 
 
 def _age(point: Point, name: str) -> str:
-    """That the count of a class is older than its point."""
+    """How long before its point a class was counted; empty below one second."""
     age = point.time - point.counted_at.get(name, point.time)
     return f", counted {duration(age)} earlier" if age >= 1 else ""
 
@@ -174,7 +182,7 @@ def _trend(report: Report, most_rows: int) -> Section:
 
 
 def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
-    """The first and the last of the rows; None stands for those between that are omitted."""
+    """The first and last rows; None stands for the omitted ones between them."""
     if not most_rows or len(rows) <= most_rows:
         return [*rows]
     head = most_rows // 2
@@ -182,24 +190,24 @@ def elided(rows: list[TrendRow], most_rows: int) -> list[TrendRow | None]:
 
 
 def _growth(report: Report) -> Section:
-    judged = report.memory
-    percent = f" ({judged.change / judged.baseline:+.1%})" if judged.baseline else ""
+    judgement = report.memory
+    percent = f" ({judgement.change / judgement.baseline:+.1%})" if judgement.baseline else ""
     rows = [
-        ("Baseline", size(judged.baseline)),
-        ("Current", size(judged.current)),
-        ("Growth", f"{size_change(judged.change)}{percent}"),
+        ("Baseline", size(judgement.baseline)),
+        ("Current", size(judgement.current)),
+        ("Growth", f"{size_change(judgement.change)}{percent}"),
         *_rates(report),
-        ("Verdict", _shouted(report.verdict)),
+        ("Verdict", _capitalized(report.verdict)),
     ]
     return Section("MEMORY GROWTH ANALYSIS", ("RAM usage", ""), rows)
 
 
 def _rates(report: Report) -> list[tuple[str, str]]:
-    """The growth that the verdict is about: the trainer's own figure, and that of the cycles."""
-    said, per_cycle = _quoted(report), report.memory.per_cycle
+    """Growth per minute by the recorded explanation, and growth per cycle."""
+    explanation, per_cycle = _quotation(report), report.memory.per_cycle
     rates = []
-    if said is not None and said.verdict != "healthy":
-        rates.append(("Growth per minute", size_change(said.growth_bytes_per_minute)))
+    if explanation is not None and explanation.verdict != "healthy":
+        rates.append(("Growth per minute", size_change(explanation.growth_bytes_per_minute)))
     if not rates or (per_cycle and report.unit != "minute"):
         rates.append((f"Growth per {report.unit}", size_change(per_cycle)))
     return rates
@@ -207,8 +215,8 @@ def _rates(report: Report) -> list[tuple[str, str]]:
 
 def _objects(report: Report) -> Section:
     rows = [
-        (name, from_to(judged.baseline, judged.current), verdict(judged))
-        for name, judged in report.objects.items()
+        (name, from_to(judgement.baseline, judgement.current), verdict(judgement))
+        for name, judgement in report.objects.items()
     ]
     return Section("OBJECT COUNT CHANGES", ("Type", "Change", "Verdict"), rows)
 
@@ -218,22 +226,22 @@ def _sizes(report: Report) -> Section:
     rows = [
         (
             name,
-            size(judged.current),
-            size_change(judged.change),
-            f"{size_change(judged.per_cycle)}/{unit}",
-            verdict(judged),
+            size(judgement.current),
+            size_change(judgement.change),
+            f"{size_change(judgement.per_cycle)}/{unit}",
+            verdict(judgement),
         )
-        for name, judged in report.sizes.items()
+        for name, judgement in report.sizes.items()
     ]
-    leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]
+    leaking = [name for name, judgement in report.sizes.items() if judgement.verdict == "leak"]
     lines = [f"WARNING: Potential memory leaks detected in: {leaking}"] if leaking else []
     return Section("NAMED OBJECTS", ("Object", "Size", "Growth", "Rate", "Verdict"), rows, lines)
 
 
 def _large(report: Report) -> Section:
     rows = [
-        (held.name, held.kind, size(held.nbytes), size(held.full_bytes) if held.full_bytes else "")
-        for held in report.large
+        (entry.name, entry.kind, size(entry.nbytes), size(entry.full_bytes) if entry.full_bytes else "")
+        for entry in report.large
     ]
     return Section("LARGE OBJECTS", ("Name", "Kind", "Size", "When full"), rows)
 
@@ -244,24 +252,24 @@ def _largest(report: Report) -> Section:
 
 
 def as_text(report: Report, most_rows: int) -> str:
-    """The report in plain words and aligned columns."""
-    return "\n".join([title(report), "", *_written(sections(report, most_rows))])
+    """The report as text with aligned columns."""
+    return "\n".join([title(report), "", *_section_lines(sections(report, most_rows))])
 
 
 def trend_lines(report: Report, most_rows: int) -> list[str]:
     """The trend across cycles and the analysis of the growth, as in the whole report."""
-    return _written(map(_plain, (_trend(report, most_rows), _growth(report))))
+    return _section_lines(map(_escaped, (_trend(report, most_rows), _growth(report))))
 
 
-def _written(parts: Iterable[Section]) -> list[str]:
+def _section_lines(parts: Iterable[Section]) -> list[str]:
     return [
         line
         for section in parts
-        for line in (_RULE, section.title, _RULE, *_aligned(section), *section.lines, "")
+        for line in (_RULE, section.title, _RULE, *_table_lines(section), *section.lines, "")
     ]
 
 
-def _aligned(section: Section) -> list[str]:
+def _table_lines(section: Section) -> list[str]:
     if not section.rows:
         return []
     head = any(section.columns)

@@ -1,4 +1,4 @@
-"""From a recorded run to a report: trend, growth, large objects, and the leak."""
+"""Analyses a recorded run: trend, growth, large objects, and the leak."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from heapwatch.judge.verdict import Word
 from heapwatch.recording.points import Point, Run, component_of
 from heapwatch.report.cycles import Cycles, reader
 from heapwatch.report.judgement import Judgement, Terms, judged
-from heapwatch.report.leak import FoundLeak, found_leak
-from heapwatch.report.said import Said, said_of
+from heapwatch.report.leak import RunLeak, find_leak
+from heapwatch.report.said import TrainerVerdict, trainer_verdict_of
 from heapwatch.report.since import Points
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _NOISE_OF_SIZES = 0.01
-_MEMORY_SHARE = 0.7  # of a rise of memory; buffers that take as much explain it
-_LEAST_SHARE = 0.1  # rise of a class: there are thousands of lists, and what is loaded late adds some
-_LONGEST_SECONDS = 120.0  # a longer time is written in minutes
+_MEMORY_SHARE = 0.7  # of a rise of memory: buffers that hold at least this share explain it
+_LEAST_SHARE = 0.1  # least rise of a class: late imports add to thousands of lists
+_LONGEST_SECONDS = 120.0  # longer times are shown in minutes
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class TrendRow:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a buffer or a named object holds."""
+class LargeObject:
+    """A buffer or a named object, with its size in bytes."""
 
     kind: str
     name: str
@@ -46,9 +46,9 @@ class Held:
 class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
-    `objects` are live objects and other counts. `large` are large watched objects, `largest` class and bytes
-    of the largest single objects that the trainer found last. `said` is what the trainer's judge says. `log`
-    are the last lines of a log that was given.
+    `objects` has live objects and other counts. `large` has watched objects above the size limit. `largest`
+    has class and bytes of the largest single objects of the latest search. `said` is the verdict of the
+    trainer's judge. `log` has the last lines of the given log.
     """
 
     trainer: str
@@ -59,10 +59,10 @@ class Report:
     memory: Judgement
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
-    large: list[Held]
+    large: list[LargeObject]
     largest: Sequence[tuple[str, float]]
-    finding: FoundLeak | None
-    said: Said
+    finding: RunLeak | None
+    said: TrainerVerdict
     notes: tuple[str, ...]
     log: Sequence[str] = ()
 
@@ -75,8 +75,8 @@ class Report:
             return self.said.explanation.verdict
         if self.said.leaking:
             return "leak"
-        undecided = self.said.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
-        return "too early" if undecided else self.memory.verdict
+        is_undecided = self.said.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
+        return "too early" if is_undecided else self.memory.verdict
 
 
 def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
@@ -85,10 +85,10 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
     Args:
         run: at least one point.
         large_bytes: least size of a large object.
-        unit: of the cycles to compare, from the first one on; by default of which two have ended.
+        unit: unit of the cycles to compare, used from one completed cycle on; by default see `Cycles`.
 
     """
-    cycles, said, last = Cycles(run, unit), said_of(run), run.points[-1]
+    cycles, verdict, last = Cycles(run, unit), trainer_verdict_of(run), run.points[-1]
     resident = cycles.series(lambda point: point.resident_bytes)
     memory = judged(
         resident,
@@ -97,19 +97,19 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
             cycles.unit,
             cycles.seconds,
             limit=last.growth_limit("memory", "trainer", cycles.unit),
-            leaks=said.of(MEMORY),
+            leaks=verdict.leaks(MEMORY),
             filled=cycles.series(lambda point: point.bounded_bytes) if last.buffers else (),
             share=_MEMORY_SHARE,
         ),
     )
     histories: dict[str, Points] = {}
-    objects = _objects(cycles, said, histories)
-    sizes = _sizes(cycles, said)
-    finding = found_leak(cycles, said, memory, objects, sizes, histories)
-    if finding is not None:  # one rate for one thing
+    objects = _objects(cycles, verdict, histories)
+    sizes = _sizes(cycles, verdict)
+    finding = find_leak(cycles, verdict, memory, objects, sizes, histories)
+    if finding is not None:  # both tables show the same rate
         objects |= finding.objects
         memory = replace(memory, per_cycle=finding.memory_bytes_per_cycle)
-        finding = replace(finding, objects=_aged(finding.objects, memory.last, cycles.unit))
+        finding = replace(finding, objects=_with_age(finding.objects, memory.last, cycles.unit))
     return Report(
         trainer=run.trainer,
         unit=cycles.unit,
@@ -117,76 +117,77 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
         current=last,
         trend=_trend(cycles),
         memory=memory,
-        objects=_aged(objects, memory.last, cycles.unit),
+        objects=_with_age(objects, memory.last, cycles.unit),
         sizes=sizes,
-        large=[held for held in _held(last) if held.nbytes >= large_bytes],
+        large=[entry for entry in _buffers_and_sizes(last) if entry.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=finding,
-        said=said,
+        said=verdict,
         notes=run.notes,
     )
 
 
-def _aged(judgements: dict[str, Judgement], last: float, unit: str) -> dict[str, Judgement]:
-    """The judgements; of a level that was not read in the last cycle the reason says when it was."""
+def _with_age(judgements: dict[str, Judgement], last_cycle: float, unit: str) -> dict[str, Judgement]:
+    """The judgements; the reason names the cycle of a reading that is older than the last cycle."""
     return {
-        name: judged
-        if judged.last >= last
+        name: judgement
+        if judgement.last >= last_cycle
         else replace(
-            judged, reason=", ".join(filter(None, (judged.reason, f"last read in {unit} {judged.last:.0f}")))
+            judgement,
+            reason=", ".join(filter(None, (judgement.reason, f"last read in {unit} {judgement.last:.0f}"))),
         )
-        for name, judged in judgements.items()
+        for name, judgement in judgements.items()
     }
 
 
-def _objects(cycles: Cycles, said: Said, histories: dict[str, Points]) -> dict[str, Judgement]:
-    """Live objects and other counts by name; adds their levels to `histories`."""
+def _objects(cycles: Cycles, verdict: TrainerVerdict, histories: dict[str, Points]) -> dict[str, Judgement]:
+    """Judge live objects and other counts, by name; adds their levels to `histories`."""
     bounds = cycles.points[-1].bounds
-    stored = cycles.series(lambda point: _stored(point) if point.buffers else None)
-    found = {}
+    items = cycles.series(lambda point: _stored_items(point) if point.buffers else None)
+    judgements = {}
     for field in ("objects", "items"):
-        live = field == "objects"
+        is_live = field == "objects"
         for name in cycles.names(field):
-            history = histories[name] = cycles.series(reader(field, name), counted=name if live else "")
-            component, first = Component("objects", name) if live else component_of(name), history[0][1]
-            least = material(component, first)
+            history = histories[name] = cycles.series(reader(field, name), of_class=name if is_live else "")
+            component, start = Component("objects", name) if is_live else component_of(name), history[0][1]
+            least = material(component, start)
             terms = Terms(
-                max(least, _LEAST_SHARE * first) if live else least,
+                max(least, _LEAST_SHARE * start) if is_live else least,
                 cycles.unit,
                 cycles.seconds,
                 bound=bounds.get(name),
-                leaks=said.of(component),
-                filled=stored if live else (),
+                leaks=verdict.leaks(component),
+                filled=items if is_live else (),
             )
-            found[name] = judged(history, terms)
-    return found
+            judgements[name] = judged(history, terms)
+    return judgements
 
 
-def _sizes(cycles: Cycles, said: Said) -> dict[str, Judgement]:
-    """Sizes of named objects. Growth in a cycle is a leak from the declared limit on.
+def _sizes(cycles: Cycles, verdict: TrainerVerdict) -> dict[str, Judgement]:
+    """Judge sizes of named objects: growth per cycle above the declared limit is a leak.
 
-    Without one it is from 5 MB on, unless the trainer says that nothing leaks.
+    The default limit is 5 MB; there is none if the trainer's judge reports no leak.
     """
     last, unit = cycles.points[-1], cycles.unit
-    found = {}
+    judgements = {}
     for name in cycles.names("sizes"):
         history = cycles.series(reader("sizes", name))
-        allowed = last.growth_limit("object_size", name, unit)
-        denied = said.denies(Component("object_size", name))
-        found[name] = judged(
+        limit = last.growth_limit("object_size", name, unit)
+        denied = verdict.denies(Component("object_size", name))
+        judgements[name] = judged(
             history,
             Terms(
                 _NOISE_OF_SIZES * history[0][1],
                 unit,
                 cycles.seconds,
-                limit=allowed or (None if denied else SIZE_LIMIT_BYTES),
+                limit=limit or (None if denied else SIZE_LIMIT_BYTES),
                 leaks=False if denied else None,
             ),
         )
-    return found
+    return judgements
 
 
-def _stored(point: Point) -> float:
+def _stored_items(point: Point) -> float:
     """Items that buffers hold within their bounds."""
     return sum(
         (buffer.items or 0.0) * min(1.0, buffer.full_bytes / buffer.nbytes)
@@ -195,22 +196,30 @@ def _stored(point: Point) -> float:
     )
 
 
-def _held(point: Point) -> list[Held]:
-    buffers = [Held("buffer", name, held.nbytes, held.full_bytes) for name, held in point.buffers.items()]
-    sizes = [Held("object", name, size) for name, size in point.sizes.items()]
-    return sorted(buffers + sizes, key=lambda held: held.nbytes, reverse=True)
+def _buffers_and_sizes(point: Point) -> list[LargeObject]:
+    buffers = [
+        LargeObject("buffer", name, entry.nbytes, entry.full_bytes) for name, entry in point.buffers.items()
+    ]
+    sizes = [LargeObject("object", name, size) for name, size in point.sizes.items()]
+    return sorted(buffers + sizes, key=lambda entry: entry.nbytes, reverse=True)
 
 
 def _trend(cycles: Cycles) -> list[TrendRow]:
     """The baseline and the end of each phase; of each cycle if there are no phases."""
-    first, *others = cycles.points
-    wanted = next((event for event in ("phase", "cycle") if any(p.event == event for p in others)), "sample")
+    first, *points = cycles.points
+    row_event = next(
+        (event for event in ("phase", "cycle") if any(p.event == event for p in points)), "sample"
+    )
     number = cycles.number(first)
-    started = number == 0 and first.event == "start"
-    name = "Trainer initialized" if started else f"{cycles.unit.capitalize()} {number}: start of the record"
+    began_with_trainer = number == 0 and first.event == "start"
+    name = (
+        "Trainer initialized"
+        if began_with_trainer
+        else f"{cycles.unit.capitalize()} {number}: start of the record"
+    )
     rows = [TrendRow(f"{name} (baseline)", number, "", first.resident_bytes, None)]
-    for point in others:
-        if point.event == wanted:
+    for point in points:
+        if point.event == row_event:
             change = point.resident_bytes - rows[-1].resident_bytes
             label = _label(cycles, point)
             rows.append(TrendRow(label, cycles.number(point), point.phase, point.resident_bytes, change))
@@ -221,12 +230,12 @@ def _label(cycles: Cycles, point: Point) -> str:
     name, number = cycles.unit.capitalize(), cycles.number(point)
     short = "Gen" if name == "Generation" else name
     # Several samples, and phases that count no cycles, may lie in one cycle. They have their time as a label.
-    timed = cycles.unit == "minute" or point.event == "sample"
-    at = _after(cycles.seconds_at(point)) if timed else f"{short} {number}"
+    has_time_label = cycles.unit == "minute" or point.event == "sample"
+    moment = _elapsed_label(cycles.seconds_at(point)) if has_time_label else f"{short} {number}"
     if point.phase:
-        return f"{at}: After {point.phase}"
-    return f"End of {at}" if point.event == "cycle" and not timed else at
+        return f"{moment}: After {point.phase}"
+    return f"End of {moment}" if point.event == "cycle" and not has_time_label else moment
 
 
-def _after(seconds: float) -> str:
+def _elapsed_label(seconds: float) -> str:
     return f"After {seconds:.0f} s" if seconds < _LONGEST_SECONDS else f"After {seconds / 60:.1f} min"

@@ -1,4 +1,4 @@
-"""A memory report in the log at regular intervals of a run."""
+"""Logs a memory report at regular intervals of a run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MOST_SHARE = 0.2  # of the time for reports
 class MemoryReport:
     """Keeps points of a run, at the intervals of `Pace`, and logs reports on them.
 
-    There is a report every `interval` cycles of this `unit`: `generation`, `epoch` or `episode`, with `trend`
-    also of the trend across cycles. `explain` returns the trainer's explanation as a JSON object. `leak` is
-    the leak of the whole run in one line, once it has ended; empty if it has none.
+    Logs a report every `interval` cycles of `unit`: `generation`, `epoch` or `episode`; with `trend`, also
+    the trend across cycles. `explain` returns the trainer's explanation as a JSON object. `leak` is the
+    leak of the whole run in one line after its end; empty without one.
 
     Raises:
         ValueError: an invalid interval or unit.
@@ -55,28 +55,34 @@ class MemoryReport:
         self._interval = interval
         self._unit = unit
         self._trend = trend
-        self._reported = self._asked = 0
+        self._reported_cycles = self._latest_cycles = 0
         self._rests_until = 0.0
         self.leak = ""
         self._pace = Pace(_PACE)
         self._points: list[Point] = []
 
     def is_due(self, unit: str, total: int) -> bool:
-        """Whether a report is due at the end of this cycle; not while the last ones took too much time."""
-        before, self._asked = self._asked, total if unit == self._unit else self._asked
-        return self._asked // self._interval > before // self._interval and (
+        """Whether a report is due at the end of this cycle; false while reports exceed their time share."""
+        previous_cycles, self._latest_cycles = (
+            self._latest_cycles,
+            total if unit == self._unit else self._latest_cycles,
+        )
+        return self._latest_cycles // self._interval > previous_cycles // self._interval and (
             time.monotonic() >= self._rests_until
         )
 
     def take(self, point: Point) -> None:
         """Keep the point, and log a report when one is due."""
-        done = int(point.progress.get(self._unit, 0))
+        cycles = int(point.progress.get(self._unit, 0))
         if self._pace.keeps(point):
             self._points.append(point)
-        if point.event in ("cycle", "sample") and done // self._interval > self._reported // self._interval:
-            self._reported, began = done, own_time()
+        if (
+            point.event in ("cycle", "sample")
+            and cycles // self._interval > self._reported_cycles // self._interval
+        ):
+            self._reported_cycles, began = cycles, own_time()
             report = self._report(self._points)
-            lines = interval_lines(report, self._unit, done)
+            lines = interval_lines(report, self._unit, cycles)
             log.info("%s", Block([*lines, *(trend_lines(report, _MOST_ROWS) if self._trend else ())]))
             if report.finding is not None:
                 log.warning("%s", Block(["LEAK FOUND:", *finding_lines(report.finding, report.unit)]))
@@ -93,29 +99,29 @@ class MemoryReport:
         return analyse(run, unit=self._unit)
 
 
-def interval_lines(report: Report, unit: str, done: int) -> Block:
-    """The report of one moment: memory in use, growth, suspected leaks."""
+def interval_lines(report: Report, unit: str, cycles: int) -> Block:
+    """The lines of one report: memory in use, growth, suspected leaks."""
     current, memory = report.current, report.memory
     line = "=" * _WIDTH
-    held = {"process (RSS)": current.resident_bytes}
-    held |= {f"buffer {name}": buffer.nbytes for name, buffer in current.buffers.items()}
-    held |= dict(sorted(current.sizes.items(), key=lambda named: named[1], reverse=True))
-    grown = {"process (RSS)": memory} | report.sizes
-    lines = ["", line, f"Memory Report - {unit.capitalize()} {done}", line, "", "Current Memory Usage:"]
-    lines += [f"  {name:<32} {size(nbytes):>12}" for name, nbytes in held.items()]
+    sizes = {"process (RSS)": current.resident_bytes}
+    sizes |= {f"buffer {name}": buffer.nbytes for name, buffer in current.buffers.items()}
+    sizes |= dict(sorted(current.sizes.items(), key=lambda named: named[1], reverse=True))
+    judgements = {"process (RSS)": memory} | report.sizes
+    lines = ["", line, f"Memory Report - {unit.capitalize()} {cycles}", line, "", "Current Memory Usage:"]
+    lines += [f"  {name:<32} {size(nbytes):>12}" for name, nbytes in sizes.items()]
     lines += ["", "Memory Growth:"]
     lines += [
-        f"  {name:<32} {size_change(judged.change):>12} ({size_change(judged.per_cycle)}/{report.unit})"
-        for name, judged in grown.items()
-        if judged.change
+        f"  {name:<32} {size_change(judgement.change):>12} ({size_change(judgement.per_cycle)}/{report.unit})"
+        for name, judgement in judgements.items()
+        if judgement.change
     ]
     if report.objects:
         lines += ["", "Object Count Changes:"]
         lines += [
-            f"  {name:<24} {from_to(judged.baseline, judged.current):>24}  {verdict(judged)}"
-            for name, judged in report.objects.items()
+            f"  {name:<24} {from_to(judgement.baseline, judgement.current):>24}  {verdict(judgement)}"
+            for name, judgement in report.objects.items()
         ]
-    leaking = [name for name, judged in report.sizes.items() if judged.verdict == "leak"]
+    leaking = [name for name, judgement in report.sizes.items() if judgement.verdict == "leak"]
     lines += [line]
     if leaking:
         lines += ["", f"WARNING: Potential memory leaks detected in: {leaking}"]

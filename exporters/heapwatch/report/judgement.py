@@ -1,7 +1,7 @@
-"""Verdicts on the levels of a recorded run, from cycle to cycle.
+"""Judges the levels of a recorded run by their values at the ends of cycles.
 
-A level that rises continues to do so by the judge's definition. The least rise that matters is the judge's,
-or a limit that the trainer declares; for live objects at least a tenth.
+Lasting growth is defined as in `heapwatch.judge`. So is the least rise that matters, unless the trainer
+declares a limit; for live objects it is at least a tenth.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _FULL = 0.99  # of what buffers held at most
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a level, with its reason in words: from the first level to the last.
+    """The verdict on a level, with its reason as text; `baseline` and `current` are its ends.
 
-    `per_cycle` is its rise, `since` the cycle in which that began; both are 0 if it did not rise. `last` is
-    the cycle of the last level.
+    `per_cycle` is its rise per cycle and `since` the cycle in which the rise began; both are 0 without a
+    rise. `last` is the cycle of the last value.
     """
 
     verdict: Word
@@ -51,9 +51,9 @@ class Terms:
         cycle_seconds: how long a cycle takes.
         bound: the largest allowed level.
         limit: growth in a cycle that is allowed.
-        leaks: what the trainer's judge says of it; None if it could not judge.
-        filled: what bounded buffers held at the same times; it explains a rise that follows it.
-        share: least part of the rise that these explain.
+        leaks: whether the trainer's judge reports a leak; None without a verdict.
+        filled: content of bounded buffers in the same cycles; it explains a rise that follows it.
+        share: least part of the rise that the buffers must explain.
 
     """
 
@@ -74,36 +74,36 @@ def judged(series: Points, terms: Terms) -> Judgement:
         level.add(cycle, value)
     growth = level.growth(level.rise_began())
     baseline, current = series[0][1], series[-1][1]
-    risen = growth.total if growth.span else max(0.0, current - baseline)
-    bend, since, rate = series[0][0], 0, 0.0
-    past = None if terms.bound is None or current <= PAST_BOUND * terms.bound else terms.bound
-    if len(series) > 1 and (risen > terms.least or terms.leaks or past is not None):
-        bend, since, rate = rise_of(series, past)
+    rise = growth.total if growth.span else max(0.0, current - baseline)
+    bend, start, rate = series[0][0], 0, 0.0
+    exceeded = None if terms.bound is None or current <= PAST_BOUND * terms.bound else terms.bound
+    if len(series) > 1 and (rise > terms.least or terms.leaks or exceeded is not None):
+        bend, start, rate = rise_of(series, exceeded)
     word: Word = "healthy"
     reason = ""
-    if past is not None:
-        word, reason = "leak", f"past its bound of {past:.0f}"
-        reason += f", {each(rate, terms.unit)}" if rate > 0 else ""
+    if exceeded is not None:
+        word, reason = "leak", f"past its bound of {exceeded:.0f}"
+        reason += f", {rate_text(rate, terms.unit)}" if rate > 0 else ""
     elif terms.leaks:
-        word, reason = "leak", each(rate, terms.unit)
-    elif risen > terms.least and _fills(
+        word, reason = "leak", rate_text(rate, terms.unit)
+    elif rise > terms.least and _fills(
         series, terms, bend, lasting=growth.rising or len(series) < FEWEST_LEVELS
     ):
         word, reason = "filling", "buffers that fill explain it"
-    elif risen > terms.least:
+    elif rise > terms.least:
         word, reason = _rising(series, terms, level, rate)
     rises = word not in ("healthy", "warm-up")
-    return Judgement(word, baseline, current, rate if rises else 0.0, since, reason, series[-1][0])
+    return Judgement(word, baseline, current, rate if rises else 0.0, start, reason, series[-1][0])
 
 
 def _rising(series: Points, terms: Terms, level: LevelSeries, rate: float) -> tuple[Word, str]:
     """The verdict on a level that has risen enough to matter."""
-    began, bound, limit, unit = level.rise_began(), terms.bound, terms.limit, terms.unit
-    growth = level.growth(began)
-    lasted = (series[-1][0] - max(began, series[0][0])) * terms.cycle_seconds
-    if sum(cycle >= began for cycle, _ in series) < FEWEST_LEVELS:
+    rise_began, bound, limit, unit = level.rise_began(), terms.bound, terms.limit, terms.unit
+    growth = level.growth(rise_began)
+    rise_seconds = (series[-1][0] - max(rise_began, series[0][0])) * terms.cycle_seconds
+    if sum(cycle >= rise_began for cycle, _ in series) < FEWEST_LEVELS:
         return "too early", f"too few {unit}s to distinguish it from a warm-up"
-    if limit is bound is None and lasted < SHORTEST_SECONDS:
+    if limit is bound is None and rise_seconds < SHORTEST_SECONDS:
         return "too early", "rises for less than two minutes"
     if not growth.rising:
         slows = growth.lasting < COUNTED.last_part
@@ -111,32 +111,34 @@ def _rising(series: Points, terms: Terms, level: LevelSeries, rate: float) -> tu
     if bound is not None:
         return "filling", f"within its bound of {bound:.0f}"
     if limit is not None:
-        allowed = f"its limit of {size(limit)}/{unit}"
-        return ("growing", f"within {allowed}") if rate <= limit else ("leak", f"over {allowed}")
+        limit_text = f"its limit of {size(limit)}/{unit}"
+        return ("growing", f"within {limit_text}") if rate <= limit else ("leak", f"over {limit_text}")
     if terms.leaks is False:
         return "growing", "rises, but not as steadily as a leak"
-    return "leak", each(rate, unit)
+    return "leak", rate_text(rate, unit)
 
 
-def each(rate: float, unit: str) -> str:
-    """Such as `increasing by 16 each generation`."""
+def rate_text(rate: float, unit: str) -> str:
+    """The rate as text, such as `increasing by 16 each generation`."""
     count = f"{rate:.0f}" if rate >= 10 or rate == int(rate) else f"{rate:.1f}"
     return f"increasing by {count} each {unit}"
 
 
 def _fills(series: Points, terms: Terms, bend: float, *, lasting: bool) -> bool:
-    """Whether the buffers took enough for the rise from its bend on; if it lasts, also in the last half.
+    """Whether growing buffers explain the rise from its bend on; a lasting rise also in its last half.
 
-    After they are full they take nothing: the level may not rise by more than what matters from then on.
+    Full buffers no longer grow: from then on the level may rise by `terms.least` at most.
     """
-    held = dict(terms.filled)
-    if not held:
+    buffer_levels = dict(terms.filled)
+    if not buffer_levels:
         return False
-    before = max((number for number, (cycle, _) in enumerate(series) if cycle <= bend), default=0)
-    unexplained = [level - held.get(cycle, 0.0) / terms.share for cycle, level in series]
-    most = _FULL * max(held.values())
-    full = next((number for number, (cycle, _) in enumerate(series) if held.get(cycle, 0.0) >= most), -1)
-    starts = (0, before, len(series) // 2)[: 2 + lasting]
-    return series[-1][1] <= series[full][1] + terms.least and all(
-        unexplained[-1] <= unexplained[start] for start in starts
+    bend_index = max((number for number, (cycle, _) in enumerate(series) if cycle <= bend), default=0)
+    rests = [level - buffer_levels.get(cycle, 0.0) / terms.share for cycle, level in series]
+    maximum = _FULL * max(buffer_levels.values())
+    full_index = next(
+        (number for number, (cycle, _) in enumerate(series) if buffer_levels.get(cycle, 0.0) >= maximum), -1
+    )
+    starts = (0, bend_index, len(series) // 2)[: 2 + lasting]
+    return series[-1][1] <= series[full_index][1] + terms.least and all(
+        rests[-1] <= rests[start] for start in starts
     )

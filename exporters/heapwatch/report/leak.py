@@ -1,4 +1,4 @@
-"""The leak of a recorded run: what leaks, in which phase, since which cycle and by how much."""
+"""Finds the leak of a recorded run: its objects, phase, first cycle and rate."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 from heapwatch.judge.component import Component
 from heapwatch.recording.points import Buffer, Point
 from heapwatch.report.cycles import Cycles, reader
-from heapwatch.report.judgement import Judgement, each
-from heapwatch.report.said import Said
+from heapwatch.report.judgement import Judgement, rate_text
+from heapwatch.report.said import TrainerVerdict
 from heapwatch.report.since import Points
 
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 _LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still
-_FEWEST_COUNTS = 3  # of a rise, that tell where it began
-_APART = 2  # cycles between the starts of two rises that are one
-_SEEN_SHARE = 0.5  # of a rise, in phases at whose ends objects were counted: fewer counts tell no phase
+_FEWEST_COUNTS = 3  # counts during a rise that are needed to determine its start
+_APART = 2  # most cycles between the starts of two rises with one cause
+_SEEN_SHARE = 0.5  # least share of a rise that must be counted at the ends of phases to name one
 
 
 @dataclass(frozen=True)
-class FoundLeak:
-    """A leak that was found. `phase` is empty if none dominates.
+class RunLeak:
+    """The leak of a run. `phase` is empty if none dominates.
 
-    `past_bound` are buffers that hold more than they may, `graphs` how many tensors of a buffer hold the
-    autograd graph they were computed with.
+    `past_bound` has the buffers above their declared bound, `graphs` the number of stored tensors per buffer
+    that keep their autograd graph.
     """
 
     phase: str
@@ -38,108 +38,111 @@ class FoundLeak:
 
     @property
     def growth_bytes_per_cycle(self) -> float:
-        """Growth of the process, or of the named objects that leak where the process does not grow."""
-        return self.memory_bytes_per_cycle or sum(judged.per_cycle for judged in self.sizes.values())
+        """Growth of the process; if it does not grow, that of the leaking named objects."""
+        return self.memory_bytes_per_cycle or sum(judgement.per_cycle for judgement in self.sizes.values())
 
 
-def found_leak(
+def find_leak(
     cycles: Cycles,
-    said: Said,
+    verdict: TrainerVerdict,
     memory: Judgement,
     objects: dict[str, Judgement],
     sizes: dict[str, Judgement],
     histories: Mapping[str, Points],
-) -> FoundLeak | None:
+) -> RunLeak | None:
     """The leak of a run with its phase, its growth and its beginning; None if there is none."""
-    leaking = {name: judged for name, judged in objects.items() if judged.verdict == "leak"}
+    leaking = {name: judgement for name, judgement in objects.items() if judgement.verdict == "leak"}
     memory_leaks = memory.verdict == "leak"
     if memory_leaks:
         leaking |= {
-            name: replace(judged, reason=each(judged.per_cycle, cycles.unit))
-            for name, judged in objects.items()
-            if judged.verdict in ("too early", "growing") and _rises_with(judged, memory)
+            name: replace(judgement, reason=rate_text(judgement.per_cycle, cycles.unit))
+            for name, judgement in objects.items()
+            if judgement.verdict in ("too early", "growing") and _rises_with(judgement, memory)
         }
     leaking = {
-        name: _placed(judged, histories[name], memory, cycles.unit) for name, judged in leaking.items()
+        name: _dated_by_memory(judgement, histories[name], memory, cycles.unit)
+        for name, judgement in leaking.items()
     }
-    grown = {name: judged for name, judged in sizes.items() if judged.verdict == "leak"}
+    leaking_sizes = {name: judgement for name, judgement in sizes.items() if judgement.verdict == "leak"}
     last = cycles.points[-1]
-    past_bound = {name: held for name, held in last.buffers.items() if held.past_bound}
+    past_bound = {name: buffer for name, buffer in last.buffers.items() if buffer.past_bound}
     graphs = {
-        name: many
-        for name, many in last.graphs.items()
-        if name in past_bound or said.of(Component("buffer", name))
+        name: tensors
+        for name, tensors in last.graphs.items()
+        if name in past_bound or verdict.leaks(Component("buffer", name))
     }
-    # Objects, sizes and bounds tell when it began; memory is still warming up then.
-    # What has risen most above its level of before tells it best: 2 environments, and not a million dicts.
-    most = max((*leaking.values(), *grown.values()), key=_times, default=None)
-    begins = [] if most is None else [most.since]
-    begins += [cycles.unbroken_since(_past_bound(name)) for name in past_bound]
-    begins += [cycles.unbroken_since(reader("graphs", name)) for name in graphs]
-    begins = begins or ([memory.since] if memory_leaks else [])
-    if not begins:
+    # Objects, sizes and bounds show the start better than memory, which is still warming up.
+    # The largest relative rise shows it best: 2 environments rather than a million dicts.
+    clearest = max((*leaking.values(), *leaking_sizes.values()), key=_ratio, default=None)
+    starts = [] if clearest is None else [clearest.since]
+    starts += [cycles.unbroken_since(_past_bound(name)) for name in past_bound]
+    starts += [cycles.unbroken_since(reader("graphs", name)) for name in graphs]
+    starts = starts or ([memory.since] if memory_leaks else [])
+    if not starts:
         return None
-    since = min(begins)
-    growth = cycles.growth_since(since)
+    start = min(starts)
+    growth = cycles.growth_since(start)
     if growth < _LEAST_GROWTH:
         growth = memory.per_cycle
-    return FoundLeak(_phase(cycles, leaking, since), growth, since, leaking, grown, past_bound, graphs)
+    return RunLeak(_phase(cycles, leaking, start), growth, start, leaking, leaking_sizes, past_bound, graphs)
 
 
 def _past_bound(name: str) -> Callable[[Point], bool]:
-    """Whether a point has more in a buffer than is allowed, be it little, or does not have the buffer."""
+    """A condition on points: the buffer exceeds its bound by a byte or more, has no bound, or is missing."""
 
     def holds(point: Point) -> bool:
-        held = point.buffers.get(name)
-        return held is None or held.full_bytes is None or held.nbytes - held.full_bytes >= 1
+        buffer = point.buffers.get(name)
+        return buffer is None or buffer.full_bytes is None or buffer.nbytes - buffer.full_bytes >= 1
 
     return holds
 
 
-def _rises_with(judged: Judgement, memory: Judgement) -> bool:
-    """Whether objects have doubled at least since memory began to rise, though they were rarely counted."""
-    return judged.change >= max(judged.baseline, 1.0) and judged.since >= memory.since - _APART
+def _rises_with(judgement: Judgement, memory: Judgement) -> bool:
+    """Whether rarely counted objects have at least doubled since memory began to rise."""
+    return judgement.change >= max(judgement.baseline, 1.0) and judgement.since >= memory.since - _APART
 
 
-def _placed(judged: Judgement, counted: Points, memory: Judgement, unit: str) -> Judgement:
-    """A rise that was counted once or twice: it began with that of memory, if that was between two counts."""
-    before = [point for point in counted if point[0] < judged.since]
-    after = counted[len(before) :]
-    if len(after) >= _FEWEST_COUNTS or not before or not before[-1][0] < memory.since <= after[0][0]:
-        return judged
-    (cycle, level), (_, low) = after[-1], before[-1]
+def _dated_by_memory(judgement: Judgement, counts: Points, memory: Judgement, unit: str) -> Judgement:
+    """Take the start of memory growth for a rise with one or two counts, if it lies between two counts."""
+    earlier = [point for point in counts if point[0] < judgement.since]
+    later = counts[len(earlier) :]
+    if len(later) >= _FEWEST_COUNTS or not earlier or not earlier[-1][0] < memory.since <= later[0][0]:
+        return judgement
+    (cycle, level), (_, low) = later[-1], earlier[-1]
     rate = (level - low) / (cycle - memory.since + 1)
-    reason = judged.reason.replace(each(judged.per_cycle, unit), each(rate, unit))
-    return replace(judged, since=memory.since, per_cycle=rate, reason=reason)
+    reason = judgement.reason.replace(rate_text(judgement.per_cycle, unit), rate_text(rate, unit))
+    return replace(judgement, since=memory.since, per_cycle=rate, reason=reason)
 
 
-def _times(judged: Judgement) -> float:
-    return judged.change / max(judged.baseline, 1.0)
+def _ratio(judgement: Judgement) -> float:
+    return judgement.change / max(judgement.baseline, 1.0)
 
 
 def _phase(cycles: Cycles, leaking: dict[str, Judgement], since: int) -> str:
-    """The phase that grows: by where the class that leaks most appears if that is clear, else by memory.
+    """The phase that grows: by counts of the class that leaks most if they are clear, else by memory.
 
-    A count that is older than the phase says nothing about it. If most counts are, memory decides.
+    Counts older than the phase are ignored. If most are, memory decides.
     """
-    name = max(leaking, key=lambda one: _times(leaking[one]), default="")
+    name = max(leaking, key=lambda one: _ratio(leaking[one]), default="")
     objects: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)
-    risen = leaking[name].change if name else 0.0
-    began, before = float("-inf"), cycles.points[0]
+    rise = leaking[name].change if name else 0.0
+    began, previous = float("-inf"), cycles.points[0]
     for point in cycles.points:
         if point.event != "phase":
             continue
         if cycles.number(point) >= since:
             memory[point.phase] += point.delta_bytes or 0.0
             is_object = name in point.objects
-            counted = point.is_counted_since(before.time, name) and before.is_counted_since(began, name)
-            if not is_object or (counted and name in before.objects):
-                objects[point.phase] += max(0.0, point.count(name) - before.count(name))
-        began, before = before.time, point
+            is_counted = point.is_counted_since(previous.time, name) and previous.is_counted_since(
+                began, name
+            )
+            if not is_object or (is_counted and name in previous.objects):
+                objects[point.phase] += max(0.0, point.count(name) - previous.count(name))
+        began, previous = previous.time, point
     total = sum(objects.values())
-    for phase, seen in objects.items():
-        if total > _SEEN_SHARE * risen and seen >= _CLEAR_SHARE * total:
+    for phase, rise_in_phase in objects.items():
+        if total > _SEEN_SHARE * rise and rise_in_phase >= _CLEAR_SHARE * total:
             return phase
-    best = max(memory, key=memory.__getitem__, default="")
-    return best if best and memory[best] > 0 else ""
+    largest = max(memory, key=memory.__getitem__, default="")
+    return largest if largest and memory[largest] > 0 else ""

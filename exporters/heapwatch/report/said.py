@@ -14,15 +14,15 @@ from heapwatch.judge.trainer import MATURE_MINUTES, Sample, TrainerJudge
 from heapwatch.judge.verdict import WORDS
 from heapwatch.recording.points import CYCLES, Point, Run, component_of
 
-_MOST_SECONDS = 2 * STEP_SECONDS  # between points that are judged in time: one reading may be missed
+_MOST_SECONDS = 2 * STEP_SECONDS  # between points, for the judge to be used: one reading may be missing
 
 
-class Said(NamedTuple):
-    """What the trainer's judge says of a run.
+class TrainerVerdict(NamedTuple):
+    """The verdict of the trainer's judge on a run.
 
     Attributes:
         explanation: the last one in the record.
-        leaking: what leaks; None if there is no explanation and the points lie too far apart to judge by.
+        leaking: leaking components; None without an explanation if the points are too far apart to judge.
         waits: such as "12 of 24 minutes" while a slow leak cannot be distinguished from a warm-up.
 
     """
@@ -31,21 +31,21 @@ class Said(NamedTuple):
     leaking: frozenset[Component] | None
     waits: str = ""
 
-    def of(self, component: Component) -> bool | None:
-        """Whether this leaks; None if nothing is said about it, and the cycles decide."""
+    def leaks(self, component: Component) -> bool | None:
+        """Whether a component leaks; None without a verdict on it: then the cycles decide."""
         if component in (self.leaking or ()):
             return True
         return False if self.denies(component) else None
 
     def denies(self, component: Component) -> bool:
-        """Whether this does not leak: memory, if other things do; everything, if nothing does."""
+        """Whether the verdict excludes a leak: of anything if nothing leaks, of memory if others leak."""
         if self.explanation is not None and self.explanation.verdict != "leak":
             return True
         return self.leaking is not None and component == MEMORY
 
 
-def said_of(run: Run) -> Said:
-    """What the recorded explanation says; without one, what the judge says of the points."""
+def trainer_verdict_of(run: Run) -> TrainerVerdict:
+    """The verdict of the recorded explanation; without one, of the judge on the points."""
     try:
         explanation = None if run.explanation is None else explanation_of(run.explanation)
     except ValueError:
@@ -54,21 +54,21 @@ def said_of(run: Run) -> Said:
         leaking = frozenset(leak.component for leak in explanation.leaks)
         if explanation.verdict == "leak" and not leaking:  # a record of an earlier version, which lists none
             leaking = frozenset([MEMORY])
-        return Said(explanation, leaking)
+        return TrainerVerdict(explanation, leaking)
     judge = judged_in_time(run)
     if judge is None:
-        return Said(None, None)
-    watched = judge.watched_minutes
-    waits = f"{watched:.0f} of {MATURE_MINUTES} minutes" if watched < MATURE_MINUTES else ""
-    return Said(None, frozenset(leak.component for leak in judge.leaks), waits)
+        return TrainerVerdict(None, None)
+    watched_minutes = judge.watched_minutes
+    waits = f"{watched_minutes:.0f} of {MATURE_MINUTES} minutes" if watched_minutes < MATURE_MINUTES else ""
+    return TrainerVerdict(None, frozenset(leak.component for leak in judge.leaks), waits)
 
 
 def judged_in_time(run: Run) -> TrainerJudge | None:
-    """The trainer's judge after this run; None if the points of its second half are too far apart for it."""
+    """The trainer's judge after this run; None if the points of the second half are too far apart."""
     times = [point.time for point in run.points if point.event != "checkpoint"]  # just after another one
     middle = (times[0] + times[-1]) / 2
-    pauses = [later - before for before, later in pairwise(times) if later >= middle]
-    if not pauses or median(pauses) > _MOST_SECONDS:
+    gaps = [later - earlier for earlier, later in pairwise(times) if later >= middle]
+    if not gaps or median(gaps) > _MOST_SECONDS:
         return None
     judge = TrainerJudge()
     for point in run.points:
@@ -78,7 +78,7 @@ def judged_in_time(run: Run) -> TrainerJudge | None:
 
 
 def _sample(point: Point, age_seconds: float) -> Sample:
-    """What the judge would have been told at a point, as far as it is recorded."""
+    """The recorded part of the judge's input at a point."""
     levels: dict[Component, float | None] = {
         MEMORY: point.resident_bytes - point.bounded_bytes,
         WORKERS: point.worker_bytes,
@@ -86,7 +86,7 @@ def _sample(point: Point, age_seconds: float) -> Sample:
     }
     levels |= {Component("objects", name): count for name, count in point.objects.items()}
     levels |= {component_of(name): count for name, count in point.items.items() if name not in point.bounds}
-    held = {Component("buffer", name): buffer for name, buffer in point.buffers.items()}
+    buffers = {Component("buffer", name): buffer for name, buffer in point.buffers.items()}
     return Sample(
         levels={component: level for component, level in levels.items() if level is not None},
         age_seconds=age_seconds,
@@ -95,10 +95,16 @@ def _sample(point: Point, age_seconds: float) -> Sample:
         buffer_bytes=point.bounded_bytes,
         virtual=point.virtual_bytes,
         bounded={
-            one: (buffer.nbytes, buffer.full_bytes) for one, buffer in held.items() if buffer.full_bytes
+            component: (buffer.nbytes, buffer.full_bytes)
+            for component, buffer in buffers.items()
+            if buffer.full_bytes
         },
-        graphs={one: (point.graphs.get(one.name, 0.0), buffer.items or 0.0) for one, buffer in held.items()},
+        graphs={
+            component: (point.graphs.get(component.name, 0.0), buffer.items or 0.0)
+            for component, buffer in buffers.items()
+        },
         reading_ages={
-            Component("objects", name): point.time - counted for name, counted in point.counted_at.items()
+            Component("objects", name): point.time - count_time
+            for name, count_time in point.counted_at.items()
         },
     )

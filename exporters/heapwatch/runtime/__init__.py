@@ -1,1 +1,1 @@
-"""How a trainer is sampled: safe point, sources, cleanup, exposition."""
+"""Sampling of a trainer: safe point, sources, cleanup, exposition; and shared helpers."""

@@ -1,4 +1,4 @@
-"""Cleanups: requested from any thread, run in the training thread at its next safe point."""
+"""Runs cleanups in the training thread at its next safe point; any thread may request one."""
 
 from __future__ import annotations
 
@@ -134,12 +134,12 @@ class CleanupQueue:
             ValueError: it is not a function of at most the action and the target.
 
         """
-        adapted = _adapted(function)
+        adapter = _accept_arguments(function)
         if isinstance(function, MethodType):
             method = weakref.WeakMethod(function)
-            self._functions.append(lambda: _adapted(alive) if (alive := method()) else None)
+            self._functions.append(lambda: _accept_arguments(alive) if (alive := method()) else None)
         else:
-            self._functions.append(lambda: adapted)
+            self._functions.append(lambda: adapter)
 
     def submit(
         self,
@@ -173,7 +173,7 @@ class CleanupQueue:
         return ticket
 
     def pending(self) -> int:
-        """Number of cleanups that wait for a safe point."""
+        """Number of cleanups waiting for a safe point."""
         return len(self._waiting)
 
     def functions(self) -> int:
@@ -211,9 +211,9 @@ class CleanupQueue:
         removed: Counter[str] = Counter()
         for function in [find() for find in self._functions]:
             if function is not None:
-                with _noted(getattr(function, "__qualname__", "cleanup function"), errors):
+                with _collect_errors(getattr(function, "__qualname__", "cleanup function"), errors):
                     _add_removed(removed, function(action, target))
-        with _noted("release", errors):
+        with _collect_errors("release", errors):
             release()
         after = self._levels(errors)
         memory = "resident_memory_bytes"
@@ -236,7 +236,7 @@ class CleanupQueue:
         return result
 
     def _levels(self, errors: list[str]) -> dict[str, Any]:
-        with _noted("measure", errors):
+        with _collect_errors("measure", errors):
             return self._measure()
         return {}
 
@@ -245,8 +245,8 @@ class CleanupQueue:
         self.freed_bytes[result.action] += max(0, result.freed.get("resident_memory_bytes", 0))
         for resource, count in result.removed.items():
             resources = {name for _, name in self.removed}
-            kept = resource in resources or len(resources) < MAX_NAMES
-            self.removed[result.action, resource if kept else OTHER] += count
+            is_kept = resource in resources or len(resources) < MAX_NAMES
+            self.removed[result.action, resource if is_kept else OTHER] += count
         times, seconds = self.durations.get(result.action, (0, 0.0))
         self.durations[result.action] = (times + 1, seconds + result.duration_seconds)
         self.last = result
@@ -255,28 +255,28 @@ class CleanupQueue:
 
 
 def described(result: CleanupResult) -> str:
-    """One line with the reason, the effect and the duration of a cleanup."""
+    """Describe a cleanup in one line: reason, effect and duration."""
     freed = result.freed.get("resident_memory_bytes")
     parts = ["freed is not known" if freed is None else f"{size(freed)} freed"]
     parts += [f"{count} {resource} removed" for resource, count in result.removed.items()]
     parts += [f"error: {error}" for error in result.errors]
-    why = f" ({plain(result.reason, 100)})" if result.reason else ""
+    reason = f" ({plain(result.reason, 100)})" if result.reason else ""
     return plain(
-        f"{result.action} cleanup asked for by {result.trigger}{why} took {result.duration_seconds:.2f} s: "
-        + ", ".join(parts)
+        f"{result.action} cleanup asked for by {result.trigger}{reason} took "
+        f"{result.duration_seconds:.2f} s: {', '.join(parts)}"
     )
 
 
 @contextmanager
-def _noted(what: str, errors: list[str]) -> Iterator[None]:
-    """Note an error of `what`, unless it is meant for the trainer."""
+def _collect_errors(operation: str, errors: list[str]) -> Iterator[None]:
+    """Log an error of an operation and add it to `errors`; re-raise one that is meant for the trainer."""
     try:
         yield
     except BaseException as error:
         if is_trainers(error):
             raise
-        log.warning("cleanup: %s: %s", what, raised(error))
-        errors.append(f"{what}: {raised_without_text(error)}")
+        log.warning("cleanup: %s: %s", operation, raised(error))
+        errors.append(f"{operation}: {raised_without_text(error)}")
 
 
 def _check_action(action: str) -> None:
@@ -284,23 +284,23 @@ def _check_action(action: str) -> None:
         raise ValueError(f"action {action!r} is not known; allowed: {', '.join(ACTIONS)}")
 
 
-def _adapted(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any]:
-    """Adapt the function to the parameters action and target."""
+def _accept_arguments(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any]:
+    """Wrap the function so that it can be called with action and target."""
     if not callable(function):
         raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
     signature = inspect.signature(function)
-    targeted = "target" in signature.parameters
+    takes_target = "target" in signature.parameters
     for takes_action in (True, False):
         arguments = ("action",) if takes_action else ()
         try:
-            signature.bind(*arguments, **({"target": ANYTHING} if targeted else {}))
+            signature.bind(*arguments, **({"target": ANYTHING} if takes_target else {}))
         except TypeError:
             continue
 
         @functools.wraps(function)
         def adapted(action: str, target: CleanupTarget, takes_action: bool = takes_action) -> Any:
-            given = (action,) if takes_action else ()
-            return function(*given, **({"target": target} if targeted else {}))
+            arguments = (action,) if takes_action else ()
+            return function(*arguments, **({"target": target} if takes_target else {}))
 
         return adapted
     raise ValueError(
@@ -309,13 +309,13 @@ def _adapted(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any
     )
 
 
-def _add_removed(removed: Counter[str], answer: object) -> None:
-    """Add what a cleanup function has returned."""
-    if answer is None:
+def _add_removed(removed: Counter[str], result: object) -> None:
+    """Add the counts that a cleanup function returned."""
+    if result is None:
         return
-    if not isinstance(answer, Mapping):
-        raise TypeError(f"returned {type_of(answer)}; allowed: None or {{resource: how many}}")
-    for resource, count in answer.items():
+    if not isinstance(result, Mapping):
+        raise TypeError(f"returned {type_of(result)}; allowed: None or {{resource: how many}}")
+    for resource, count in result.items():
         number = operator.index(count)
         if not 0 <= number < 2**63:
             raise ValueError(f"{resource!r}: how many must be at least 0, got {number}")

@@ -1,6 +1,6 @@
-"""The variables `HEAPWATCH_*`: their names, and the values of those that a trainer reads.
+"""Names of the `HEAPWATCH_*` environment variables, and functions that read them.
 
-A wrong value in the environment of a trainer is logged once, and the default is used: it never raises.
+In a trainer an invalid value never raises: it is logged once and the default is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
 EXPLAIN, TRACE, NATIVE, SERVE, WORKERS = (
     f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS")
 )
-RUN = f"{PREFIX}RUN"  # what `heapwatch run` was asked for, as JSON
+RUN = f"{PREFIX}RUN"  # the options of `heapwatch run`, as JSON
 TRAINER_PORT = f"{PREFIX}TRAINER_PORT"
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 _NAMES = """
@@ -33,10 +33,10 @@ _said: set[str] = set()
 
 
 def is_on(name: str, environ: Mapping[str, str] = os.environ, *, usual: bool = True) -> bool:
-    """Whether a part is switched on, or is so by default and not switched off."""
+    """Whether the variable switches a part on; `usual` is the default."""
     text = environ.get(name, "").strip().lower()
     if text not in (*_OFF, *_ON):
-        _say_wrong(name, environ[name], "on or off", f"it stays {'on' if usual else 'off'}")
+        _log_invalid(name, environ[name], "on or off", f"it stays {'on' if usual else 'off'}")
         return usual
     return text not in _OFF if text else usual
 
@@ -55,31 +55,31 @@ def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str
     """The value of a variable that is one of `allowed`, else `usual`."""
     text = environ.get(name, "")
     if text and text not in allowed:
-        _say_wrong(name, text, ", ".join(allowed), f"{usual} is used")
+        _log_invalid(name, text, ", ".join(allowed), f"{usual} is used")
     return text if text in allowed else usual
 
 
 def unread(environ: Mapping[str, str] = os.environ, more: Collection[str] = ()) -> str | None:
-    """One line about the first variable that nothing reads, with the nearest known name; None without one.
+    """One line about the first unknown variable, with the most similar known name; None if all are known.
 
-    Without `more` names that are known, those of the receiver are not checked.
+    `more` are further known names. Without it, variables of the receiver are not checked.
     """
-    known = KNOWN | set(more)
-    for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known):
+    known_names = KNOWN | set(more)
+    for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known_names):
         if more or not name.startswith(RECEIVER_PREFIX):
-            import difflib  # for a mistake alone
+            import difflib  # needed for a misspelt name only
 
-            near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0)
-            return f"nothing reads {plain(name, 100)}; did you mean {near[0]}? (or unset it)"
+            matches = difflib.get_close_matches(name, sorted(known_names), n=1, cutoff=0)
+            return f"nothing reads {plain(name, 100)}; did you mean {matches[0]}? (or unset it)"
     return None
 
 
 def say_once(message: str) -> None:
-    """Log a warning about the environment, the first time that it is said in this process."""
+    """Log a warning about the environment once in this process."""
     if message not in _said:
         _said.add(message)
         log.warning("%s", plain(message))
 
 
-def _say_wrong(name: str, text: str, allowed: str, instead: str) -> None:
-    say_once(f"{name} is {plain(repr(text), 80)}, allowed is {allowed}; {instead}")
+def _log_invalid(name: str, text: str, allowed: str, consequence: str) -> None:
+    say_once(f"{name} is {plain(repr(text), 80)}, allowed is {allowed}; {consequence}")

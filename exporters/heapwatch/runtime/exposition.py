@@ -1,4 +1,4 @@
-"""Collects from all collectors, isolated from each other: one that fails or hangs affects only its series."""
+"""Collects metrics from all collectors; one that fails or hangs affects only its own series."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heapwatch.measure.gpu import allow_capture
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.safe_point import SafePoint
 
-# Seconds that a scrape waits for a collector that does not return.
+# Timeout of one collector in a scrape.
 PATIENCE_SECONDS = 3.0
 
 
@@ -39,8 +39,8 @@ class Collector(Protocol):
 class Exposition:
     """Yields every family that can be read, like a Prometheus registry.
 
-    Each collector runs in a helper thread. If one does not return in time, the scrape continues with the next
-    one. It is left out until it returns.
+    Each collector runs in a helper thread. If one exceeds its timeout, the scrape continues with the next
+    one and skips it until it returns.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Exposition:
         self._unowned = _UnownedSamples(safe_point)
 
     def register(self, collector: Collector) -> None:
-        """Collect `collector` from now on, after those added before it."""
+        """Add a collector; collectors run in the order of registration."""
         self.collectors = (*self.collectors, collector)
 
     def collect(self) -> list[Metric]:
@@ -70,11 +70,11 @@ class Exposition:
 
     def families(self) -> list[Metric]:
         """The present families, including those without samples."""
-        wanted = (self._unowned, *self.collectors)
-        free = [collector for collector in wanted if collector not in self._running]
-        return [family for collector in free for family in self._in_time(collector)]
+        collectors = (self._unowned, *self.collectors)
+        idle = [collector for collector in collectors if collector not in self._running]
+        return [family for collector in idle for family in self._with_timeout(collector)]
 
-    def _in_time(self, collector: Collector) -> list[Metric]:
+    def _with_timeout(self, collector: Collector) -> list[Metric]:
         families: list[Metric] = []
 
         def work() -> None:
@@ -104,7 +104,7 @@ class Exposition:
             return []
         began = self._clock()
         try:
-            return [_checked(family) for family in collector.collect()]
+            return [_without_nonfinite(family) for family in collector.collect()]
         except BaseException as error:
             if is_trainers(error):
                 raise
@@ -128,7 +128,7 @@ class _UnownedSamples:
         return ()
 
 
-def _checked(family: Metric) -> Metric:
+def _without_nonfinite(family: Metric) -> Metric:
     """The family without non-finite samples; raises if a value is no number."""
     family.samples = [sample for sample in family.samples if math.isfinite(sample.value)]
     return family
@@ -160,7 +160,7 @@ class Snapshots:
     def __init__(self, exposition: Exposition) -> None:
         self._exposition = exposition
         self._collecting = threading.Lock()
-        self._started = float("-inf")
+        self._began_at = float("-inf")
         self._latest = Snapshot([])
 
     def recent(self, age: float, *, timeout: float) -> Snapshot:
@@ -170,7 +170,7 @@ class Snapshots:
             CollectionStuck: a collection did not end in time.
 
         """
-        return self._latest if time.monotonic() - self._started <= age else self.take(timeout)
+        return self._latest if time.monotonic() - self._began_at <= age else self.take(timeout)
 
     def take(self, timeout: float) -> Snapshot:
         """Return a snapshot whose collection began after this call.
@@ -182,17 +182,17 @@ class Snapshots:
             CollectionStuck: that collection did not end in time.
 
         """
-        asked = time.monotonic()
+        called_at = time.monotonic()
         if not self._collecting.acquire(timeout=timeout):
-            running = time.monotonic() - self._started
-            raise CollectionStuck(f"a collector has been running for {running:.0f} s; see its watched source")
+            seconds = time.monotonic() - self._began_at
+            raise CollectionStuck(f"a collector has been running for {seconds:.0f} s; see its watched source")
         try:
-            if self._started < asked:
-                self._started = time.monotonic()
+            if self._began_at < called_at:
+                self._began_at = time.monotonic()
                 self._latest = Snapshot(list(self._exposition.collect()))
             return self._latest
         except BaseException:
-            self._started = float("-inf")  # nothing to share
+            self._began_at = float("-inf")  # nothing to share
             raise
         finally:
             self._collecting.release()

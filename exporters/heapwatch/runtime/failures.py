@@ -25,14 +25,14 @@ class Failures:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._said: set[tuple[str, str, str]] = set()
+        self._logged: set[tuple[str, str, str]] = set()
 
     def record(self, collector: str, what: str, error: BaseException) -> None:
         """Count a failure to read `what` and log it, once for each kind of error."""
         self.counts[collector] += 1
         key = (collector, what, type(error).__name__)
         if self._is_new(key):
-            self._say(
+            self._log(
                 key, f"{collector}: {what}: {raised(error)}; its series are absent until it can be read"
             )
 
@@ -40,15 +40,15 @@ class Failures:
         """Log once that names of a collector have no series of their own, because there are too many."""
         key = (collector, "", "left out")
         if self._is_new(key):
-            self._say(key, f"{collector}: too many names; some are added up as 'other' or left out")
+            self._log(key, f"{collector}: too many names; some are added up as 'other' or left out")
 
     def _is_new(self, key: tuple[str, str, str]) -> bool:
-        return key not in self._said and len(self._said) < _REMEMBERED
+        return key not in self._logged and len(self._logged) < _REMEMBERED
 
-    def _say(self, key: tuple[str, str, str], message: str) -> None:
-        self._said.add(key)
+    def _log(self, key: tuple[str, str, str], message: str) -> None:
+        self._logged.add(key)
         log.warning("%s", message)
-        if len(self._said) == _REMEMBERED:
+        if len(self._logged) == _REMEMBERED:
             log.warning("%d kinds of failure logged, others are only counted", _REMEMBERED)
 
 
@@ -61,11 +61,11 @@ def is_trainers(error: BaseException) -> bool:
     """
     if isinstance(error, KeyboardInterrupt):
         return True
-    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    handlers = {_handler_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     return any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__))
 
 
-def _code(handler: object) -> CodeType | None:
+def _handler_code(handler: object) -> CodeType | None:
     """The code of a handler written in Python; None for any other."""
     while isinstance(handler, functools.partial):
         handler = handler.func
@@ -87,7 +87,7 @@ def describe(error: BaseException) -> str:
 
 def raised(error: BaseException) -> str:
     """The same with the line that raised it, for the log."""
-    return f"{describe(error)}{_place(error)}"
+    return f"{describe(error)}{_raise_location(error)}"
 
 
 def raised_without_text(error: BaseException) -> str:
@@ -95,10 +95,10 @@ def raised_without_text(error: BaseException) -> str:
 
     Its text may hold what the program works on.
     """
-    return plain(f"{type_of(error)}{_place(error)}", 250)
+    return plain(f"{type_of(error)}{_raise_location(error)}", 250)
 
 
-def _place(error: BaseException) -> str:
+def _raise_location(error: BaseException) -> str:
     """Where an error was raised: the innermost line of the user's code, else the innermost of all."""
     lines = [(frame.f_code.co_filename, number) for frame, number in walk_tb(error.__traceback__)]
     if not lines:

@@ -46,9 +46,9 @@ def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> dict[s
     if len(values) <= limit:
         return dict(values)
     ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)
-    kept = dict(ranked[:limit])
-    kept[OTHER] = kept.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
-    return kept
+    largest = dict(ranked[:limit])
+    largest[OTHER] = largest.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
+    return largest
 
 
 @cache
@@ -66,7 +66,7 @@ def machine() -> str:
     return hashlib.sha256(boot().encode()).hexdigest()[:12]
 
 
-def check_above_zero(what: str, value: float) -> None:
+def check_above_zero(name: str, value: float) -> None:
     """Raise ValueError unless a value is a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError(f"{what} must be a finite number above 0, got {value!r}")
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")

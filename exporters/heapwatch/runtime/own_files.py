@@ -1,6 +1,6 @@
-"""Small files in folders of ours: read without being held up or misled, and written in one step.
+"""Safe reads and atomic writes of small state files.
 
-Anything may lie under the name of such a file: a pipe, a device, a link, a gigabyte, a file of another user.
+Rejects pipes, devices, links, oversized files and files of other users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IRREGULAR = "is no regular file: a regular file is allowed"
 
 
 class UnusableFile(OSError):
-    """One line with the name of the file, what is wrong with it and what is allowed."""
+    """A file that may not be used; the message names the file, the problem and what is allowed."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
         super().__init__(f"{plain(path)} {problem}")
@@ -35,12 +35,12 @@ def open_own(
     Args:
         path: the file; a new one gets mode 0600.
         flags: as for `os.open`.
-        named: the user named this very file, such as a mounted secret: it may be a link, and anyone's.
-        private: no other user may have a permission on it.
+        named: the user chose this path, such as a mounted secret: allow links and any owner.
+        private: reject a file on which other users have permissions.
 
     Raises:
-        FileNotFoundError: there is none.
-        UnusableFile: anything else.
+        FileNotFoundError: the file does not exist.
+        UnusableFile: the file is not allowed or cannot be opened.
 
     """
     try:
@@ -85,10 +85,10 @@ def read_json(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, 
 
 
 def replace(path: str | Path, text: str, mode: int = 0o600) -> None:
-    """Write a file in one step: a reader sees the earlier content or the new one.
+    """Write a file atomically: a reader sees the old content or the new one.
 
     Raises:
-        OSError: the folder cannot be written, or a folder has the name.
+        OSError: the folder is not writable, or `path` is a folder.
 
     """
     descriptor, partial = tempfile.mkstemp(prefix=".heapwatch-", suffix=".tmp", dir=Path(path).parent)
@@ -104,17 +104,17 @@ def replace(path: str | Path, text: str, mode: int = 0o600) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise UnusableFile if the name is taken by something that a file must not replace, such as a device."""
+    """Raise UnusableFile if `path` exists and is not a regular file, such as a device."""
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):
             raise UnusableFile(path, _IRREGULAR)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and the missing ones above it, with mode 0700 whatever the umask.
+    """Create a folder and its missing parents with mode 0700, regardless of the umask.
 
     Raises:
-        OSError: it cannot be made, or is no folder.
+        OSError: it cannot be created, or is no folder.
 
     """
     if folder.is_dir():
@@ -124,11 +124,11 @@ def make_private(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def _problem(found: os.stat_result, *, named: bool, private: bool) -> str:
-    if not stat.S_ISREG(found.st_mode):
+def _problem(status: os.stat_result, *, named: bool, private: bool) -> str:
+    if not stat.S_ISREG(status.st_mode):
         return _IRREGULAR
-    if not named and found.st_uid != os.geteuid():
-        return f"belongs to another user (uid {found.st_uid}): one of this user is allowed"
-    if private and found.st_mode & 0o077:
-        return f"may be read or written by others (mode {found.st_mode & 0o777:04o}): chmod 600 it"
+    if not named and status.st_uid != os.geteuid():
+        return f"belongs to another user (uid {status.st_uid}): one of this user is allowed"
+    if private and status.st_mode & 0o077:
+        return f"may be read or written by others (mode {status.st_mode & 0o777:04o}): chmod 600 it"
     return ""

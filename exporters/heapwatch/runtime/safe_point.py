@@ -17,15 +17,15 @@ from heapwatch.runtime.failures import Failures, is_trainers
 
 log = logging.getLogger("heapwatch")
 
-# Least seconds between samples of live objects, and the CPU seconds per second for all of them together.
+# Least seconds between samples of live objects, and CPU seconds per second for all samplers together.
 DEFAULT_INTERVAL = 5.0
 DEFAULT_BUDGET = 0.002
-# The cost of a sample is spread over this many samples: an expensive one delays each of them a little, and
-# not the next one for minutes. Until there are `_FIRST` samples, missing ones count as free.
+# Costs are averaged over this many samples, so that an expensive one does not delay the next by minutes.
+# Until there are `_FIRST` samples, missing ones count as free.
 _SPREAD = 16
 _FIRST = 4
-# What a second without the processor costs, in CPU seconds: training waits for a disk or a lock, unless it is
-# the machine that is busy.
+# Cost of a second without the processor, in CPU seconds: training waits for a disk or a lock, or the machine
+# is busy.
 _WAITING_COST = 0.1
 # Seconds after which a visit leaves the remaining samples to the next one.
 VISIT_SECONDS = 0.005
@@ -51,10 +51,10 @@ class Sampler(Protocol):
 
 
 class Request:
-    """One read that one thread asks another for, made at most once.
+    """A read that one thread requests and another runs, at most once.
 
-    It is to take less than a millisecond, take no lock, and call no code of the program. `seconds` is the CPU
-    time that it took in the thread that made it.
+    It must take less than a millisecond, take no lock and call no code of the program. `seconds` is its CPU
+    time in the thread that ran it.
     """
 
     def __init__(self, read: Callable[[], Any], cpu_clock: Callable[[], float] = time.thread_time) -> None:
@@ -62,11 +62,11 @@ class Request:
         self._read = read
         self._cpu_clock = cpu_clock
         self._results: list[Any] = []
-        self._made = threading.Lock()
-        self._made.acquire(timeout=0)
+        self._done = threading.Lock()
+        self._done.acquire(timeout=0)
 
     def make(self) -> None:
-        """Make the read in the calling thread. Raises only errors of the program."""
+        """Run the read in the calling thread. Raises only errors of the program."""
         began = self._cpu_clock()
         try:
             self._results.append(self._read())
@@ -75,12 +75,12 @@ class Request:
                 raise
         finally:
             self.seconds = self._cpu_clock() - began
-            self._made.release()
+            self._done.release()
 
     @waits_in
     def wait(self, seconds: float) -> Any:
-        """The result; None if the read failed, or was not made within this time."""
-        self._made.acquire(timeout=seconds)
+        """The result; None if the read failed, or was not run within this time."""
+        self._done.acquire(timeout=seconds)
         return self._results[0] if self._results else None
 
 
@@ -101,18 +101,17 @@ class Task:
 
     @property
     def cost(self) -> float:
-        """Seconds that one sample costs, averaged over the newest."""
+        """Average cost of the newest samples, in seconds."""
         return sum(self.costs) / max(len(self.costs), _FIRST)
 
 
 class SafePoint:
     """The place in the training loop where samplers and cleanups may touch live objects.
 
-    `due` is the only thing the training loop reads: a daemon thread raises it when something is to be done,
-    so a step costs no call of a clock. The thread that steps owns the safe point; another thread's visits do
-    nothing while the owner lives. The samplers divide `budget`, a share of the time in CPU seconds of that
-    thread, fairly: one that costs more than its part runs more rarely, visibly so in its `interval`. The
-    cheapest is sampled first. A sampler that does not return cannot be interrupted: the training loop waits
+    The training loop reads only `due`, which a daemon thread sets when there is work: a step needs no clock.
+    The thread that steps owns the safe point; visits of other threads do nothing while the owner lives.
+    Samplers share `budget` fairly: one that costs more than its share runs less often, as `interval` shows.
+    The cheapest runs first. A sampler that does not return cannot be interrupted: the training loop waits
     for it, a log line reports it, and `running_since` has the time.
 
     `blocked` returns whether sampling is unsafe now, such as inside a physics step.
@@ -151,26 +150,30 @@ class SafePoint:
         self._owner_steps = False
         self._busy = threading.Lock()
         self._stopped = threading.Event()
-        self._asked: Request | None = None
+        self._request: Request | None = None
         self.answering_seconds = 0.0
 
     def schedule(self, *samplers: Sampler, anywhere: bool = True) -> None:
-        """Sample these from now on; a second call for one does nothing.
+        """Add samplers; ignores those already added.
 
-        With `anywhere` a scrape may run them in its own thread as long as nobody owns the safe point.
+        With `anywhere` a scrape may run them in its own thread while no thread owns the safe point.
         """
-        known = [task.sampler for task in self.tasks]
-        new = [Task(one, anywhere, interval=one.interval) for one in samplers if one not in known]
-        if new:
-            self.tasks = (*self.tasks, *new)
+        scheduled = [task.sampler for task in self.tasks]
+        tasks = [
+            Task(sampler, anywhere, interval=sampler.interval)
+            for sampler in samplers
+            if sampler not in scheduled
+        ]
+        if tasks:
+            self.tasks = (*self.tasks, *tasks)
             self.due = True
 
     def visit(self, *, stepping: bool, at_once: Sampler | None = None) -> None:
-        """Run what is due, and `at_once`, if the calling thread owns the safe point.
+        """Run `at_once` and all due samplers, if the calling thread owns the safe point.
 
         Raises only errors of the trainer.
         """
-        if not self._owned(stepping) or not self._busy.acquire(blocking=False):
+        if not self._is_owner(stepping) or not self._busy.acquire(blocking=False):
             return
         try:
             if self.blocked is not None and self.blocked():
@@ -191,26 +194,26 @@ class SafePoint:
             self._busy.release()
 
     def stepping_thread(self) -> threading.Thread | None:
-        """The living thread whose steps are safe points; None without one."""
+        """The live thread whose steps are safe points; None without one."""
         owner = self._owner() if self._owner is not None and self._owner_steps else None
         return owner if owner is not None and owner.is_alive() else None
 
     def ask(self, read: Callable[[], Any], seconds: float) -> Any:
-        """The result of `read` at the owner's next visit; None if it failed or none came within `seconds`."""
-        request = self._asked = Request(read, self._cpu_clock)
+        """Run `read` at the owner's next visit; None if it failed or no visit came within `seconds`."""
+        request = self._request = Request(read, self._cpu_clock)
         self.due = True
         result = request.wait(seconds)
-        self._asked = None
+        self._request = None
         return result
 
     def _answer(self) -> None:
-        asked, self._asked = self._asked, None
-        if asked is None:
+        request, self._request = self._request, None
+        if request is None:
             return
         try:
-            asked.make()
+            request.make()
         finally:
-            self.answering_seconds += asked.seconds
+            self.answering_seconds += request.seconds
 
     def wake(self) -> None:
         """Make the next visit check what is due; callable from any thread."""
@@ -221,7 +224,7 @@ class SafePoint:
         self._owner, self._owner_steps = weakref.ref(threading.current_thread()), True
 
     def sample_unowned(self) -> None:
-        """Sample what may be sampled anywhere, while no thread owns the safe point yet."""
+        """Run samplers that allow any thread, while no thread owns the safe point yet."""
         if self._owner is not None or not self._busy.acquire(blocking=False):
             return
         try:
@@ -239,7 +242,7 @@ class SafePoint:
                 self._run(task)
 
     def prompt(self, sampler: Sampler) -> None:
-        """Sample this at the next visit, whenever it would be due by the clock; callable from any thread."""
+        """Run a sampler at the next visit, before it is due; callable from any thread."""
         for task in self.tasks:
             if task.sampler is sampler:
                 task.due_at = float("-inf")
@@ -250,11 +253,11 @@ class SafePoint:
         return any(task.failed for task in self.tasks if task.sampler is collector)
 
     def seconds_since_visit(self) -> float | None:
-        """How long ago the owner was last here; None before the first time."""
+        """Seconds since the owner's last visit; None before the first."""
         return None if self.visited_at is None else self._clock() - self.visited_at
 
     def start(self) -> None:
-        """Start the daemon thread that raises `due`."""
+        """Start the daemon thread that sets `due`."""
         threading.Thread(target=self._tick_until_stopped, name="heapwatch-ticker", daemon=True).start()
 
     def stop(self) -> None:
@@ -263,12 +266,12 @@ class SafePoint:
         self.due, self.tasks, self.on_visit = False, (), []
 
     def abandon(self) -> None:
-        """In a forked child, without the daemon thread and with locks perhaps held: do nothing any more."""
+        """Stop in a forked child, which has no daemon thread and may have locked locks."""
         self._stopped = threading.Event()
         self.stop()
 
     def tick(self) -> None:
-        """Check once: raise `due` if it is time, log what hangs."""
+        """Check once: set `due` if a sampler is due, and log samplers that hang."""
         allow_capture()
         now = self._clock()
         for function in self.on_tick:
@@ -276,13 +279,13 @@ class SafePoint:
         for task in self.tasks:
             if task.due_at <= now:
                 self.due = True
-            since = task.running_since
-            if since is not None and now - since > HANGING_SECONDS and not task.said_hanging:
+            running_since = task.running_since
+            if running_since is not None and now - running_since > HANGING_SECONDS and not task.said_hanging:
                 task.said_hanging = True
                 log.warning(
                     "%s: a sample has run for %.0f s and cannot be interrupted; training waits for it",
                     task.sampler.name,
-                    now - since,
+                    now - running_since,
                 )
 
     def _tick_until_stopped(self) -> None:
@@ -292,15 +295,15 @@ class SafePoint:
             except BaseException as error:
                 self._failures.record("safe_point", "tick", error)
 
-    def _owned(self, stepping: bool) -> bool:
-        me = threading.current_thread()
+    def _is_owner(self, stepping: bool) -> bool:
+        current = threading.current_thread()
         owner = self._owner() if self._owner is not None else None
-        if owner is me:
+        if owner is current:
             self._owner_steps = self._owner_steps or stepping
             return True
         if owner is not None and owner.is_alive() and (self._owner_steps or not stepping):
             return False
-        self._owner, self._owner_steps = weakref.ref(me), stepping
+        self._owner, self._owner_steps = weakref.ref(current), stepping
         return True
 
     def _sample_due(self) -> None:
@@ -314,7 +317,7 @@ class SafePoint:
 
     def _run(self, task: Task) -> None:
         began = task.running_since = self._clock()
-        used = self._cpu_clock()
+        cpu_began = self._cpu_clock()
         try:
             task.sampler.sample()
             task.failed = False
@@ -327,24 +330,24 @@ class SafePoint:
         finally:
             task.running_since = None
             task.said_hanging = False
-            took, used = self._clock() - began, self._cpu_clock() - used
+            took, used = self._clock() - began, self._cpu_clock() - cpu_began
             task.total += used
             task.costs.append(used + _WAITING_COST * max(0.0, took - used))
-            share = fair_share(self.budget, (one.cost / one.sampler.interval for one in self.tasks))
+            share = fair_share(self.budget, (other.cost / other.sampler.interval for other in self.tasks))
             task.interval = max(task.sampler.interval, task.cost / share)
             task.due_at = began + task.interval
 
 
-def fair_share(budget: float, wanted: Iterable[float]) -> float:
-    """The largest share for one sampler, after samplers that need less got what they need.
+def fair_share(budget: float, shares: Iterable[float]) -> float:
+    """The largest share for one sampler after smaller demands are met in full.
 
     Max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1992), section 6.5.2.
     """
-    left = budget
-    ordered = sorted(wanted)
-    for position, share in enumerate(ordered):
-        fair = left / (len(ordered) - position)
+    remaining = budget
+    ascending = sorted(shares)
+    for position, share in enumerate(ascending):
+        fair = remaining / (len(ascending) - position)
         if share > fair:
             return fair
-        left -= share
+        remaining -= share
     return budget

@@ -1,4 +1,4 @@
-"""The source of a number: an object, a function or an attribute path, resolved at each reading."""
+"""Sources of values: an object, a function or an attribute path, resolved on each read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SourceGone(Exception):
 
 
 class NoValue(Exception):
-    """A source has no value at the moment: its series are absent meanwhile, and nothing has failed."""
+    """A source has no value at the moment: its series are absent, which is not a failure."""
 
 
 class Source:
@@ -32,12 +32,12 @@ class Source:
       method keeps its object weakly);
     * a string such as `"replay.buffer"`: attributes of `root()`, resolved on each read;
     * any other object: the object itself. It is referenced weakly if its type allows that. A plain `list` or
-      `dict` does not, so it is kept until this source is the last one that refers to it.
+      `dict` does not: it is referenced strongly until this source has the last reference.
     """
 
     def __init__(self, find: Callable[[], Any], path: str = "") -> None:
         self._find = find
-        self.path = path  # from the root, if it was given as a path
+        self.path = path  # from the root; empty for other sources
 
     @classmethod
     def of(cls, spec: Any, root: Callable[[], Any] | None = None) -> Source:
@@ -74,8 +74,8 @@ class Source:
 def is_accessor(spec: Any) -> bool:
     """Whether a source is a function or path that returns the object, and not the object itself."""
     # Before Python 3.11 inspect does not take `items.__len__`, a method wrapper, for a routine.
-    known = (Source, str, functools.partial, types.MethodWrapperType)
-    return isinstance(spec, known) or inspect.isroutine(spec)
+    accessor_types = (Source, str, functools.partial, types.MethodWrapperType)
+    return isinstance(spec, accessor_types) or inspect.isroutine(spec)
 
 
 def count_of(value: Any) -> float:
@@ -125,31 +125,31 @@ def _by_reference(obj: Any) -> Callable[[], Any]:
     return lambda: _alive(reference, f"the {name}")
 
 
-def _alive(reference: Callable[[], Any], what: str) -> Any:
-    found = reference()
-    if found is None:
-        raise SourceGone(f"{what} was freed")
-    return found
+def _alive(reference: Callable[[], Any], description: str) -> Any:
+    obj = reference()
+    if obj is None:
+        raise SourceGone(f"{description} was freed")
+    return obj
 
 
 class _LastHolder:
-    """Keeps an object that cannot be referenced weakly, until nothing else refers to it."""
+    """Refers to an object without weak references until no other reference is left."""
 
     def __init__(self, obj: Any) -> None:
-        self._held = obj
+        self._obj = obj
         self._type_name = type_of(obj)
 
     def __call__(self) -> Any:
-        if self._held is not None and sys.getrefcount(self._held) <= _ALONE:
-            self._held = None
-        if self._held is None:
+        if self._obj is not None and sys.getrefcount(self._obj) <= _ALONE:
+            self._obj = None
+        if self._obj is None:
             raise SourceGone(f"the {self._type_name} was freed: only the exporter still held it")
-        return self._held
+        return self._obj
 
 
 def _count_when_alone() -> int:
     holder = _LastHolder([])
-    return sys.getrefcount(holder._held)
+    return sys.getrefcount(holder._obj)
 
 
 _ALONE = _count_when_alone()

@@ -1,1 +1,1 @@
-"""Reading the objects of a live program: without running its code, without keeping anything alive."""
+"""Reads the objects of a live program without running its code or keeping objects alive."""

@@ -1,4 +1,4 @@
-"""The attributes of an instance, read without making its dict.
+"""Reads the attributes of an instance without creating its `__dict__`.
 
 CPython keeps the values of attributes apart from any dict, from 3.11 on, until somebody asks for `__dict__`.
 In 3.11 and 3.12 each access to an attribute of that instance is slower from then on: the specialized
@@ -6,9 +6,9 @@ instruction for values that lie apart (LOAD_ATTR_INSTANCE_VALUE) no longer fits;
 which changed it in 3.13. Whoever asks a trainer's environment, buffers and optimizer for `__dict__` once
 makes a small training loop 2 to 3 % slower. In all these versions the dict stays: 64 bytes an instance.
 
-So values are read by name with `object.__getattribute__`, which runs no code of the program for a name that
-the class does not define. The names are those that the class's code assigns. What the instance refers to, as
-the garbage collector tells, shows whether any were missed; only then is its dict made.
+So this module reads values by name with `object.__getattribute__`, which runs no code of the program for a
+name that the class does not define. It takes the names from assignments in the class's code. The referents
+that the garbage collector lists show whether any were missed; only then it creates the dict.
 """
 
 from __future__ import annotations
@@ -46,26 +46,28 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     if not _lie_apart(obj, layout):
         namespace = layout.namespace(obj)
         return namespace if type(namespace) is dict else None
-    held = gc.get_referents(obj)
-    made = _namespace_among(obj, layout, held)
-    if made is not None:
-        return made
-    if len(held) > _MOST_HELD:
+    referents = gc.get_referents(obj)
+    namespace = _namespace_among(obj, layout, referents)
+    if namespace is not None:
+        return namespace
+    if len(referents) > _MOST_HELD:
         return layout.namespace(obj)
-    wanted = {id(part) for part in held if type(part) is dict or layout_of(type(part)).kind not in LEAVES}
-    wanted -= set(map(id, _slot_values(obj, layout)))
-    known = _names(layout).known
-    found = _read(obj, layout, known)
-    wanted -= set(map(id, found.values()))
-    if wanted or not known:
-        found.update(_search(obj, layout, wanted))
-    return layout.namespace(obj) if wanted else found
+    missing = {
+        id(part) for part in referents if type(part) is dict or layout_of(type(part)).kind not in LEAVES
+    }
+    missing -= set(map(id, _slot_values(obj, layout)))
+    names = _names(layout).confirmed
+    values = _read(obj, layout, names)
+    missing -= set(map(id, values.values()))
+    if missing or not names:
+        values.update(_search(obj, layout, missing))
+    return layout.namespace(obj) if missing else values
 
 
-def _namespace_among(obj: Any, layout: Layout, held: Sequence[Any]) -> dict[str, Any] | None:
+def _namespace_among(obj: Any, layout: Layout, referents: Sequence[Any]) -> dict[str, Any] | None:
     """The dict of an instance among all that it refers to; None where it is not made."""
-    dicts = [part for part in held if type(part) is dict]
-    if not dicts or not _holds_one_value(obj, layout, held):
+    dicts = [part for part in referents if type(part) is dict]
+    if not dicts or not _holds_one_value(obj, layout, referents):
         return None
     return next((part for part in dicts if _is_namespace_of(obj, layout, part)), None)
 
@@ -98,8 +100,8 @@ class _Names:
         assigned: dict[str, None] = {}
         for base in layout.mro:
             assigned.update(dict.fromkeys(_assigned_in(base)))
-        self.known: list[str] = []
-        self.others = [
+        self.confirmed: list[str] = []
+        self.candidates = [
             name for name in islice(assigned, _MOST_NAMES) if not _is_descriptor(_of_class(layout, name))
         ]
 
@@ -110,14 +112,14 @@ def _names(layout: Layout) -> _Names:
     return names
 
 
-def _search(obj: Any, layout: Layout, wanted: set[int]) -> dict[str, Any]:
-    """Look for attributes under all names, remember the names, and take what is found from `wanted`."""
+def _search(obj: Any, layout: Layout, missing: set[int]) -> dict[str, Any]:
+    """Look for attributes under all candidate names; removes the ids of their values from `missing`."""
     names = _names(layout)
-    found = _read(obj, layout, names.others)
-    names.known += found
-    names.others = [name for name in names.others if name not in found]
-    wanted -= set(map(id, found.values()))
-    return found
+    values = _read(obj, layout, names.candidates)
+    names.confirmed += values
+    names.candidates = [name for name in names.candidates if name not in values]
+    missing -= set(map(id, values.values()))
+    return values
 
 
 def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
@@ -145,22 +147,22 @@ def _lie_apart(obj: Any, layout: Layout) -> bool:
     return layout.kind == "object" and keeps_values_apart(type(obj))
 
 
-def _holds_one_value(obj: Any, layout: Layout, held: Sequence[Any]) -> bool:
+def _holds_one_value(obj: Any, layout: Layout, referents: Sequence[Any]) -> bool:
     """Whether an instance refers to one object, apart from its class and slots, as it does to its dict.
 
     Where the values lie apart, it refers to all of them. A dict among them may have the same items as that of
     the instance: arguments that a constructor keeps, for example.
     """
-    others = len(held) - any(part is type(obj) for part in held)
-    return others - len(_slot_values(obj, layout)) == 1
+    count = len(referents) - any(part is type(obj) for part in referents)
+    return count - len(_slot_values(obj, layout)) == 1
 
 
 def _slot_values(obj: Any, layout: Layout) -> list[Any]:
-    found = []
+    values = []
     for read in layout.slots.values():
         with suppress(AttributeError):
-            found.append(read(obj))
-    return found
+            values.append(read(obj))
+    return values
 
 
 def _is_namespace_of(obj: Any, layout: Layout, part: dict[Any, Any]) -> bool:
@@ -173,9 +175,9 @@ def _is_namespace_of(obj: Any, layout: Layout, part: dict[Any, Any]) -> bool:
 
 def _of_class(layout: Layout, name: str) -> Any:
     for base in layout.mro:
-        found = namespace_of(base).get(name, _MISSING)
-        if found is not _MISSING:
-            return found
+        value = namespace_of(base).get(name, _MISSING)
+        if value is not _MISSING:
+            return value
     return _MISSING
 
 
@@ -195,8 +197,8 @@ def code_in(values: Iterable[Any]) -> Iterator[CodeType]:
         elif kind is property:
             value = value.fget
         if type(value) is FunctionType:
-            held = gc.get_referents(*value.__closure__ or ())  # another thread may be emptying a cell
-            for function in (value, *held, getattr(value, "__wrapped__", None)):
+            referents = gc.get_referents(*value.__closure__ or ())  # another thread may be emptying a cell
+            for function in (value, *referents, getattr(value, "__wrapped__", None)):
                 if type(function) is FunctionType:
                     yield from nested_code(function.__code__)
 
@@ -214,22 +216,22 @@ def _assigned_in(cls: type) -> tuple[str, ...]:
     layout = layout_of(cls)
     if layout.assigned is None:
         codes = code_in(list(namespace_of(cls).values()))
-        names = dict.fromkeys(chain(chain.from_iterable(map(_assigned, codes)), _annotated(cls)))
+        names = dict.fromkeys(chain(chain.from_iterable(map(_names_in_code, codes)), _annotated_names(cls)))
         layout.assigned = tuple(names)
     return layout.assigned
 
 
-def _assigned(code: CodeType) -> Iterator[str]:
+def _names_in_code(code: CodeType) -> Iterator[str]:
     """The names in statements such as `self.name = value`."""
     operations, arguments = code.co_code[::2], code.co_code[1::2]
-    at = operations.find(_STORE_ATTR)
-    while at >= 0:
-        extended = arguments[at - 1] << 8 if at and operations[at - 1] == EXTENDED_ARG else 0
-        yield code.co_names[extended | arguments[at]]
-        at = operations.find(_STORE_ATTR, at + 1)
+    position = operations.find(_STORE_ATTR)
+    while position >= 0:
+        prefix = arguments[position - 1] << 8 if position and operations[position - 1] == EXTENDED_ARG else 0
+        yield code.co_names[prefix | arguments[position]]
+        position = operations.find(_STORE_ATTR, position + 1)
 
 
-def _annotated(cls: type) -> list[str]:
+def _annotated_names(cls: type) -> list[str]:
     annotations = namespace_of(cls).get("__annotations__")
     return [name for name in annotations if type(name) is str] if type(annotations) is dict else []
 
@@ -257,12 +259,12 @@ def bookkeeping_of(layout: Layout) -> frozenset[str]:
 def _books(layout: Layout) -> Iterator[frozenset[str]]:
     for cls in layout.mro:
         base = layout_of(cls)
-        others = _BOOKKEEPERS.get((base.module, base.name))
-        if others is not None:
-            yield others.union(_annotated(cls))
+        names = _BOOKKEEPERS.get((base.module, base.name))
+        if names is not None:
+            yield names.union(_annotated_names(cls))
 
 
 def entries(namespace: Mapping[Any, Any], names: frozenset[str]) -> int:
     """Number of entries in all containers under these names of an object's attributes."""
-    found = (namespace.get(name) for name in names)
-    return sum(length_of(one, layout_of(type(one))) or 0 for one in found if type(one) is not str)
+    containers = (namespace.get(name) for name in names)
+    return sum(length_of(one, layout_of(type(one))) or 0 for one in containers if type(one) is not str)

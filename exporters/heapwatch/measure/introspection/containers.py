@@ -1,4 +1,4 @@
-"""How long containers are, the bytes of arrays and texts, and some items; no code of the program runs.
+"""Reads lengths, bytes and items of containers, arrays and texts without running code of the program.
 
 An item of an array of objects counts as filled unless it is None or the number 0, with which numpy fills a
 new array.
@@ -103,8 +103,8 @@ def first_items(
 
 def _first_items(container: Any, most: int, ways: Iterable[Any], start: int) -> list[Any]:
     views: Iterable[Any] = (container,)
-    for way in ways:
-        views = map(way, views)
+    for step in ways:
+        views = map(step, views)
     return list(chain.from_iterable(map(islice, views, (start,), (start + most,))))
 
 
@@ -115,10 +115,10 @@ def is_object_array(obj: Any) -> bool:
     return type(obj) is sys.modules["numpy"].ndarray and bool(obj.dtype.kind == "O")
 
 
-def item_at(array: Any, at: int) -> Any:
+def item_at(array: Any, position: int) -> Any:
     """The item at a position in the flat array; None if the array has become shorter."""
     try:
-        return sys.modules["numpy"].ndarray.item(array, at)
+        return sys.modules["numpy"].ndarray.item(array, position)
     except IndexError:
         return None
 
@@ -133,15 +133,15 @@ def filled(array: Any) -> int:
     if size <= _COUNTED:
         return sum(_is_filled(item_at(array, at)) for at in range(size))
     positions = [at * (size - 1) // (_SAMPLES - 1) for at in range(_SAMPLES)]
-    found = [_is_filled(item_at(array, at)) for at in positions]
-    if all(found):
+    is_filled = [_is_filled(item_at(array, at)) for at in positions]
+    if all(is_filled):
         return size
-    first = found.index(False)
-    if any(found[first:]):
-        return round(size * sum(found) / _SAMPLES)
-    if not first:
+    first_empty = is_filled.index(False)
+    if any(is_filled[first_empty:]):
+        return round(size * sum(is_filled) / _SAMPLES)
+    if not first_empty:
         return 0
-    low, high = positions[first - 1], positions[first]
+    low, high = positions[first_empty - 1], positions[first_empty]
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _is_filled(item_at(array, middle)) else (low, middle)
@@ -174,10 +174,10 @@ def _array_bytes(obj: Any) -> int:
     ndarray = sys.modules["numpy"].ndarray
     base = obj
     for _ in range(_DEEPEST_VIEW):
-        under = ndarray.base.__get__(base)
-        if under is None or layout_of(type(under)).kind != "array":
+        owner = ndarray.base.__get__(base)
+        if owner is None or layout_of(type(owner)).kind != "array":
             break
-        base = under
+        base = owner
     return int(ndarray.nbytes.__get__(base))
 
 
@@ -190,17 +190,21 @@ def is_plain_tensor(obj: Any) -> bool:
 def _table(obj: Any) -> tuple[int, int]:
     """Rows and bytes of a pandas object, from the arrays of its blocks."""
     rows = nbytes = 0
-    stack, seen = [layout_of(type(obj)).namespace(obj).get("_mgr")], 0  # type: ignore[misc]
-    while stack and seen < _MOST_TABLE_PARTS:
+    stack, visited = [layout_of(type(obj)).namespace(obj).get("_mgr")], 0  # type: ignore[misc]
+    while stack and visited < _MOST_TABLE_PARTS:
         part = stack.pop()
-        seen += 1
+        visited += 1
         if layout_of(type(part)).kind == "array":
             shape = sys.modules["numpy"].ndarray.shape.__get__(part)
             rows = max(rows, int(shape[-1]) if shape else 0)
             nbytes += _array_bytes(part)
         elif part is not None:
             # An index remembers its views as weak references, hundreds of them: those lead nowhere.
-            stack += [one for one in gc.get_referents(part) if layout_of(type(one)).kind in _TABLE_PARTS]
+            stack += [
+                referent
+                for referent in gc.get_referents(part)
+                if layout_of(type(referent)).kind in _TABLE_PARTS
+            ]
     return rows, nbytes
 
 

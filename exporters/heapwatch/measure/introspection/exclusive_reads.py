@@ -1,14 +1,13 @@
-"""What the other threads are in, and reads of what their C code may change without the interpreter's lock.
+"""Reads objects that C code of other threads may change without the GIL, and inspects these threads.
 
 A thread that is inside `backward()` or `resize_()` changes tensors without holding the lock, and a read from
 another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
 other thread can take the lock. It first compares the innermost function of every thread. Unless all
 the others are in functions that only wait, or in a call of `time.sleep`, nothing is read.
 
-Whoever has the frame of a function that ends meanwhile has its local variables. If these are a list of all
-objects, as this library makes to count them, and a dict of all frames is one of the objects, they hold each
-other, with all that the threads of the program had in hand, until the garbage collector comes. So no dict of
-frames exists any more when the call into C that made it returns.
+A frame keeps the local variables of its function alive after the function ends. A list of all objects in
+such a variable may contain a dict of all frames. This cycle would keep all local variables of the program
+alive until the next garbage collection. So each dict of frames is freed within the C call that created it.
 """
 
 from __future__ import annotations
@@ -93,24 +92,26 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
 
 def call_alone(calls: Iterator[Any]) -> list[Any] | None:
     """What an iterator written in C yields, in one call; None while another thread may be in C code."""
-    made = list(map(list, compress([calls], _others_wait())))
-    return made[0] if made else None
+    results = list(map(list, compress([calls], _others_wait())))
+    return results[0] if results else None
 
 
 def _others_wait() -> Iterator[bool]:
-    """Whether all other threads only wait, found out when the result is asked for: by the C code of a caller.
+    """Whether all other threads only wait; evaluated lazily, inside the C code of the caller.
 
-    The caller is declared by `waits_in`, as its thread is among all threads.
+    The caller must be declared with `waits_in`, since its thread is checked as well.
     """
     calls = {
-        (code, at)
-        for code, at, names in list(map(_place_and_names, innermost_frames()))
-        if code not in _waiting and in_waiting_call(code, at, names)
+        (code, offset)
+        for code, offset, names in list(map(_place_and_names, innermost_frames()))
+        if code not in _waiting and in_waiting_call(code, offset, names)
     }
     places: list[tuple[CodeType, int]] = []
-    listed: Iterator[Any] = compress(map(places.extend, [map(_place, innermost_frames())]), repeat(False))
+    fill_places: Iterator[Any] = compress(
+        map(places.extend, [map(_place, innermost_frames())]), repeat(False)
+    )
     in_functions = map(_waiting.__contains__, map(itemgetter(0), places))
-    return chain(listed, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
+    return chain(fill_places, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
 
 
 def waits_in(function: Function) -> Function:
@@ -154,18 +155,18 @@ def _may_read() -> bool:
     return True
 
 
-def collects_no_more(made: int) -> bool:
+def collects_no_more(objects: int) -> bool:
     """Whether the collector will not start while this many objects are made.
 
     If it would, it examines the youngest objects now, a moment early.
     """
     if not _COLLECTS_IN_CALLS or not gc.isenabled():
         return True
-    made += 2 * len(thread_ids())
+    objects += 2 * len(thread_ids())
     threshold = gc.get_threshold()[0]
-    if gc.get_count()[0] + made >= threshold > made:
+    if gc.get_count()[0] + objects >= threshold > objects:
         gc.collect(0)
-    return gc.get_count()[0] + made < threshold
+    return gc.get_count()[0] + objects < threshold
 
 
 def _column(objects: Iterator[Any], readers: tuple[Reader, ...]) -> Iterator[Any]:
@@ -176,31 +177,31 @@ def _column(objects: Iterator[Any], readers: tuple[Reader, ...]) -> Iterator[Any
 
 def _code(module: str, path: str) -> Iterator[CodeType]:
     """The code of a function of a module; nothing where this version has no such function."""
-    found: Any = sys.modules[module]
+    obj: Any = sys.modules[module]
     for name in path.split("."):
-        found = getattr(found, name, None)
-    if type(found) is FunctionType:
-        yield found.__code__
+        obj = getattr(obj, name, None)
+    if type(obj) is FunctionType:
+        yield obj.__code__
 
 
 waits_in(call_alone)
 
 
 def first_answer(read: Callable[[], Any], ask: Ask) -> Any:
-    """What a read returns in this thread, where all others may be waiting, else in the one that is asked."""
-    found = read()
-    return ask(read) if found is None else found
+    """Run a read in this thread; if it returns None, since other threads may be in C code, through `ask`."""
+    result = read()
+    return ask(read) if result is None else result
 
 
 def thread_ids() -> list[int]:
-    """The threads that are in Python functions, as `threading.get_ident` names them."""
+    """Identifiers, as of `threading.get_ident`, of the threads that run Python functions."""
     return next(map(list, _frames_by_thread()))
 
 
 def innermost(thread: int) -> FrameType | None:
     """The frame of the function that a thread is in; None if it is in none. The caller must not keep it."""
-    found: FrameType | None = next(map(methodcaller("get", thread), _frames_by_thread()))
-    return found
+    frame: FrameType | None = next(map(methodcaller("get", thread), _frames_by_thread()))
+    return frame
 
 
 def callers(frame: FrameType | None) -> Iterator[FrameType]:
@@ -223,8 +224,8 @@ def caller_of(frame: FrameType) -> FrameType | None:
     for _ in range(_TRIES):
         not_due = takewhile((threshold - _MADE_BESIDE).__gt__, map(itemgetter(0), iter(gc.get_count, None)))
         for _, caller in zip(not_due, map(attrgetter("f_back"), repeat(frame, 1)), strict=False):
-            found: FrameType | None = caller
-            return found
+            result: FrameType | None = caller
+            return result
         gc.collect(0)
     return None
 
@@ -245,8 +246,8 @@ def held_by_ended(frame: FrameType) -> list[Any]:
     the globals nor the calling frame are among them. Before 3.11 a suspended generator's are listed, too.
     """
     if sys.version_info < (3, 11):
-        running = (one for thread in thread_ids() for one in callers(innermost(thread)))
-        if any(one is frame for one in running):
+        running = (caller for thread in thread_ids() for caller in callers(innermost(thread)))
+        if any(caller is frame for caller in running):
             return []
     names = (frame.f_globals, frame.f_builtins)
     return [
@@ -259,7 +260,7 @@ def held_by_ended(frame: FrameType) -> list[Any]:
     ]
 
 
-def in_waiting_call(code: CodeType, at: int, namespace: dict[str, Any]) -> bool:
+def in_waiting_call(code: CodeType, offset: int, namespace: dict[str, Any]) -> bool:
     """Whether the instruction at this offset of a function with these global names calls `time.sleep`.
 
     A thread that is inside C code is at the instruction that called it. So what it is in is certain where
@@ -267,37 +268,44 @@ def in_waiting_call(code: CodeType, at: int, namespace: dict[str, Any]) -> bool:
     `sleep(...)`, of global names. The places of instructions in the source, by which the name and the call
     are put together, exist since Python 3.11.
     """
-    names = _called_at(code, at)
+    names = _called_at(code, offset)
     if not names or names[-1] != "sleep":
         return False
-    found: Any = namespace.get(names[0])
+    target: Any = namespace.get(names[0])
     if len(names) == 2:
-        found = vars(found).get(names[1]) if type(found) is ModuleType else None
-    return found is _SLEEP
+        target = vars(target).get(names[1]) if type(target) is ModuleType else None
+    return target is _SLEEP
 
 
-def _called_at(code: CodeType, at: int) -> tuple[str, ...]:
+def _called_at(code: CodeType, offset: int) -> tuple[str, ...]:
     """The global name that an instruction calls, `(module, name)` or `(name,)`; empty for any other."""
     if sys.version_info < (3, 11):
         return ()
-    key = id(code), at
+    key = id(code), offset
     if key not in _called_names:
         if len(_called_names) >= _MOST_KNOWN:
             _called_names.clear()
-        _called_names[key] = code, _find_called(code, at)
+        _called_names[key] = code, _find_called_names(code, offset)
     return _called_names[key][1]
 
 
-def _find_called(code: CodeType, at: int) -> tuple[str, ...]:
+def _find_called_names(code: CodeType, offset: int) -> tuple[str, ...]:
     instructions = list(dis.get_instructions(code))
-    call = next((one for one in instructions if one.offset == at and one.opname.startswith(_CALLS)), None)
+    call = next(
+        (
+            instruction
+            for instruction in instructions
+            if instruction.offset == offset and instruction.opname.startswith(_CALLS)
+        ),
+        None,
+    )
     if call is None or (begin := _begin(call)) is None:
         return ()
-    together = [one for one in instructions if _begin(one) == begin]
-    if sum(one.opname.startswith("CALL") for one in together) != 1:
+    same_place = [instruction for instruction in instructions if _begin(instruction) == begin]
+    if sum(instruction.opname.startswith("CALL") for instruction in same_place) != 1:
         return ()  # what is called is itself the result of a call
-    loads = [one for one in together if one.opname.startswith("LOAD_")]
-    names = [str(one.argval) for one in loads]
+    loads = [instruction for instruction in same_place if instruction.opname.startswith("LOAD_")]
+    names = [str(instruction.argval) for instruction in loads]
     if not loads or not loads[0].opname.startswith(("LOAD_GLOBAL", "LOAD_NAME")) or len(names) > 2:
         return ()
     return tuple(names)

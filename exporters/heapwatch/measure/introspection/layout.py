@@ -1,4 +1,4 @@
-"""How instances of a class are inspected, without running code of the class or its metaclass."""
+"""Layout of a class: how to inspect its instances without running code of the class or its metaclass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-# How an object is looked into. Names, not an Enum: they are compared for each object.
+# How to inspect an object. Strings, not an Enum: they are compared for each object.
 Kind = Literal[
     "atom", "list", "tuple", "deque", "dict", "set", "text", "raw", "array", "tensor", "frame_table", "cache",
     "programs",
@@ -67,9 +67,9 @@ _KIND_OF: dict[type, Kind] = {cls: kind for kind, known in _CLASSES_OF.items() f
 
 def classes(module: str, *names: str) -> tuple[type, ...]:
     """The named classes of `module` if the program has imported it; it is never imported here."""
-    loaded = sys.modules.get(module)
-    found = (getattr(loaded, name, None) for name in names)
-    return tuple(cls for cls in found if isinstance(cls, type))
+    imported = sys.modules.get(module)
+    attributes = (getattr(imported, name, None) for name in names)
+    return tuple(cls for cls in attributes if isinstance(cls, type))
 
 
 def is_complete(cls: type) -> bool:
@@ -132,9 +132,9 @@ def _reader(name: str, descriptor: type[Any]) -> Callable[[Any], Any]:
 
     def read(obj: Any) -> Any:
         for base in _mro(type(obj)):
-            own: Any = namespace_of(base).get(name)
-            if type(own) is descriptor:
-                return own.__get__(obj)
+            value: Any = namespace_of(base).get(name)
+            if type(value) is descriptor:
+                return value.__get__(obj)
         raise AttributeError(name)
 
     return read
@@ -166,9 +166,9 @@ _cached: dict[int, tuple[weakref.ref[type], Layout]] = {}
 
 def layout_of(cls: type) -> Layout:
     """The layout of a class; cached by identity, because a metaclass may define equality and hash."""
-    found = _cached.get(id(cls))
-    if found is not None and found[0]() is cls:
-        return found[1]
+    cached = _cached.get(id(cls))
+    if cached is not None and cached[0]() is cls:
+        return cached[1]
     if len(_cached) >= _MOST_CACHED:
         _cached.clear()
     layout = Layout(cls)
@@ -200,12 +200,12 @@ def values_bytes(cls: type, parts: list[Any]) -> int:
     """
     if not keeps_values_apart(cls):
         return 0
-    made = next((part for part in parts if type(part) is dict), None) if len(parts) <= 2 else None
+    namespace = next((part for part in parts if type(part) is dict), None) if len(parts) <= 2 else None
     if sys.version_info < (3, 13):
-        return 0 if made is not None else 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8
+        return 0 if namespace is not None else 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8
     if not flags_of(cls) & _INLINE_VALUES:
         return 0
-    places = min(_MOST_INLINE, len(parts) if made is None else len(made) + 1)
+    places = min(_MOST_INLINE, len(parts) if namespace is None else len(namespace) + 1)
     return 8 * (places + 1) + (places + 7) // 8 * 8
 
 

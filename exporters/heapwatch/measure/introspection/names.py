@@ -1,7 +1,7 @@
-"""How the names of a program are shown in paths, findings and messages.
+"""Formats names of a program for paths, findings and messages.
 
-The names of its attributes, variables, classes, modules and functions are shown. The key of a dictionary is
-data: it is shown only where it could be such a name. Values are never shown.
+Shows names of attributes, variables, classes, modules and functions. A dictionary key is data: it is shown
+only if it could be such a name. Values are never shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The parts of live objects and the steps to them, without running their code or keeping them alive.
+"""Lists the parts of live objects and follows steps to them, without running code or keeping references.
 
-No property, `__getattr__`, `__len__`, `__iter__`, `__eq__` or `__hash__` of a program is called: built-in
-containers are read by the methods of their built-in base, attributes from the instance's own dict or slots.
+Calls no property, `__getattr__`, `__len__`, `__iter__`, `__eq__` or `__hash__` of the program: it reads
+built-in containers by the methods of their built-in base, and attributes from the instance's dict or slots.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
         yield from _items(obj, "item", _GET[kind], length_of(obj, layout) or 0, samples)
     elif kind == "array" and is_object_array(obj):
         length = filled(obj)
-        for at in _positions(length, samples):
-            yield Step("item", at % length, "[*]"), item_at(obj, at % length)
+        for position in _positions(length, samples):
+            yield Step("item", position % length, "[*]"), item_at(obj, position % length)
     elif kind == "dict":
         yield from _entries(obj, samples)
     elif kind == "set":
-        for at, item in enumerate(first_items(obj, samples, _set_iterator(obj))):
-            yield Step("element", at, "[*]"), item
+        for position, item in enumerate(first_items(obj, samples, _set_iterator(obj))):
+            yield Step("element", position, "[*]"), item
     elif kind in ("function", "method", "partial", "cell", "generator"):
-        yield from _wrapped(obj, kind)
+        yield from _callable_parts(obj, kind)
         return
     if layout.namespace is not None:
         yield from _attributes(obj, layout)
@@ -103,9 +103,9 @@ def follow(obj: Any, step: Step) -> Any:
 def _items(
     obj: Any, how: str, get: Callable[[Any, int], Any], length: int, samples: int
 ) -> Iterator[tuple[Step, Any]]:
-    for at in _positions(length, samples):
+    for position in _positions(length, samples):
         try:
-            yield Step(how, at, "[*]"), get(obj, at)
+            yield Step(how, position, "[*]"), get(obj, position)
         except IndexError:
             return
 
@@ -128,35 +128,35 @@ def _entries(obj: Any, samples: int) -> Iterator[tuple[Step, Any]]:
     yield from _items(obj, "value", _value, length, samples)
 
 
-def _value(obj: Any, at: Any) -> Any:
-    if at >= 0:
-        return first_items(obj, 1, dict.values, start=at)[0]
-    return first_items(obj, 1, dict.values, reversed, start=-at - 1)[0]
+def _value(obj: Any, position: Any) -> Any:
+    if position >= 0:
+        return first_items(obj, 1, dict.values, start=position)[0]
+    return first_items(obj, 1, dict.values, reversed, start=-position - 1)[0]
 
 
 def _attributes(obj: Any, layout: Layout) -> Iterator[tuple[Step, Any]]:
-    held = gc.get_referents(obj)
-    if not any(type(part) is dict or layout_of(type(part)).kind not in LEAVES for part in held):
+    referents = gc.get_referents(obj)
+    if not any(type(part) is dict or layout_of(type(part)).kind not in LEAVES for part in referents):
         return
-    del held
+    del referents
     namespace = attributes_of(obj, layout)
     if namespace is not None:
         yield from namespace_parts(namespace)
 
 
-def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
+def _callable_parts(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
     """The parts of functions, methods and generators."""
     if kind == "function":
         names = obj.__code__.co_freevars
-        for at, cell in enumerate(obj.__closure__ or ()):
+        for position, cell in enumerate(obj.__closure__ or ()):
             if (value := _cell(cell)) is not None:
-                yield Step("closure", at, f".<closure>.{names[at]}"), value
+                yield Step("closure", position, f".<closure>.{names[position]}"), value
         code = obj.__code__
         arguments = code.co_varnames[: code.co_argcount]
         defaults = obj.__defaults__ or ()
-        for at, value in enumerate(defaults):
-            name = arguments[len(arguments) - len(defaults) + at]
-            yield Step("default", at, f".<default>.{name}"), value
+        for position, value in enumerate(defaults):
+            name = arguments[len(arguments) - len(defaults) + position]
+            yield Step("default", position, f".<default>.{name}"), value
         for name, value in (obj.__kwdefaults__ or {}).items():
             yield Step("keyword_default", name, f".<default>.{name}"), value
         yield from namespace_parts(obj.__dict__)
@@ -174,22 +174,22 @@ def _wrapped(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
 
 
 def _referents(obj: Any) -> Iterator[tuple[Step, Any]]:
-    for at, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
-        yield Step("referent", at, ""), value
+    for position, value in enumerate(gc.get_referents(obj)[:_MOST_REFERENTS]):
+        yield Step("referent", position, ""), value
 
 
 def _cell(cell: Any) -> Any:
-    held = gc.get_referents(cell)
-    return held[0] if held else None
+    contents = gc.get_referents(cell)
+    return contents[0] if contents else None
 
 
 def _set_iterator(obj: Any) -> Callable[[Any], Iterator[Any]]:
     return set.__iter__ if issubclass(type(obj), set) else frozenset.__iter__
 
 
-def _deque_item(obj: Any, at: int) -> Any:
+def _deque_item(obj: Any, position: int) -> Any:
     # A negative position would be counted from what a subclass says is its length.
-    return deque.__getitem__(obj, at if at >= 0 else max(0, deque.__len__(obj) + at))
+    return deque.__getitem__(obj, position if position >= 0 else max(0, deque.__len__(obj) + position))
 
 
 def _function(obj: Any) -> Any:
@@ -199,10 +199,10 @@ def _function(obj: Any) -> Any:
     return obj
 
 
-def _method_part(obj: Any, what: Any) -> Any:
+def _method_part(obj: Any, which: Any) -> Any:
     if type(obj) is MethodType:
-        return obj.__self__ if what == "self" else obj.__func__
-    if issubclass(type(obj), BuiltinFunctionType) and what == "self":
+        return obj.__self__ if which == "self" else obj.__func__
+    if issubclass(type(obj), BuiltinFunctionType) and which == "self":
         return obj.__self__
     raise TypeError("no method any more")
 

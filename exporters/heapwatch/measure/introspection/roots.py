@@ -148,8 +148,8 @@ def hosted_root() -> Root:
     def read() -> list[Any]:
         try:
             process = (module_namespace("multiprocessing.process") or {})["_current_process"]
-            hosted = attribute_of(attribute_of(process, "_manager_server"), "id_to_obj")
-            return [kept for kept, *_ in list(dict.values(hosted))]
+            objects = attribute_of(attribute_of(process, "_manager_server"), "id_to_obj")
+            return [kept for kept, *_ in list(dict.values(objects))]
         except (LookupError, TypeError):
             raise Gone(HOSTED) from None
 
@@ -162,10 +162,10 @@ def frame_roots() -> list[Root]:
     The user's functions come before those of libraries.
     """
     roots: list[tuple[bool, Root]] = []
-    seen: set[tuple[int, int]] = set()
+    listed: set[tuple[int, int]] = set()
     for thread, code, user in _running_functions():
-        if (thread, id(code)) not in seen and len(seen) < 4 * _MOST_FRAMES:
-            seen.add((thread, id(code)))
+        if (thread, id(code)) not in listed and len(listed) < 4 * _MOST_FRAMES:
+            listed.add((thread, id(code)))
             root = _frame(thread, id(code), code.co_name)._replace(is_users=user)
             roots.append((not user, root))
     return [root for _, root in sorted(roots, key=lambda entry: entry[0])]
@@ -186,25 +186,25 @@ def calling_line(codes: Container[int]) -> tuple[str, int, str] | None:
         None if no thread is in one of them, or several lines are calling them.
 
     """
-    found: set[tuple[str, int, str]] = set()
-    own = _own_threads()
+    lines: set[tuple[str, int, str]] = set()
+    own_threads = _own_threads()
     for thread in thread_ids():
-        called = False
-        for frame in callers(None if thread in own else innermost(thread)):
+        in_library = False
+        for frame in callers(None if thread in own_threads else innermost(thread)):
             code = frame.f_code
-            if called and code.co_filename.replace("\\", "/").endswith(_STARTING):
+            if in_library and code.co_filename.replace("\\", "/").endswith(_STARTING):
                 break
-            if called and is_user_file(code.co_filename):
-                found.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
+            if in_library and is_user_file(code.co_filename):
+                lines.add((code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
                 break
-            called = called or id(code) in codes
-    return found.pop() if len(found) == 1 else None
+            in_library = in_library or id(code) in codes
+    return lines.pop() if len(lines) == 1 else None
 
 
 def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]:
-    own = _own_threads()
+    own_threads = _own_threads()
     for thread in thread_ids():
-        chain = list(callers(None if thread in own else innermost(thread)))[-_MOST_FRAMES:]
+        chain = list(callers(None if thread in own_threads else innermost(thread)))[-_MOST_FRAMES:]
         while chain:
             code = chain.pop().f_code
             if (modules or code.co_flags & _OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
@@ -212,44 +212,44 @@ def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]
 
 
 def _own_threads() -> set[int]:
-    own = {threading.get_ident()}
+    threads = {threading.get_ident()}
     for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
         name = attribute_of(thread, "_name")
         if type(name) is str and name.startswith(OWN_THREADS):
-            own.add(ident)
-    return own
+            threads.add(ident)
+    return threads
 
 
 def _frame(thread: int, code: int, function: str) -> Root:
     def read() -> dict[str, Any]:
-        found = called = calls = None
+        target = inner_code = called_code = None
         for frame in callers(innermost(thread)):
             if frame.f_trace is not None:
                 raise Gone(function)  # a debugger reads and writes the same snapshot of local variables
             if id(frame.f_code) == code:
-                found, calls = frame, called
-            called = frame.f_code
-        if found is None:
+                target, called_code = frame, inner_code
+            inner_code = frame.f_code
+        if target is None:
             raise Gone(function)
-        return locals_of(found, calls)
+        return locals_of(target, called_code)
 
     return Root(f"{function}()", f"frame {thread} {code}", read, namespace=True, frame_code=code)
 
 
 def suspended_code(obj: Any) -> CodeType | None:
     """The code of a function of the user's that waits as a generator or coroutine; None for anything else."""
-    frame, code = _suspended(obj)
+    frame, code = _frame_and_code(obj)
     is_named = code is not None and code.co_name.isidentifier() and is_user_file(code.co_filename)
     return code if frame is not None and is_named else None
 
 
 def suspended_locals(obj: Any) -> dict[str, Any]:
     """The local variables of a generator or coroutine, in a separate dict; empty when it has ended."""
-    frame, _ = _suspended(obj)
+    frame, _ = _frame_and_code(obj)
     return {} if frame is None or frame.f_trace is not None else locals_of(frame, None)
 
 
-def _suspended(obj: Any) -> tuple[FrameType | None, CodeType | None]:
+def _frame_and_code(obj: Any) -> tuple[FrameType | None, CodeType | None]:
     for cls, frame, code in _SUSPENDED:  # compared by identity: hashing a class may run code
         if type(obj) is cls:
             return getattr(obj, frame), getattr(obj, code)
@@ -263,43 +263,47 @@ def locals_of(frame: FrameType, called: CodeType | None) -> dict[str, Any]:
     objects that the function releases. So it is emptied again, unless the program itself got it from
     `locals()`. No other thread can run between counting its references and emptying it. While a trace
     function has the frame, as in a debugger, the interpreter would take the variables from it afterwards.
-    What else has it is an exception that the program keeps.
+    An exception that the program keeps may also hold the frame.
 
     Args:
         frame: that of the function.
-        called: the code of the function that it calls now; None if it calls none.
+        called: the code of the function that it is calling; None if it calls none.
 
     """
-    held = _FRAME_HELD if _may_trace(called) else max(_FRAME_HELD, sys.getrefcount(frame))
+    least_references = (
+        _FRAME_REFERENCES
+        if _may_be_trace_function(called)
+        else max(_FRAME_REFERENCES, sys.getrefcount(frame))
+    )
     if _get_variable is not None and frame.f_code.co_flags & _OPTIMIZED:
-        return _one_by_one(frame, _get_variable)
+        return _read_variables(frame, _get_variable)
     snapshot = frame.f_locals
-    found = dict(snapshot)
-    traced = frame.f_trace is not None or sys.getrefcount(frame) > held
-    if sys.version_info < (3, 13) and not traced:
-        one = [snapshot]
+    variables = dict(snapshot)
+    is_shared = frame.f_trace is not None or sys.getrefcount(frame) > least_references
+    if sys.version_info < (3, 13) and not is_shared:
+        holder = [snapshot]
         del snapshot
         # References: the frame's, the list's, and those of the call chain itself.
-        unshared = compress(one, map(_HELD.__ge__, map(sys.getrefcount, one)))
-        for _ in map(dict.clear, unshared):
+        releasable = compress(holder, map(_SNAPSHOT_REFERENCES.__ge__, map(sys.getrefcount, holder)))
+        for _ in map(dict.clear, releasable):
             pass
-    return found
+    return variables
 
 
-def _may_trace(code: CodeType | None) -> bool:
+def _may_be_trace_function(code: CodeType | None) -> bool:
     """Whether this may be the code of a trace function: it takes a frame, an event and an argument."""
     if code is None or code.co_flags & _SUSPENDS:
         return False
     return code.co_argcount >= 3 or bool(code.co_flags & inspect.CO_VARARGS)
 
 
-def _one_by_one(frame: FrameType, get: Callable[[FrameType, str], Any]) -> dict[str, Any]:
+def _read_variables(frame: FrameType, get: Callable[[FrameType, str], Any]) -> dict[str, Any]:
     """The local variables of a function that have a value, without the snapshot."""
-    code, found = frame.f_code, {}
+    code, variables = frame.f_code, {}
     for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
         with suppress(NameError):
-            found[name] = get(frame, name)
-    return found
+            variables[name] = get(frame, name)
+    return variables
 
 
 def _reader_of_variables() -> Callable[[FrameType, str], Any] | None:
@@ -314,22 +318,22 @@ def _reader_of_variables() -> Callable[[FrameType, str], Any] | None:
 _get_variable = _reader_of_variables()
 
 
-def _held() -> int:
+def _count_snapshot_references() -> int:
     """References that `sys.getrefcount` counts of a frame's snapshot without another holder."""
 
     def probe() -> list[int]:
-        one = [sys._getframe().f_locals]
-        return list(map(sys.getrefcount, one))
+        holder = [sys._getframe().f_locals]
+        return list(map(sys.getrefcount, holder))
 
     return probe()[0] + 1  # `compress` holds the element while it asks for its selector
 
 
-def _frame_held() -> int:
+def _count_frame_references() -> int:
     """References that `sys.getrefcount` counts in `locals_of` of a frame that nothing else has."""
 
     def read() -> int:
-        found: FrameType | None = sys._getframe(1)
-        return count(found)
+        frame: FrameType | None = sys._getframe(1)
+        return count(frame)
 
     def count(frame: FrameType | None) -> int:
         return sys.getrefcount(frame)
@@ -337,8 +341,8 @@ def _frame_held() -> int:
     return read()
 
 
-_HELD = _held()
-_FRAME_HELD = _frame_held()
+_SNAPSHOT_REFERENCES = _count_snapshot_references()
+_FRAME_REFERENCES = _count_frame_references()
 
 
 def _registry(module: str, path: str) -> Root:
@@ -347,11 +351,11 @@ def _registry(module: str, path: str) -> Root:
         first, *rest = path.split(".")
         if namespace is None or first not in namespace:
             raise Gone(path)
-        found: Any = namespace[first]
+        value: Any = namespace[first]
         for name in rest:
-            found = getattr(found, name, None)
-        if found is None:
+            value = getattr(value, name, None)
+        if value is None:
             raise Gone(path)
-        return found
+        return value
 
     return Root(f"{module}.{path}", f"registry {module}.{path}", read)

@@ -42,7 +42,7 @@ class InstanceCounter:
     """
 
     def __init__(self, classes: Iterable[type] = ()) -> None:
-        self._watched: dict[str, weakref.ref[type]] = {}
+        self._classes_by_name: dict[str, weakref.ref[type]] = {}
         for cls in classes:
             self.count(cls)
 
@@ -52,10 +52,10 @@ class InstanceCounter:
         That is its own, with its module in front if another watched class has the same.
         """
         name = cls.__name__
-        known = self._watched[name]() if name in self._watched else None
-        if known is not None and known is not cls:
+        other = self._classes_by_name[name]() if name in self._classes_by_name else None
+        if other is not None and other is not cls:
             name = f"{layout_of(cls).module}.{name}"
-        self._watched[name] = weakref.ref(cls)
+        self._classes_by_name[name] = weakref.ref(cls)
         return name
 
     def has(self, *, tracked: bool) -> bool:
@@ -69,25 +69,25 @@ class InstanceCounter:
             tracked: count only the classes that the collector tracks, or only the others.
 
         """
-        watched = {
+        families_by_name = {
             name: list(_family(cls)) for name, cls in self._classes() if tracked in (None, is_tracked(cls))
         }
-        if not watched:
+        if not families_by_name:
             return {}
         # `id` takes half the time, but calls audit hooks.
         key = identity if may_have_audit_hooks() else id
-        families = {name: set(map(key, family)) for name, family in watched.items()}
-        classes = {key(cls): cls for cls in chain.from_iterable(watched.values())}
+        families = {name: set(map(key, family)) for name, family in families_by_name.items()}
+        classes = {key(cls): cls for cls in chain.from_iterable(families_by_name.values())}
         counts = Counter(type_keys(set(classes), key))
         if untracked := {place for place, cls in classes.items() if not is_tracked(cls)}:
             counts += _untracked(untracked, key)
-        return {name: sum(counts[one] for one in family) for name, family in families.items()}
+        return {name: sum(counts[cls_key] for cls_key in family) for name, family in families.items()}
 
     def _classes(self) -> Iterator[tuple[str, type]]:
-        for name, holder in list(self._watched.items()):
+        for name, holder in list(self._classes_by_name.items()):
             cls = holder()
             if cls is None:
-                del self._watched[name]
+                del self._classes_by_name[name]
             else:
                 yield name, cls
 
@@ -105,33 +105,37 @@ def _family(cls: type) -> Iterator[type]:
         yield from _family(subclass)
 
 
-def _untracked(wanted: Set[int], key: Callable[[type], int]) -> Counter[int]:
+def _untracked(wanted_keys: Set[int], key: Callable[[type], int]) -> Counter[int]:
     """Instances of classes that the collector does not track, by the key of their class.
 
     Args:
-        wanted: the keys of the classes.
+        wanted_keys: keys of the classes.
         key: of a class.
 
     """
     tracked, waiting = tracked_and_in_tuples()
     in_tuples = bool(waiting)  # then it is what all tracked tuples refer to
-    followed = {key(dict), key(tuple)}
-    relevant = wanted | followed
+    container_keys = {key(dict), key(tuple)}
+    relevant = wanted_keys | container_keys
     classes: dict[int, int] = {}  # of the instances, by their identity
-    seen: set[int] = set()
+    visited: set[int] = set()
     for start in range(0, len(tracked), _CHUNK):
         waiting += gc.get_referents(*tracked[start : start + _CHUNK])
         while waiting:
             # All in C until few are left: there are several references to an object.
-            some = list(compress(waiting, map(relevant.__contains__, map(key, map(type, waiting)))))
+            relevant_objects = list(
+                compress(waiting, map(relevant.__contains__, map(key, map(type, waiting))))
+            )
             if in_tuples:
-                some = list(compress(some, map(not_, map(gc.is_tracked, some))))
-            found = [one for one in some if key(type(one)) in wanted]
-            classes.update((identity(one), key(type(one))) for one in found)
-            inside = [one for one in some if key(type(one)) in followed]
-            inside = [one for one in inside if type(one) is tuple or not gc.is_tracked(one)]
-            unseen = {place: one for one in inside if (place := identity(one)) not in seen}
-            seen.update(unseen)
-            bases = [base for one in found if (base := getattr(one, "base", None)) is not None]
-            waiting = gc.get_referents(*unseen.values()) + bases
+                relevant_objects = list(
+                    compress(relevant_objects, map(not_, map(gc.is_tracked, relevant_objects)))
+                )
+            instances = [obj for obj in relevant_objects if key(type(obj)) in wanted_keys]
+            classes.update((identity(obj), key(type(obj))) for obj in instances)
+            containers = [obj for obj in relevant_objects if key(type(obj)) in container_keys]
+            containers = [obj for obj in containers if type(obj) is tuple or not gc.is_tracked(obj)]
+            unvisited = {place: obj for obj in containers if (place := identity(obj)) not in visited}
+            visited.update(unvisited)
+            bases = [base for obj in instances if (base := getattr(obj, "base", None)) is not None]
+            waiting = gc.get_referents(*unvisited.values()) + bases
     return Counter(classes.values())

@@ -1,4 +1,4 @@
-"""Lists the objects that the garbage collector tracks, without tuples and weak references; the largest.
+"""Lists the objects that the garbage collector tracks, without tuples and weak references, and the largest.
 
 The collector already tracks a tuple that C code is still filling, as in `tuple(generator)`. If anybody else
 refers to it by then, the program's own code fails with a SystemError; whoever reads its items crashes the
@@ -45,21 +45,21 @@ Own = Callable[[Any], tuple[int, int]]
 
 def tracked_types() -> list[type]:
     """The type of each tracked object, tuples included."""
-    held: list[list[Any]] = []
-    return _selected(held, map(gc.get_objects, (None,)), map(type, chain.from_iterable(held)))
+    lists: list[list[Any]] = []
+    return _run_selection(lists, map(gc.get_objects, (None,)), map(type, chain.from_iterable(lists)))
 
 
-def type_keys(wanted: Set[int], key: Callable[[type], int]) -> list[int]:
+def type_keys(wanted_keys: Set[int], key: Callable[[type], int]) -> list[int]:
     """The key of the type of each tracked object, tuples included, whose type has one of these keys.
 
     Args:
-        wanted: keys of types.
+        wanted_keys: keys of types.
         key: `id` or, as that calls audit hooks, `identity`.
 
     """
-    held: list[list[Any]] = []
-    keys = map(key, map(type, chain.from_iterable(held)))
-    return _selected(held, map(gc.get_objects, (None,)), filter(wanted.__contains__, keys))
+    lists: list[list[Any]] = []
+    keys = map(key, map(type, chain.from_iterable(lists)))
+    return _run_selection(lists, map(gc.get_objects, (None,)), filter(wanted_keys.__contains__, keys))
 
 
 def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
@@ -70,18 +70,18 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
         generation: only objects of this generation of the collector.
 
     """
-    held: list[list[Any]] = []
-    audited = may_have_audit_hooks()
-    of_all = type_ids is None or audited
-    wanted = _listed(held) if of_all else _of_types(held, {*(type_ids or ())} - {id(tuple)})
-    found = _selected(held, map(gc.get_objects, (generation,)), wanted)
-    if audited and type_ids is not None:
-        found = [obj for obj in found if id(type(obj)) in type_ids]
-    for at in range(max(0, len(found) - _MOST_OWN), len(found)):
-        if found[at] is held:  # it and what follows was made here
-            del found[at:]
+    lists: list[list[Any]] = []
+    has_hooks = may_have_audit_hooks()
+    of_all = type_ids is None or has_hooks
+    selection = _without_tuples(lists) if of_all else _of_types(lists, {*(type_ids or ())} - {id(tuple)})
+    objects = _run_selection(lists, map(gc.get_objects, (generation,)), selection)
+    if has_hooks and type_ids is not None:
+        objects = [obj for obj in objects if id(type(obj)) in type_ids]
+    for index in range(max(0, len(objects) - _MOST_OWN), len(objects)):
+        if objects[index] is lists:  # it and what follows was made here
+            del objects[index:]
             break
-    return found
+    return objects
 
 
 def tracked_and_in_tuples() -> tuple[list[Any], list[Any]]:
@@ -90,27 +90,27 @@ def tracked_and_in_tuples() -> tuple[list[Any], list[Any]]:
     An audit hook of the program would run while the tuples are referred to. So there the second list is
     empty, and it is left to the caller to find the tuples to which another object refers: these are complete.
     """
-    held: list[list[Any]] = []
+    lists: list[list[Any]] = []
     inside: list[list[Any]] = []
     results: list[list[Any]] = []
     steps = [
-        _each(map(held.append, map(gc.get_objects, (None,)))),
-        _each(map(results.append, map(list, (_listed(held),)))),
+        _each(map(lists.append, map(gc.get_objects, (None,)))),
+        _each(map(results.append, map(list, (_without_tuples(lists),)))),
     ]
     if not may_have_audit_hooks():
         steps += [
-            _each(map(inside.append, starmap(gc.get_referents, (_of(held, _is_tuple),)))),
+            _each(map(inside.append, starmap(gc.get_referents, (_of_type(lists, _is_tuple),)))),
             _each(map(results.append, map(list, (_no_references(inside),)))),
         ]
-    _run(*steps, _each(map(list.clear, chain(held, inside))))
+    _run(*steps, _each(map(list.clear, chain(lists, inside))))
     in_tuples = results.pop() if len(results) > 1 else []
     return results.pop(), in_tuples
 
 
 def referrers(obj: Any) -> list[Any]:
     """What refers to `obj`, without tuples and weak references."""
-    held: list[list[Any]] = []
-    return _selected(held, starmap(gc.get_referrers, ((obj,),)), _listed(held))
+    lists: list[list[Any]] = []
+    return _run_selection(lists, starmap(gc.get_referrers, ((obj,),)), _without_tuples(lists))
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
@@ -120,65 +120,67 @@ def referrers_of_tuples(obj: Any) -> list[Any]:
     """
     if may_have_audit_hooks():
         return []
-    held: list[list[Any]] = []
+    lists: list[list[Any]] = []
     direct: list[list[Any]] = []
-    tuples = chain(_each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of(direct, _is_tuple))
-    found = _selected(held, starmap(gc.get_referrers, (tuples,)), _listed(held), direct)
-    return [one for one in found if one is not direct[0]]
+    tuples = chain(
+        _each(map(direct.append, starmap(gc.get_referrers, ((obj,),)))), _of_type(direct, _is_tuple)
+    )
+    objects = _run_selection(lists, starmap(gc.get_referrers, (tuples,)), _without_tuples(lists), direct)
+    return [one for one in objects if one is not direct[0]]
 
 
-def _selected(
-    held: list[list[Any]],
-    fetched: Iterator[list[Any]],
-    wanted: Iterator[Any],
-    beside: Iterable[list[Any]] = (),
+def _run_selection(
+    lists: list[list[Any]],
+    listing: Iterator[list[Any]],
+    selection: Iterator[Any],
+    others: Iterable[list[Any]] = (),
 ) -> list[Any]:
-    """A list of what is `wanted` of the list that is fetched into `held`; empties the lists in `beside`."""
+    """Run `listing` into `lists` and return the `selection` from them; clears `lists` and `others`."""
     results: list[list[Any]] = []
     _run(
-        _each(map(held.append, fetched)),
-        _each(map(results.append, map(list, (wanted,)))),
-        _each(map(list.clear, chain(held, beside))),
+        _each(map(lists.append, listing)),
+        _each(map(results.append, map(list, (selection,)))),
+        _each(map(list.clear, chain(lists, others))),
     )
     return results.pop()
 
 
-def _of(held: list[list[Any]], is_wanted: Callable[[type], bool]) -> Iterator[Any]:
-    return compress(chain.from_iterable(held), map(is_wanted, map(type, chain.from_iterable(held))))
+def _of_type(lists: list[list[Any]], matches: Callable[[type], bool]) -> Iterator[Any]:
+    return compress(chain.from_iterable(lists), map(matches, map(type, chain.from_iterable(lists))))
 
 
-def _listed(held: list[list[Any]]) -> Iterator[Any]:
-    types, same = (map(type, chain.from_iterable(held)) for _ in range(2))
-    return compress(chain.from_iterable(held), map(lt, map(_is_reference, types), map(_is_no_tuple, same)))
+def _without_tuples(lists: list[list[Any]]) -> Iterator[Any]:
+    types, same = (map(type, chain.from_iterable(lists)) for _ in range(2))
+    return compress(chain.from_iterable(lists), map(lt, map(_is_reference, types), map(_is_no_tuple, same)))
 
 
-def _no_references(held: list[list[Any]]) -> Iterator[Any]:
-    types = map(type, chain.from_iterable(held))
-    return compress(chain.from_iterable(held), map(not_, map(_is_reference, types)))
+def _no_references(lists: list[list[Any]]) -> Iterator[Any]:
+    types = map(type, chain.from_iterable(lists))
+    return compress(chain.from_iterable(lists), map(not_, map(_is_reference, types)))
 
 
-def _of_types(held: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:
-    ids = map(id, map(type, chain.from_iterable(held)))  # a type's own hash may be code of the program
-    return compress(chain.from_iterable(held), map(type_ids.__contains__, ids))
+def _of_types(lists: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:
+    ids = map(id, map(type, chain.from_iterable(lists)))  # a type's own hash may be code of the program
+    return compress(chain.from_iterable(lists), map(type_ids.__contains__, ids))
 
 
 def _each(calls: Iterator[Any]) -> Iterator[Any]:
-    """Makes the calls when it is consumed, and yields nothing."""
+    """Consumes the iterator when iterated over, and yields nothing."""
     return compress(calls, repeat(False))
 
 
 def _run(*steps: Iterator[Any]) -> None:
-    enabled: list[bool] = []
-    chained = (
-        _each(map(enabled.append, starmap(gc.isenabled, ((),)))),
+    was_enabled: list[bool] = []
+    calls = (
+        _each(map(was_enabled.append, starmap(gc.isenabled, ((),)))),
         _each(starmap(gc.disable, ((),))),
         *steps,
-        _each(starmap(gc.enable, compress(((),), enabled))),
+        _each(starmap(gc.enable, compress(((),), was_enabled))),
     )
     try:
-        deque(chain.from_iterable(chained), maxlen=0)
+        deque(chain.from_iterable(calls), maxlen=0)
     except BaseException:
-        if enabled == [True]:
+        if was_enabled == [True]:
             gc.enable()
         raise
 
@@ -223,30 +225,30 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     This takes about a second for a million objects and stops the program meanwhile, so it runs only on
     request.
     """
-    found: dict[int, Large] = {}
+    largest: dict[int, Large] = {}
     of_classes: dict[int, Own | None] = {}
     tracked, in_tuples = tracked_and_in_tuples()
     try:
-        for obj in chain(tracked, _others(tracked, in_tuples)):
+        for obj in chain(tracked, _untracked_and_tuples(tracked, in_tuples)):
             cls = type(obj)
             kind = identity(cls)
             if kind not in of_classes:
                 of_classes[kind] = _reader(cls)
-            own = of_classes[kind]
-            if own is None:
+            read_memory = of_classes[kind]
+            if read_memory is None:
                 continue
-            key, size = own(obj)
-            if size >= nbytes and (key not in found or size > found[key].nbytes):
-                found[key] = Large(type_of(obj), size)
+            key, size = read_memory(obj)
+            if size >= nbytes and (key not in largest or size > largest[key].nbytes):
+                largest[key] = Large(type_of(obj), size)
     finally:
         tracked.clear()  # it has frames that hold this function's, until Python 3.10
         in_tuples.clear()
-    return nlargest(most, found.values(), key=lambda large: large.nbytes)
+    return nlargest(most, largest.values(), key=lambda large: large.nbytes)
 
 
-def _others(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
+def _untracked_and_tuples(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
     """Tuples, and what the collector does not track, such as arrays, also in untracked dicts."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     for parts in chain([in_tuples], (gc.get_referents(obj) for obj in tracked if obj is not tracked)):
         while parts:
             part = parts.pop()
@@ -254,8 +256,8 @@ def _others(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
                 continue
             yield part
             kind = type(part)  # the collector does not track a dict while all its items are untracked
-            if (kind is tuple or kind is dict) and id(part) not in seen:
-                seen.add(id(part))
+            if (kind is tuple or kind is dict) and id(part) not in visited:
+                visited.add(id(part))
                 parts += gc.get_referents(part)
 
 

@@ -1,1 +1,1 @@
-"""The memory of processes, from the operating system and the allocators."""
+"""Memory and state of processes, from the operating system and the allocators."""

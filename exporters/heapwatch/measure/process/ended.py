@@ -1,6 +1,6 @@
-"""How another process has ended, read from outside, also of one that is no child of this process.
+"""Exit status of another process, which need not be a child of this one.
 
-Linux tells it as long as nobody has waited for the process, and from 6.15 on also afterwards.
+Linux reports it until the parent has waited for the process; from 6.15 on also afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from heapwatch.measure.process.procfs import read
 
 _UNKNOWN = "unknown"
-# With these a process is asked to end, as by `Pool.terminate()`, a terminal or a scheduler.
+# Signals that request termination: from `Pool.terminate()`, a terminal or a scheduler.
 ASKED_TO_END = ("SIGTERM", "SIGINT", "SIGHUP")
 _BY_CODE = "exit code "
 # From linux/pidfd.h: PIDFD_GET_INFO, PIDFD_INFO_EXIT, and of `struct pidfd_info` the mask and the exit code.
@@ -53,18 +53,18 @@ class Ending(NamedTuple):
 
     def said(self, when: str = "") -> str:
         """What follows the name of the process: "was killed by SIGSEGV during the visit (signal 11)"."""
-        at = f" {when}" if when else ""
+        suffix = f" {when}" if when else ""
         if self.signal is not None:
-            return f"was killed by {self.how}{at} (signal {self.signal})"
+            return f"was killed by {self.how}{suffix} (signal {self.signal})"
         if self.code is None:
-            return f"has ended{at}; how is not known"
-        return f"ended with {self.how}{at}" if self.code else f"ended by itself{at} (exit code 0)"
+            return f"has ended{suffix}; how is not known"
+        return f"ended with {self.how}{suffix}" if self.code else f"ended by itself{suffix} (exit code 0)"
 
 
 def opened(pid: int) -> int | None:
-    """A file descriptor of a process, which tells its end, and that no program inherits.
+    """Open a pidfd of a process, which becomes readable at its end and is not inherited.
 
-    None without Linux 5.3, where the process is gone, or where no further file can be opened.
+    None before Linux 5.3, if the process has ended, or if no further file can be opened.
     """
     if not hasattr(os, "pidfd_open"):
         return None
@@ -88,13 +88,13 @@ def is_of(descriptor: int, pid: int) -> bool:
 
 
 def close(descriptor: int, pid: int) -> None:
-    """Close what was opened of a process, and nothing else."""
+    """Close a pidfd, unless its number now belongs to another file."""
     if is_of(descriptor, pid):
         os.close(descriptor)
 
 
 def ready(descriptors: Collection[int], seconds: float = 0.0) -> list[int]:
-    """Those whose process has ended, or that are closed; waits so many seconds for the first."""
+    """The descriptors that are closed or whose process has ended; waits up to `seconds` for the first."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
@@ -106,7 +106,7 @@ def ending(pid: int, descriptor: int | None = None) -> Ending:
 
     Args:
         pid: the process, which has ended.
-        descriptor: what `opened` has returned of it.
+        descriptor: the result of `opened` for it.
 
     """
     status = _of_zombie(pid)

@@ -1,4 +1,4 @@
-"""Why the kernel ended a process: its count of kills for lack of memory."""
+"""Detects OOM kills of processes by the kernel's counters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 class KernelKills:
-    """Knows the OOM kills of each process's control group as of the last update."""
+    """The OOM kill counts of each process's control groups at the last update."""
 
     def __init__(self) -> None:
         self._counts: dict[int, list[tuple[Path, int]]] = {}
@@ -27,10 +27,10 @@ class KernelKills:
 
     def reason(self, pid: int) -> str | None:
         """Why a process that has just ended was ended; None if the kernel does not tell."""
-        for file, before in self._counts.get(pid, ()):  # a control group may have ended with its process
+        for file, earlier in self._counts.get(pid, ()):  # a control group may have ended with its process
             kills = kill_count(file)
             if kills is not None:
-                return OUT_OF_MEMORY if kills > before else None
+                return OUT_OF_MEMORY if kills > earlier else None
         return None
 
 
@@ -54,7 +54,7 @@ def kill_counters(pid: int) -> list[Path]:
 def kill_count(file: Path) -> int | None:
     """The kills that a file counts; None where there is no such file."""
     try:
-        found = _COUNT.search(file.read_text(encoding="ascii", errors="replace"))
+        match = _COUNT.search(file.read_text(encoding="ascii", errors="replace"))
     except OSError:
         return None
-    return int(found[1]) if found else None
+    return int(match[1]) if match else None

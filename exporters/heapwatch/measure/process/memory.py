@@ -1,4 +1,4 @@
-"""The memory of processes: resident, unique, the limit, and what the allocators of this one hold."""
+"""Memory of processes: resident and unique bytes, limits, and this process's malloc."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -
 
 
 def _free(limit: int, folder: Path, version_1: bool) -> int:
-    used = _read_number(folder / ("memory.usage_in_bytes" if version_1 else "memory.current"))
-    if used is None:
+    usage = _read_number(folder / ("memory.usage_in_bytes" if version_1 else "memory.current"))
+    if usage is None:
         return limit
     statistic = "total_inactive_file" if version_1 else "inactive_file"
     reclaimable = _read_statistic(folder / "memory.stat", statistic)
-    return max(0, limit - max(0, used - reclaimable))
+    return max(0, limit - max(0, usage - reclaimable))
 
 
 def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
@@ -130,12 +130,12 @@ def _folders(mounts: list[str], path: str, *, version_1: bool) -> list[Path]:
     """The group's folder and its parents, up to where the hierarchy is mounted."""
     for mount in mounts:
         # proc(5): id parent device root mount-point options [tags] - type source super-options
-        left, _, right = (field.split() for field in mount.partition(" - "))
-        if not right or right[0] != ("cgroup" if version_1 else "cgroup2"):
+        mount_fields, _, source_fields = (field.split() for field in mount.partition(" - "))
+        if not source_fields or source_fields[0] != ("cgroup" if version_1 else "cgroup2"):
             continue
-        if version_1 and "memory" not in right[-1].split(","):
+        if version_1 and "memory" not in source_fields[-1].split(","):
             continue
-        root, mount_point = left[3:5]
+        root, mount_point = mount_fields[3:5]
         # Inside a container the mount shows a subtree, while the path may still be the host's.
         inner = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
         top = Path(mount_point)
@@ -180,7 +180,7 @@ class UniqueMemory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._shared: dict[psutil.Process, int] = {}  # equal if process id and time of creation are
-        self._due = self._affordable_at = float("-inf")
+        self._next_walk_at = self._affordable_at = float("-inf")
 
     def read(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
         """Bytes by process, without processes that ended, are not walked yet or may not be read.
@@ -188,27 +188,31 @@ class UniqueMemory:
         Pass all watched processes: the others are dropped.
         """
         live = {process: memory for process in processes if (memory := _resident(process)) is not None}
-        now, known = self._clock(), self._shared
-        if now >= self._due:
-            known = self._counted(live)
-            self._due = max(now + _INTERVAL_SECONDS, self._affordable_at)
+        now, shared_bytes = self._clock(), self._shared
+        if now >= self._next_walk_at:
+            shared_bytes = self._shared_bytes(live)
+            self._next_walk_at = max(now + _INTERVAL_SECONDS, self._affordable_at)
         elif now >= self._affordable_at:
-            known = known | self._counted(process for process in live if process not in known)
-        self._shared = known = {process: known[process] for process in live if process in known}
-        return {process: max(0, live[process] - shared) for process, shared in known.items()}
+            shared_bytes = shared_bytes | self._shared_bytes(
+                process for process in live if process not in shared_bytes
+            )
+        self._shared = shared_bytes = {
+            process: shared_bytes[process] for process in live if process in shared_bytes
+        }
+        return {process: max(0, live[process] - shared) for process, shared in shared_bytes.items()}
 
-    def _counted(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
+    def _shared_bytes(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
         """Shared bytes by process."""
-        began, found = self._clock(), {}
+        began, shared_bytes = self._clock(), {}
         for process in processes:
             try:
                 memory = process.memory_full_info()
             except psutil.Error:
                 continue
-            found[process] = max(0, int(memory.rss) - int(memory.uss))
+            shared_bytes[process] = max(0, int(memory.rss) - int(memory.uss))
         spent = self._clock() - began
         self._affordable_at = began + spent / _TIME_SHARE
-        return found
+        return shared_bytes
 
 
 def _resident(process: psutil.Process) -> int | None:
@@ -268,8 +272,8 @@ class Malloc:
         if resident is None:
             return used, None
         # If not all can be touched, it is the mapped ones: a large array that is yet to be filled.
-        touched = used if used <= resident else info.uordblks
-        self._returned = min(free, max(self._returned, touched + free - resident))
+        resident_used = used if used <= resident else info.uordblks
+        self._returned = min(free, max(self._returned, resident_used + free - resident))
         return used, free - self._returned
 
 

@@ -38,9 +38,11 @@ class ObjectStore:
             return
         raylets = [int(name) for name in os.listdir(self._proc) if name.isdigit()]
         raylets = [pid for pid in raylets if is_raylet(pid, self._proc)]
-        own = [pid for pid in raylets if b"\nPPid:\t%d\n" % os.getpid() in read(f"{self._proc}/{pid}/status")]
-        self.is_own = bool(own)
-        self._files = [file for pid in own or raylets if (file := self._file_of(pid))]
+        own_raylets = [
+            pid for pid in raylets if b"\nPPid:\t%d\n" % os.getpid() in read(f"{self._proc}/{pid}/status")
+        ]
+        self.is_own = bool(own_raylets)
+        self._files = [file for pid in own_raylets or raylets if (file := self._file_of(pid))]
 
     def read(self) -> int | None:
         """Bytes of memory that they take; None where no store is known, or has ended."""

@@ -12,7 +12,7 @@ class _Readings(threading.local):
 
     collections = 0
     latest = 0.0
-    taken = 0.0
+    collector_seconds = 0.0
 
 
 _readings = _Readings()
@@ -29,6 +29,6 @@ def own_time() -> float:
     collections = sum(generation["collections"] for generation in gc.get_stats()[1:])
     if collections != _readings.collections:
         _readings.collections = collections
-        _readings.taken += now - _readings.latest
+        _readings.collector_seconds += now - _readings.latest
     _readings.latest = now
-    return now - _readings.taken
+    return now - _readings.collector_seconds

@@ -1,4 +1,4 @@
-"""Resident memory of a process that belongs to no file, and to nobody else."""
+"""Resident memory of a process that neither belongs to a file nor is shared through one."""
 
 from __future__ import annotations
 

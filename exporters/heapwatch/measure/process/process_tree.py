@@ -51,12 +51,12 @@ class ProcessTree:
         self._clock = clock
         self._spent = spent
         self._listed: list[psutil.Process] = []
-        self._due = float("-inf")
+        self._next_listing_at = float("-inf")
 
     def workers(self) -> list[psutil.Process]:
         """The live descendants without multiprocessing's helpers; none if the trainer has ended."""
         now = self._clock()
-        if now < self._due:
+        if now < self._next_listing_at:
             return [process for process in self._listed if process.is_running()]
         began = self._spent()
         self._listed = []
@@ -64,7 +64,7 @@ class ProcessTree:
             for pid in descendants(self.trainer.pid):
                 with suppress(psutil.NoSuchProcess):
                     self._listed.append(psutil.Process(pid))
-        self._due = now + (self._spent() - began) / self._share
+        self._next_listing_at = now + (self._spent() - began) / self._share
         return self._listed
 
 
@@ -81,25 +81,25 @@ def descendants(pid: int, most: int | None = None, proc: str = "/proc") -> list[
         psutil.NoSuchProcess: there is no process `pid`.
 
     """
-    found = ray_workers(pid, proc)
-    waiting = [pid, *found]
+    pids = ray_workers(pid, proc)
+    waiting = [pid, *pids]
     commands = dict.fromkeys(waiting, "")
-    while waiting and (most is None or len(found) < most):
+    while waiting and (most is None or len(pids) < most):
         parent = waiting.pop()
         children = children_of(parent, proc)
         if parent == pid and not children and not os.path.exists(f"{proc}/{pid}/task/{pid}/children"):
-            return _listed_by_psutil(pid)[:most]
+            return _descendants_by_psutil(pid)[:most]
         for child in children:
             if child in commands:
                 continue
             commands[child] = " ".join(command_of(child, proc))
             if not is_housekeeper(commands[child], commands[parent]):
-                found.append(child)
+                pids.append(child)
             waiting.append(child)
-    return found[:most]
+    return pids[:most]
 
 
-def _listed_by_psutil(pid: int) -> list[int]:
+def _descendants_by_psutil(pid: int) -> list[int]:
     children = psutil.Process(pid).children(recursive=True)
     commands, parents = {}, {}
     for child in children:

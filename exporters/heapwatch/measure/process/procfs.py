@@ -66,9 +66,9 @@ class Status(NamedTuple):
 
 def status_of(pid: int, proc: str = "/proc") -> Status | None:
     """The status of a process; None for one that has ended."""
-    before, _, behind = read(f"{proc}/{pid}/stat").decode(errors="replace").rpartition(")")
-    fields = behind.split()
+    head, _, tail = read(f"{proc}/{pid}/stat").decode(errors="replace").rpartition(")")
+    fields = tail.split()
     if len(fields) <= _STARTED:
         return None
-    name = before.partition("(")[2]
+    name = head.partition("(")[2]
     return Status(name, fields[_STATE], int(fields[_PARENT]), int(fields[_STARTED]) / _TICKS)

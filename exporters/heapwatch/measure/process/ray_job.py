@@ -1,4 +1,4 @@
-"""The processes of a Ray job on this machine, from what the system says of them.
+"""Finds the processes of a Ray job on this machine by procfs and Ray's log files.
 
 Actors and tasks are children of the raylet, not of the driver. Ray names the log files of its processes after
 the job, and a worker's output begins with `:job_id:` as soon as it has one, which the log monitor reads as
@@ -64,21 +64,25 @@ def worker_job(pid: int, proc: str = "/proc") -> RayJob | None:
         return None
     session, job = match.groups()
     if job == _NO_JOB:  # it was started before it was needed
-        assigned = _JOB.search(head)
-        if assigned is None:
+        match_in_log = _JOB.search(head)
+        if match_in_log is None:
             return None
-        job = assigned[1].decode()
+        job = match_in_log[1].decode()
     actor = _ACTOR.search(head)
     return RayJob(session, job, actor[1].decode(errors="replace") if actor else "")
 
 
 def ray_workers(driver: int, proc: str = "/proc") -> list[int]:
     """The workers of the job that a process drives, of all raylets on this machine; empty without a job."""
-    driven = driven_job(driver, proc)
-    if driven is None:
+    job_of_driver = driven_job(driver, proc)
+    if job_of_driver is None:
         return []
-    workers = (pid for raylet in raylets_of(driven.session, proc) for pid in children_of(raylet, proc))
-    return [pid for pid in workers if (job := worker_job(pid, proc)) and (job.session, job.job) == driven[:2]]
+    workers = (pid for raylet in raylets_of(job_of_driver.session, proc) for pid in children_of(raylet, proc))
+    return [
+        pid
+        for pid in workers
+        if (job := worker_job(pid, proc)) and (job.session, job.job) == job_of_driver[:2]
+    ]
 
 
 def raylets_of(session: str, proc: str = "/proc") -> tuple[int, ...]:

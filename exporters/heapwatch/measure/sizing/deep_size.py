@@ -104,10 +104,10 @@ def size_by_items(
 
     """
     walk = Walk(_LONG, budget_seconds, elsewhere, storages)
-    first, *others = [walk.everything([item], FEWEST_SAMPLES)[0] for item in items]
-    for one in others:
-        first.add(one, (length - 1) / len(others))
-    return _size(first, walk)
+    tally, *further = [walk.everything([item], FEWEST_SAMPLES)[0] for item in items]
+    for item_tally in further:
+        tally.add(item_tally, (length - 1) / len(further))
+    return _size(tally, walk)
 
 
 def _size(tally: Tally, walk: Walk) -> Size:

@@ -1,4 +1,4 @@
-"""Memory outside of Python objects: its blocks, the mappings around it, and the libraries that hold it.
+"""Memory outside Python objects: blocks of libraries such as JAX, Arrow and Ray, and memory mappings.
 
 Memory is read only from libraries that the program has imported, by methods that neither copy, nor wait for a
 device, nor run code of the program. Objects of other extension types count as unread.
@@ -81,8 +81,7 @@ _FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
 def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | None:
     """Address and bytes of the buffer that `obj` exports; zeros if it exports none.
 
-    It is asked for and given back in one call into C. While it is held, the program could not resize the
-    object.
+    Acquires and releases the buffer in one call into C: the program could not resize the object meanwhile.
 
     Args:
         obj: the object.
@@ -90,14 +89,14 @@ def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | No
 
     """
     api, buffer = ctypes.pythonapi, _Buffer()
-    where = ctypes.byref(buffer)
-    asked = map(api.PyObject_GetBuffer, [ctypes.py_object(obj)], [where], [_FULL_READ_ONLY])
-    calls = chain(asked, map(api.PyBuffer_Release, [where]))
+    reference = ctypes.byref(buffer)
+    requests = map(api.PyObject_GetBuffer, [ctypes.py_object(obj)], [reference], [_FULL_READ_ONLY])
+    calls = chain(requests, map(api.PyBuffer_Release, [reference]))
     try:
-        done = call_alone(calls) if alone else list(calls)
+        results = call_alone(calls) if alone else list(calls)
     except (TypeError, BufferError, ValueError, NotImplementedError):
         return 0, 0
-    return (buffer.buf or 0, buffer.len) if done else None
+    return (buffer.buf or 0, buffer.len) if results else None
 
 
 _IN_MEMORY = ("/dev/shm/", "/dev/zero", "/memfd:", "/SYSV")  # files that lie nowhere else
@@ -121,8 +120,8 @@ class Mappings:
         """Whether the kernel can read the page of `address` again from a file."""
         if self._starts is None:
             self._read()
-        at = bisect_right(self._starts or [], address) - 1
-        return at >= 0 and address < self._ends[at] and self._in_file[at]
+        index = bisect_right(self._starts or [], address) - 1
+        return index >= 0 and address < self._ends[index] and self._in_file[index]
 
     def _read(self) -> None:
         self._starts = []
@@ -146,8 +145,8 @@ Reader = Callable[[Any, Mappings], Iterator[Part]]
 def reader_of(mro: tuple[type, ...]) -> Reader | None:
     """The function that reads the memory of a class's instances; None if there is none."""
     for module, name, reader in _READERS:
-        for known in classes(module, name):
-            if any(base is known for base in mro):
+        for cls in classes(module, name):
+            if any(base is cls for base in mro):
                 return reader
     return None
 
@@ -176,13 +175,13 @@ def _jax(array: Any, _: Mappings) -> Iterator[Part]:
     for piece in array._arrays:
         size = piece.on_device_size_in_bytes()
         try:  # an array cannot be donated while its address is read
-            read = read_alone([piece], (type(piece).unsafe_buffer_pointer,))
+            addresses = read_alone([piece], (type(piece).unsafe_buffer_pointer,))
         except RuntimeError:  # a device without addresses
-            read = None
-        if read is None:  # another array may share it
+            addresses = None
+        if addresses is None:  # another array may share it
             yield MemoryBlock(id(piece) + 1, size, place, slack=size if on_host else 0)
         else:
-            yield MemoryBlock(read[0][0], size, place)
+            yield MemoryBlock(addresses[0][0], size, place)
 
 
 def _arrow_buffer(buffer: Any, mappings: Mappings) -> Iterator[Part]:
@@ -225,15 +224,15 @@ def _object_ref(reference: Any, _: Mappings) -> Iterator[Part]:
     """
     ray: Any = sys.modules["ray"]
     locate = getattr(getattr(ray, "experimental", None), "get_local_object_locations", None)
-    found: dict[str, Any] = {}
+    location: dict[str, Any] = {}
     with suppress(Exception):  # also of a module that is another one of this name
         # Of another class is a reference of Ray's client, which would ask a server.
         if locate is not None and type(reference) is ray.ObjectRef and _is_connected(ray):
-            found = locate([reference]).get(reference, {})
-    if (size := found.get("object_size")) is None:
+            location = locate([reference]).get(reference, {})
+    if (size := location.get("object_size")) is None:
         yield UNREAD
         return
-    place: MemoryPlace = "shared" if found.get("node_ids") or found.get("did_spill") else "heap"
+    place: MemoryPlace = "shared" if location.get("node_ids") or location.get("did_spill") else "heap"
     yield MemoryBlock(int.from_bytes(reference.binary(), "little"), size, place)
 
 
@@ -308,11 +307,11 @@ def _native_bytes(cls: type) -> int:
     base = _base_of(cls)
     if base is None:
         return 0
-    own = _size_of(cls) - _size_of(base)
-    own -= _POINTER * sum(type(value) is MemberDescriptorType for value in namespace_of(cls).values())
-    own -= _POINTER * (_dict_at(cls) > 0 >= _dict_at(base))
-    own -= _POINTER * (_weakrefs_at(cls) > 0 >= _weakrefs_at(base))
-    return own
+    nbytes = _size_of(cls) - _size_of(base)
+    nbytes -= _POINTER * sum(type(value) is MemberDescriptorType for value in namespace_of(cls).values())
+    nbytes -= _POINTER * (_dict_at(cls) > 0 >= _dict_at(base))
+    nbytes -= _POINTER * (_weakrefs_at(cls) > 0 >= _weakrefs_at(base))
+    return nbytes
 
 
 def _is_plain(cls: type) -> bool:

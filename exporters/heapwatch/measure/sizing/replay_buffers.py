@@ -1,4 +1,4 @@
-"""Replay buffers: the contents of declared ones, of any library, and rings in any object's attributes."""
+"""Replay buffers: finds the items of declared buffers, and ring buffers in the attributes of any object."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def contents_of(buffer: Any) -> Contents:
         TypeError: it is none of these.
 
     """
-    found = _contents(buffer, 0)
-    if found is None:
+    contents = _contents(buffer, 0)
+    if contents is None:
         raise TypeError(
             f"a {type(buffer).__qualname__} is not a known kind of buffer: pass a sized container, an object"
             " that has a length or keeps one as .buffer or .memory, or the callables items= and nbytes="
         )
-    return found
+    return contents
 
 
 def _contents(buffer: Any, depth: int) -> Contents | None:
@@ -117,14 +117,14 @@ def _inner(buffer: Any, depth: int) -> Contents | None:
     """A buffer that keeps its items in another object; the inner bound takes precedence."""
     for name in _INNER if depth < _DEEPEST else ():
         inner = _read(buffer, name)
-        found = _contents(inner, depth + 1) if inner is not None else None
-        if found is None:
+        contents = _contents(inner, depth + 1) if inner is not None else None
+        if contents is None:
             continue
-        capacity = found.capacity if found.capacity is not None else _number(buffer, *_CAPACITY)
-        if isinstance(found.holder, CONTAINERS) or found.allocated or not _has_length(buffer):
-            return Contents(found.items, capacity, found.holder, found.allocated)
+        capacity = contents.capacity if contents.capacity is not None else _number(buffer, *_CAPACITY)
+        if isinstance(contents.holder, CONTAINERS) or contents.allocated or not _has_length(buffer):
+            return Contents(contents.items, capacity, contents.holder, contents.allocated)
         # An array as long as the capacity (TorchRL's tensor storages) is filled up to the buffer's length.
-        return Contents(len(buffer), capacity, found.holder, allocated=found.items == capacity)
+        return Contents(len(buffer), capacity, contents.holder, allocated=contents.items == capacity)
     return None
 
 
@@ -154,22 +154,22 @@ def attached_tensors(contents: Contents) -> Attached | None:
     holder = contents.holder
     weight, items = 1.0, [[holder]]
     if isinstance(holder, CONTAINERS):
-        wanted = positions(len(holder), _ATTACHED_SAMPLES)
-        weight, items = len(holder) / max(1, len(wanted)), pick(holder, wanted)
+        sample = positions(len(holder), _ATTACHED_SAMPLES)
+        weight, items = len(holder) / max(1, len(sample)), pick(holder, sample)
     tensors = [tensor for item in items for tensor in _tensors(item)]
-    attached = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
+    count = sum(tensor.requires_grad or tensor.device.type not in ("cpu", "meta") for tensor in tensors)
     graphs = sum(not tensor.is_leaf for tensor in tensors)
-    return Attached(attached * weight, graphs * weight)
+    return Attached(count * weight, graphs * weight)
 
 
 def _tensors(stack: list[Any]) -> Iterator[Any]:
     tensor_class = classes("torch", "Tensor")
-    seen: set[int] = set()
-    while stack and len(seen) < _OBJECTS_AN_ITEM:
+    visited: set[int] = set()
+    while stack and len(visited) < _OBJECTS_AN_ITEM:
         obj = stack.pop()
-        if id(obj) in seen or isinstance(obj, type):
+        if id(obj) in visited or isinstance(obj, type):
             continue
-        seen.add(id(obj))
+        visited.add(id(obj))
         if issubclass(type(obj), tensor_class):
             yield obj
         elif not isinstance(obj, CONTAINERS) or len(obj) <= _OBJECTS_AN_ITEM:
@@ -187,12 +187,12 @@ def _first_dimension(value: Any) -> int | None:
 
 
 def _is_array(value: Any) -> bool:
-    known = (
+    array_classes = (
         *classes("numpy", "ndarray"),
         *classes("torch", "Tensor"),
         *classes("tensordict", "TensorDictBase"),
     )
-    return issubclass(type(value), known)
+    return issubclass(type(value), array_classes)
 
 
 def _read(obj: Any, name: str) -> Any:
@@ -285,12 +285,12 @@ def capacity_beside(namespace: dict[str, Any], items: float, each: float | None 
         # Settings are written as 1e6, too.
         if (type(value) is int or (type(value) is float and value.is_integer())) and value < UNLIMITED
     }
-    held = next((numbers[name] for name in _HELD_NAMES if numbers.get(name, 0) > 0), items)
-    found = [items * numbers[name] / held for name in CAPACITY_NAMES if numbers.get(name, 0) >= max(held, 1)]
+    used = next((numbers[name] for name in _HELD_NAMES if numbers.get(name, 0) > 0), items)
+    bounds = [items * numbers[name] / used for name in CAPACITY_NAMES if numbers.get(name, 0) >= max(used, 1)]
     if each:
         held_bytes = items * each
-        found += [numbers[name] / each for name in _BYTES_NAMES if numbers.get(name, 0) >= held_bytes > 0]
-    return int(min(found)) if found else None
+        bounds += [numbers[name] / each for name in _BYTES_NAMES if numbers.get(name, 0) >= held_bytes > 0]
+    return int(min(bounds)) if bounds else None
 
 
 def plain_name(name: object) -> str:

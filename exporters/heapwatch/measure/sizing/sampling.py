@@ -23,7 +23,7 @@ _random = random.Random(0x5EED)
 
 @contextmanager
 def same_samples() -> Iterator[Callable[[], None]]:
-    """Yields what lets the next samples be the same as those since the beginning."""
+    """Yields a function after which the next samples repeat those since the start of the context."""
     state = _random.getstate()
     yield lambda: _random.setstate(state)
 
@@ -81,11 +81,11 @@ def _pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
     # A deque is indexed block by block from its nearer end, in C: 7 us in the middle of 1e6 items, where one
     # pass over all of them costs 80 times as much.
     if isinstance(container, list):
-        return [[list.__getitem__(container, at)] for at in wanted]
+        return [[list.__getitem__(container, position)] for position in wanted]
     if isinstance(container, tuple):
-        return [[tuple.__getitem__(container, at)] for at in wanted]
+        return [[tuple.__getitem__(container, position)] for position in wanted]
     if isinstance(container, deque):
-        return [[deque.__getitem__(container, at)] for at in wanted]
+        return [[deque.__getitem__(container, position)] for position in wanted]
     if isinstance(container, dict):
         # Making the pairs that are skipped would take most of the time.
         keys = _skip(iter(dict.keys(container)), wanted)
@@ -98,13 +98,13 @@ def _pick(container: Container, wanted: Sequence[int]) -> list[list[Any]]:
 
 def _skip(items: Iterator[Any], wanted: Iterable[int]) -> Iterator[Any]:
     previous = -1
-    for at in wanted:
-        yield next(islice(items, at - previous - 1, None))
-        previous = at
+    for position in wanted:
+        yield next(islice(items, position - previous - 1, None))
+        previous = position
 
 
 def shuffled(count: int) -> list[int]:
-    """`range(count)` in an order of chance, so that a reading cut short has seen some of everything."""
+    """`range(count)` in random order, so that an aborted reading has covered all regions."""
     return _random.sample(range(count), count)
 
 

@@ -1,6 +1,6 @@
-"""The memory of arrays and tensors, and the autograd graphs of tensors, without importing numpy or torch.
+"""Memory of arrays and tensors, and autograd graphs of tensors, without importing numpy or torch.
 
-Torch numbers the operations of a thread. By these numbers it is found which of them a graph holds.
+Torch numbers the operations of a thread; these numbers show which operations a graph holds.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def array_items(array: Any) -> list[Any]:
 
 
 class Storages:
-    """What the memory of tensors is known to be that cannot be read at any time; filled by `read`.
+    """Storages of tensors that only the thread that changes them can read; filled by `read`.
 
-    It serves one measurement: the address of a storage that was freed may be that of another soon.
+    Valid for one measurement: the address of a freed storage may be reused.
 
     Attributes:
         known: by the address of the storage.
@@ -118,26 +118,26 @@ class Storages:
     def memory(self, tensor: Any) -> MemoryBlock:
         """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
         address = int(sys.modules["torch"]._C._storage_address(tensor))
-        known = self.known.get(address)
-        if known is not None:
-            return known
+        whole = self.known.get(address)
+        if whole is not None:
+            return whole
         if len(self._wanted) < _MOST_WANTED:
             self._wanted[address] = ref(tensor)
         return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
 
     def knows(self, memory: MemoryBlock) -> bool:
         """Whether this is the memory of a whole storage."""
-        return any(memory is known for known in self.known.values())
+        return any(memory is block for block in self.known.values())
 
     def read(self, ask: Ask) -> bool:
-        """Ask the thread that changes the tensors for the storages that were wanted; whether it answered."""
-        wanted, self._wanted = list(self._wanted.values()), {}
+        """Read the requested storages in the thread that changes the tensors; returns whether it answered."""
+        tensors, self._wanted = list(self._wanted.values()), {}
         torch = sys.modules["torch"]
         columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
-        read = first_answer(partial(read_alone, wanted, *columns), ask)
-        for address, storage in read or ():
+        result = first_answer(partial(read_alone, tensors, *columns), ask)
+        for address, storage in result or ():
             self.known[address] = storage_memory(storage)
-        return read is not None
+        return result is not None
 
 
 def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
@@ -148,21 +148,21 @@ def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "UntypedStorage"):
         return []
-    seen: set[int] = set()
-    wanted: dict[int, Any] = {}
-    for tensor in [one for one in objects if type(one) is torch.Tensor]:
+    addresses: set[int] = set()
+    by_address: dict[int, Any] = {}
+    for tensor in [obj for obj in objects if type(obj) is torch.Tensor]:
         if tensor.layout is torch.strided and tensor.device.type != "meta":
             address = torch._C._storage_address(tensor)
-            if address in seen or tensor.nbytes >= _SMALL:
-                wanted[address] = tensor
-            seen.add(address)
-    found, tensors = [], list(wanted.values())
-    for first in range(0, len(tensors), _MOST_WANTED):
-        read = read_alone(tensors[first : first + _MOST_WANTED], (torch._C.TensorBase.untyped_storage,))
-        if read is None:
+            if address in addresses or tensor.nbytes >= _SMALL:
+                by_address[address] = tensor
+            addresses.add(address)
+    blocks, tensors = [], list(by_address.values())
+    for start in range(0, len(tensors), _MOST_WANTED):
+        columns = read_alone(tensors[start : start + _MOST_WANTED], (torch._C.TensorBase.untyped_storage,))
+        if columns is None:
             return []
-        found += [storage_memory(storage) for (storage,) in read]
-    return found
+        blocks += [storage_memory(storage) for (storage,) in columns]
+    return blocks
 
 
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
@@ -209,10 +209,10 @@ def _memory_alone(tensor: Any) -> MemoryBlock | None:
     library = sys.modules["torch"]._C
     if tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous():
         holders = library._storage_address, library._storage_Use_Count
-        read = read_alone([tensor], holders, (library.TensorBase.data_ptr,))
-        if read is None:
+        values = read_alone([tensor], holders, (library.TensorBase.data_ptr,))
+        if values is None:
             return None
-        ((references, address),) = read
+        ((references, address),) = values
         if references == 1:
             return MemoryBlock(address, int(tensor.nbytes), _place(tensor), 1)
     storages = read_alone([tensor], (library.TensorBase.untyped_storage,))
@@ -232,8 +232,8 @@ def storage_memory(storage: Any) -> MemoryBlock:
     elif not storage.is_shared():
         place = "heap"
     else:
-        named = read_alone([storage], (library.StorageBase._get_filename,))
-        place = "mapped" if named and named[0][0] is not None else "shared"
+        filename = read_alone([storage], (library.StorageBase._get_filename,))
+        place = "mapped" if filename and filename[0][0] is not None else "shared"
     references = int(library._storage_Use_Count(storage._cdata)) - 1
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)
 
@@ -267,7 +267,7 @@ def holds_operation(first: Any, after: int, until: int) -> bool:
     Looks at 2000 operations at most, the oldest first. In a graph that each step of training makes longer,
     this goes back one step after the other.
     """
-    seen = {id(first): first}
+    nodes = {id(first): first}
     waiting = [(number_of(first), id(first))]
     for _ in range(_MOST_OPERATIONS):
         if not waiting:
@@ -275,8 +275,8 @@ def holds_operation(first: Any, after: int, until: int) -> bool:
         number, key = heapq.heappop(waiting)
         if after < number <= until:
             return True
-        for node, _ in seen[key].next_functions:
-            if node is not None and id(node) not in seen and (number := number_of(node)) < _LEAF:
-                seen[id(node)] = node
+        for node, _ in nodes[key].next_functions:
+            if node is not None and id(node) not in nodes and (number := number_of(node)) < _LEAF:
+                nodes[id(node)] = node
                 heapq.heappush(waiting, (number, id(node)))
     return False

@@ -1,4 +1,4 @@
-"""Measures all that an object holds: every byte once, long containers from a sample, within a time budget.
+"""Measures the deep size of an object: each byte once, long containers by a sample, in a time budget.
 
 In a container that is too long to visit every item, objects that items share must not be counted for each:
 
@@ -76,7 +76,7 @@ SURE = 3  # standard errors by which an estimate may be off
 _MOST_TIMES = 32  # most samples, as a multiple of the usual number
 _SMALL = 512  # bytes of a string or number up to which sharing between neighbours is ignored
 
-# How an object is looked into. Names, not an Enum: they are compared for each object.
+# How to inspect an object. Strings, not an Enum: they are compared for each object.
 Kind = Literal[
     "atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "unread", "foreign",
     "native", "object", "frame",
@@ -149,7 +149,7 @@ class Walk:
         self._counted: set[int] = set(elsewhere)  # ids of objects and addresses of arrays' memory
         self._kinds: dict[int, Kind] = {}  # by the id of a class: a metaclass may define a hash
         self._mappings = Mappings()
-        self._kept: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
+        self._created: list[Any] = []  # objects made on the way, so that no other takes their id meanwhile
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
         """Size of all that `stack` reaches, and how many references to its first object were found."""
@@ -199,21 +199,21 @@ class Walk:
             tally.unread += 1
             return
         # `__sizeof__` of a library's objects may include what they hold.
-        own = object.__sizeof__(obj) if kind == "foreign" else own_bytes(obj, cls)
+        nbytes = object.__sizeof__(obj) if kind == "foreign" else own_bytes(obj, cls)
         if kind == "container" and length_of(obj) > self._samples:
             tally.add(self._estimate(obj, samples))
         elif kind != "atom":
             parts = self._parts(obj, cls, kind)
             stack += parts
             if kind == "array":
-                own -= owned_bytes(obj)
+                nbytes -= owned_bytes(obj)
                 key, size = array_data(obj)
                 if size and key not in counted and key not in self._counted:
                     counted.add(key)
                     tally.held["heap"] += size
             elif kind == "object":
-                own += values_bytes(cls, parts)
-        tally.held["heap"] += own
+                nbytes += values_bytes(cls, parts)
+        tally.held["heap"] += nbytes
 
     def _parts(self, obj: Any, cls: type, kind: Kind) -> list[Any]:
         """The objects and blocks of memory that an object holds."""
@@ -255,44 +255,44 @@ class Walk:
         return self._kinds.get(id(cls)) or self._kind(cls)
 
     def _make(self, parts: list[Any]) -> list[Any]:
-        self._kept += parts
+        self._created += parts
         return parts
 
     def _estimate(self, container: Container, samples: int) -> Tally:
-        """What the items of a long container hold, from a sample of them."""
+        """Estimate the bytes of the items of a long container from a sample."""
         usual = samples == self._samples
-        before = self._counted.copy() if usual else set()
-        apart = self._again(lambda: self._arrays_of(container), before) if usual and self._exact else None
-        apart = apart or Tally()
-        before |= self._counted
+        earlier = self._counted.copy() if usual else set()
+        arrays = self._again(lambda: self._arrays_of(container), earlier) if usual and self._exact else None
+        arrays = arrays or Tally()
+        earlier |= self._counted
         total, variance = self._sampled(container, samples)
-        error = math.sqrt(variance) / max(total.held["heap"] + apart.held["heap"], 1.0)
+        error = math.sqrt(variance) / max(total.held["heap"] + arrays.held["heap"], 1.0)
         # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
-            more, length = math.ceil(samples * times), length_of(container)
-            whole = self._again(lambda: self._whole(container), before) if more >= length else None
-            more = min(more, length)
-            total = whole or self._again(lambda: self._sampled(container, more)[0], before) or total
-        total.add(apart)
+            larger, length = math.ceil(samples * times), length_of(container)
+            whole = self._again(lambda: self._all_items(container), earlier) if larger >= length else None
+            larger = min(larger, length)
+            total = whole or self._again(lambda: self._sampled(container, larger)[0], earlier) or total
+        total.add(arrays)
         return total
 
-    def _again(self, measure: Callable[[], Tally], before: set[int]) -> Tally | None:
-        """A measurement in half of the time left, without what was counted since; None if that ran out."""
-        first, deadline = self._counted - before, self._deadline
-        self._counted -= first
+    def _again(self, measure: Callable[[], Tally], earlier: set[int]) -> Tally | None:
+        """Repeat a measurement in half of the remaining time; None, with the counts restored, on timeout."""
+        recent, deadline = self._counted - earlier, self._deadline
+        self._counted -= recent
         self._deadline -= (deadline - own_time()) / 2
         try:
             return measure()
         except OutOfTime:
-            self._counted &= before
-            self._counted |= first
+            self._counted &= earlier
+            self._counted |= recent
             return None
         finally:
             self._deadline = deadline
 
-    def _whole(self, container: Container) -> Tally:
-        """What all items hold."""
+    def _all_items(self, container: Container) -> Tally:
+        """Measure all items."""
         tally = Tally()
         self._count_all(gc.get_referents(container), tally, FEWEST_SAMPLES)
         return tally
@@ -307,12 +307,12 @@ class Walk:
             return tally
         objects = parts = gc.get_referents(container)
         for _ in range(2):
-            inner = {id(one): one for one in parts if self._kind_of(type(one)) in ("container", "object")}
+            inner = {id(obj): obj for obj in parts if self._kind_of(type(obj)) in ("container", "object")}
             parts = gc.get_referents(*inner.values())
             objects = objects + parts
-        arrays = [one for one in objects if self._kind_of(type(one)) == "array"]
+        arrays = [obj for obj in objects if self._kind_of(type(obj)) == "array"]
         several = Counter(map(id, arrays))
-        shared = {id(one): one for one in arrays if several[id(one)] > 1}
+        shared = {id(obj): obj for obj in arrays if several[id(obj)] > 1}
         self._count_all([*shared_storages(objects), *shared.values()], tally, FEWEST_SAMPLES)
         return tally
 
@@ -324,39 +324,42 @@ class Walk:
         length = length_of(container)
         if not length:  # emptied by another thread
             raise ContainerChanged(f"a {type_of(container)} was emptied while it was read")
-        wanted = positions(length, samples)
-        items = pick(container, wanted)
+        sampled = positions(length, samples)
+        items = pick(container, sampled)
         shared: dict[int, Any] = {}
         met: dict[int, dict[int, int]] = {}
-        seen: dict[int, Tally] = {}
+        tally_by_index: dict[int, Tally] = {}
         may_share = False
-        until = own_time() + (self._deadline - own_time()) / 2
+        deadline = own_time() + (self._deadline - own_time()) / 2
         for index in shuffled(len(items)):
-            seen[index], several, met[index] = self._reach(items[index], shared, set())
+            tally_by_index[index], several, met[index] = self._reach(items[index], shared, set())
             may_share = may_share or _have_others(several)
             several.clear()
-            if own_time() > until and len(seen) >= FEWEST_SAMPLES:
+            if own_time() > deadline and len(tally_by_index) >= FEWEST_SAMPLES:
                 break
         items.clear()
-        order = sorted(seen)
-        tallies = [seen[index] for index in order]
-        own = self._own_share(container, samples) if may_share else _ALL_OWN
+        order = sorted(tally_by_index)
+        tallies = [tally_by_index[index] for index in order]
+        own_share = self._own_share(container, samples) if may_share else _ALL_OWN
         scale = length / len(tallies)
         total = Tally()
         for tally in tallies:
-            total.add(tally, scale * own.share)
+            total.add(tally, scale * own_share.share)
         of_items = total.held["heap"]
         counts = Counter[int]()
         for index in order:
             counts.update(met[index])
         values = self._add_shared(total, shared, counts, scale)
-        alone = [own.share * tally.held["heap"] for tally in tallies]
-        each = [
-            held + sum(many * values.get(key, 0.0) for key, many in met[index].items())
-            for index, held in zip(order, alone, strict=True)
+        alone = [own_share.share * tally.held["heap"] for tally in tallies]
+        item_bytes = [
+            nbytes + sum(count * values.get(key, 0.0) for key, count in met[index].items())
+            for index, nbytes in zip(order, alone, strict=True)
         ]
-        variance = length**2 * variance_of_mean(each, length) + (own.error * of_items / own.share) ** 2
-        total.slack += own.excess * of_items / own.share
+        variance = (
+            length**2 * variance_of_mean(item_bytes, length)
+            + (own_share.error * of_items / own_share.share) ** 2
+        )
+        total.slack += own_share.excess * of_items / own_share.share
         # One more item might be unlike all that were seen.
         unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
         total.variance += variance + unlike**2
@@ -365,10 +368,10 @@ class Walk:
     def _reach(
         self, stack: list[Any], shared: dict[int, Any], reached: set[int]
     ) -> tuple[Tally, dict[int, list[Any]], dict[int, int]]:
-        """Size of what `stack` reaches beyond what is `reached`.
+        """Size of the objects reachable from `stack` and not in `reached`.
 
-        The second are objects with a few references, which other items may have, too, and how many of these
-        were met. Objects with many go into `shared`; the third is how many references to each were met.
+        The second result has objects with few references, which other items may share, with the number of
+        references met. Objects with many go into `shared`; the third counts the references met to each.
         """
         tally, kinds = Tally(), self._kinds
         met: dict[int, int] = {}
@@ -400,14 +403,14 @@ class Walk:
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
         return tally, several, met
 
-    def _of_others(self, several: dict[int, list[Any]]) -> float:
+    def _bytes_of_others(self, several: dict[int, list[Any]]) -> float:
         """How much of what these objects hold falls to the references to them that were not met."""
-        held = 0.0
+        nbytes = 0.0
         while several:
             obj, times = several.popitem()[1]
-            if (others := 1 - times / max(1, _references(obj))) > 0:  # the program may have dropped it
-                held += others * self._reach([obj], {}, set())[0].total()
-        return held
+            if (share := 1 - times / max(1, _references(obj))) > 0:  # the program may have dropped it
+                nbytes += share * self._reach([obj], {}, set())[0].total()
+        return nbytes
 
     def _own_share(self, container: Container, samples: int) -> _OwnShare:
         """The share of the bytes of items that remains if what neighbours share counts once.
@@ -416,29 +419,29 @@ class Walk:
         """
         length = length_of(container)
         size = min(length, _BEFORE + _COMPARED)
-        until = own_time() + (self._deadline - own_time()) / 2
+        deadline = own_time() + (self._deadline - own_time()) / 2
         starts = one_in_each(length - size + 1, max(_RUNS, samples // _SAMPLES_A_RUN))
         compared: list[tuple[float, float]] = []
         spare = 0.0
-        for at in shuffled(len(starts)):
+        for run in shuffled(len(starts)):
             reached: set[int] = set()
-            for number, item in enumerate(pick(container, range(starts[at], starts[at] + size))):
-                added = self._reach(item.copy(), {}, reached)[0].total()
+            for number, item in enumerate(pick(container, range(starts[run], starts[run] + size))):
+                extra = self._reach(item.copy(), {}, reached)[0].total()
                 if number >= _BEFORE:
                     alone, several, _ = self._reach(item, {}, set())
-                    compared.append((added, alone.total()))
-                    spare += min(self._of_others(several), alone.total())
-            if own_time() > until and len(compared) > _COMPARED:
+                    compared.append((extra, alone.total()))
+                    spare += min(self._bytes_of_others(several), alone.total())
+            if own_time() > deadline and len(compared) > _COMPARED:
                 break
         whole = sum(alone for _, alone in compared)
         if not whole:
             return _ALL_OWN
-        share = sum(added for added, _ in compared) / whole
-        mean, many = whole / len(compared), len(compared)
+        share = sum(extra for extra, _ in compared) / whole
+        mean, count = whole / len(compared), len(compared)
         # As if one more had been seen that is unlike the others.
-        squares = sum((added - share * alone) ** 2 for added, alone in compared)
+        squares = sum((extra - share * alone) ** 2 for extra, alone in compared)
         squares += (mean * max(share, 1 - share)) ** 2
-        error = math.sqrt(squares / (many * (many + 1))) / mean
+        error = math.sqrt(squares / (count * (count + 1))) / mean
         return _OwnShare(max(share, 1e-9), error, max(0.0, share - 1 + spare / whole))
 
     def _add_shared(
@@ -454,11 +457,11 @@ class Walk:
             if key in self._counted:
                 continue
             references = _references(obj)
-            held, back = self.everything([obj], FEWEST_SAMPLES)
+            tally, back = self.everything([obj], FEWEST_SAMPLES)
             outside = references - back
             part = 1 / outside if outside > _FEW_REFERENCES else 1.0
-            values[key] = held.held["heap"] * part
-            total.add(held, scale * met[key] * part)
+            values[key] = tally.held["heap"] * part
+            total.add(tally, scale * met[key] * part)
         return values
 
 
@@ -498,7 +501,7 @@ def _key(obj: Any) -> int:
 
 def _references(obj: Any) -> int:
     """References to an object, without the one variable in which the caller holds it."""
-    return obj.references if type(obj) is MemoryBlock else sys.getrefcount(obj) - _held
+    return obj.references if type(obj) is MemoryBlock else sys.getrefcount(obj) - _call_references
 
 
 def _have_others(several: dict[int, list[Any]]) -> bool:
@@ -510,11 +513,11 @@ def _have_others(several: dict[int, list[Any]]) -> bool:
     return False
 
 
-def _measure_held() -> int:
+def _count_call_references() -> int:
     stack = [object()]
     obj = stack.pop()
     return _references(obj)
 
 
-_held = 0
-_held = _measure_held()
+_call_references = 0
+_call_references = _count_call_references()
