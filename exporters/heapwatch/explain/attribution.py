@@ -12,14 +12,15 @@ from heapwatch.explain.findings import (
     FindingKind,
     growth_text,
     ranked,
+    size_when_full,
 )
 from heapwatch.explain.places import KnownContainer
 from heapwatch.judge.component import MATERIAL_BYTES
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth, is_steady
 from heapwatch.judge.measured import FAST_MINUTES, WINDOWS
-from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.memory import MemoryGrowth, TimeLeft
 from heapwatch.judge.trainer import MATURE_MINUTES
-from heapwatch.judge.verdict import Word
+from heapwatch.judge.verdict import SERIOUS, Word
 from heapwatch.text.numbers import duration, size, wait
 
 TOO_EARLY_SECONDS = 40.0
@@ -41,6 +42,7 @@ _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attrib
 _COUNTED_SPAN = 120.0
 _STEADY = 0.8
 _SAME_RATE = 0.8
+_SHARED = 0.8  # growth of the process over that of its leaks, below which sizes are not just inexact
 _IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
 
 
@@ -77,6 +79,7 @@ def explain(
     findings = _inferred(findings, candidates, levels)
     findings = with_types(findings, types, levels)
     findings += _unnamed(findings, levels, counted_seconds, searched=searched)
+    findings, rate = _agreed(findings, levels)
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
     reported = [found for found in findings if _is_reported(found, levels)]
@@ -84,7 +87,7 @@ def explain(
     share = min(1.0, named / rate) if rate > 0 else 1.0
     known_in = _known_in(levels, candidates, counted_seconds) if walked or not searched else None
     verdict, detail = _verdict(levels, reported, since_startup, known_in)
-    left, ends_on_gpu = levels.time_left if verdict in _GROW_ON else (None, False)
+    left, ends_on_gpu = _time_left(levels, rate, verdict) if verdict in _GROW_ON else (None, False)
     return Explanation(
         verdict,
         seconds,
@@ -154,6 +157,40 @@ def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
     return _CAREFUL_SPAN if grown < little else _SHORTEST_SPAN
 
 
+def _agreed(findings: list[Finding], levels: MemoryGrowth) -> tuple[list[Finding], float]:
+    """The findings, and the growth of memory in bytes a minute, of which leaks are all at most.
+
+    Noise may hide growth of memory that leaks have. What it cannot hide is counted more than once: items
+    share what they hold.
+    """
+    rate, leaking = levels.per_minute, _rate_of([one for one in findings if one.is_leak])
+    if leaking <= rate:
+        return findings, rate
+    if not _continues(levels) or leaking <= levels.most_per_minute:
+        return findings, leaking
+    part = rate / leaking
+    return [_counted_once(one, part) if one.is_leak else one for one in findings], rate
+
+
+def _counted_once(finding: Finding, part: float) -> Finding:
+    finding = replace(finding, bytes_per_minute=part * finding.bytes_per_minute)
+    if part > _SHARED or not finding.bytes:
+        return finding
+    return replace(
+        finding, type=f"{finding.type}, whose items share memory", bytes=round(part * finding.bytes)
+    )
+
+
+def _time_left(levels: MemoryGrowth, rate: float, verdict: Word) -> tuple[TimeLeft | None, bool]:
+    """The time until the memory is used up, with that at the rate which the message says."""
+    left, on_gpu = levels.time_left
+    said = rate if verdict in SERIOUS else max(rate, levels.rises_fast_by)
+    if left is None or levels.gpu_per_minute > 0:
+        return left, on_gpu
+    at = 60 * levels.ram_left / said
+    return TimeLeft(min(left.least, at), max(left.most, at)), on_gpu
+
+
 def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[Finding]:
     """The findings with their shares of all growth, which add up to 1 at most: leaks come first."""
     left, shares = 1.0, []
@@ -186,7 +223,7 @@ def _needed(finding: Finding) -> float:
     """Bytes that a buffer will still take until it is full."""
     if not (finding.items and finding.bytes and finding.capacity_items):
         return 0.0
-    return finding.bytes * (finding.capacity_items / finding.items - 1)
+    return size_when_full(finding) - finding.bytes
 
 
 def _is_reported(finding: Finding, levels: MemoryGrowth) -> bool:

@@ -56,11 +56,11 @@ class Candidate:
 
     @property
     def bytes_per_minute(self) -> float:
-        """Growth of the items times the bytes of one item; 0 while these are not measured."""
+        """Growth of the items times the bytes of a new one; 0 while these are not measured."""
         known, rate = self.known, 60 * self.growth.per_second
         if known.in_bytes:
             return rate * known.multiplicity
-        return rate * (known.bytes_each or 0.0)
+        return rate * (known.bytes_of_new or 0.0)
 
     @property
     def rising(self) -> bool:

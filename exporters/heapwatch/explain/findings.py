@@ -246,6 +246,12 @@ def _bytes_each(finding: Finding) -> float:
     return per_item or held
 
 
+def size_when_full(finding: Finding) -> float:
+    """Bytes of a buffer that has all its items: what it holds, and items like those that come now."""
+    missing = (finding.capacity_items or 0) - (finding.items or 0)
+    return (finding.bytes or 0) + missing * _bytes_each(finding)
+
+
 def place_of(site: Site) -> str:
     """The line as `train.py:16`."""
     file = site.file.replace("\\", "/").rpartition("/")[2]
@@ -271,7 +277,7 @@ def _filling(explanation: Explanation) -> str:
     capacity = finding.capacity_items
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
-    full = size(finding.bytes / finding.items * capacity)
+    full = size(size_when_full(finding))
     unit, of_pages = ("pages", f" ({finding.type})") if finding.type.endswith(TOUCHED) else ("items", "")
     state = f"`{finding.path}`{of_pages} is filling: {finding.items:,} of {capacity:,} {unit}"
     if finding.fits is not False:

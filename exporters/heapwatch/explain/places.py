@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -120,6 +121,7 @@ class KnownContainer:
         multiplicity: number of containers with this path.
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
         shared_share: how much of them is in shared memory, 0 to 1.
+        first_weighed: number of items and bytes at the first measurement.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
         newest: for a graph, the numbers of its newest operation at the last two readings.
         identity: id of the container; of the first one, if several have this path.
@@ -142,6 +144,7 @@ class KnownContainer:
     interval: float = SHORTEST_INTERVAL
     misses: int = 0
     weighed_items: float = 0.0
+    first_weighed: tuple[float, float] | None = None
     shared_share: float = 0.0
     weigh_failures: int = 0
     weighing_due: float = float("-inf")
@@ -153,6 +156,7 @@ class KnownContainer:
         self.items, self.held, self.newest = other.items, other.held, other.newest
         self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
+        self.first_weighed = other.first_weighed
         self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
 
     def stand_for(self, multiplicity: float) -> None:
@@ -160,6 +164,7 @@ class KnownContainer:
         if multiplicity > self.multiplicity:
             if self.kind != "ring":  # whose bytes are those of each
                 self.held.scale(multiplicity / self.multiplicity)
+                self.first_weighed = None
             self.multiplicity = multiplicity
 
     def join(self, levels: list[float]) -> None:
@@ -174,6 +179,7 @@ class KnownContainer:
             if self.kind != "ring":
                 self.held.scale(level / mean)
             self.weighed_items *= level / mean
+            self.first_weighed = None
             if known == mean:
                 self.items.last = level
         self.places_read = len(levels)
@@ -183,6 +189,17 @@ class KnownContainer:
         """Bytes of an item; None while they are not measured."""
         counted = self.items.last if self.kind == "ring" else self.weighed_items
         return self.held.last / counted if self.held.last is not None and counted else None
+
+    @property
+    def bytes_of_new(self) -> float | None:
+        """Bytes of an item that came since the first measurement, without what all items share.
+
+        Those of any item while too few have come.
+        """
+        each, (items, held) = self.bytes_each, self.first_weighed or (math.inf, 0.0)
+        if self.held.last is None or self.weighed_items < _GROWN * items:
+            return each
+        return max(0.0, self.held.last - held) / (self.weighed_items - items) or each
 
     @property
     def shared_bytes(self) -> float:
@@ -200,6 +217,7 @@ class KnownContainer:
         return not self.in_bytes and self.kind != "graph"
 
 
+_GROWN = 1.5  # multiple of the first items, from which the bytes of new ones are known
 _LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
 _READ_AT_THAT_RATE = 200
 _BACKED_OFF = 4.0

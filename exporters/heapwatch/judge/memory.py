@@ -210,6 +210,13 @@ class MemoryGrowth:
         return 60 * sum(growth.per_second for _, growth in self.parts)
 
     @cached_property
+    def most_per_minute(self) -> float:
+        """Growth in bytes a minute that the noise of the readings may hide, at most."""
+        return 60 * sum(
+            (growth.total + growth.swing) / growth.span for _, growth in self.parts if growth.span
+        )
+
+    @cached_property
     def rises_fast_by(self) -> float:
         """Bytes a minute by which memory is above all it was until a minute ago, or three minutes ago.
 

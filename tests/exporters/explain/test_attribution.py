@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from math import exp
+from math import cos, exp
 from typing import Any
 
 import pytest
@@ -142,6 +142,58 @@ def test_items_that_two_containers_have_count_once():
     assert first.bytes_per_minute == pytest.approx(48 * MB, rel=0.05)
     assert second.bytes_per_minute == 0.0
     assert "what `trainer.again` has, too, is counted there" in described(second)
+
+
+def swinging(per_minute: float, seconds: int) -> JudgedMemory:
+    """Memory that rises and falls by 150 MB, and that is high at the beginning."""
+    return curve(
+        lambda at: 900 * MB + per_minute * at / 60 + 150 * MB * cos(at / 11) - 0.2 * at * MB, seconds
+    )
+
+
+@pytest.mark.parametrize("each", [20_000, 40_000])
+def test_growth_of_memory_that_noise_hides_is_that_of_the_leak(each):
+    found = judged(300, swinging(2400 * each, 300), candidate(2400, each, 300))
+    assert growth_of(swinging(2400 * each, 300), 300).per_minute < 2100 * each
+    assert found.growth_bytes_per_minute == pytest.approx(2400 * each, rel=0.02)
+    assert found.findings[0].share == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sized", [1.0, 1.1, 2.0])
+def test_leaks_do_not_grow_by_more_than_the_process(sized):
+    """Items that share what they hold seem to be larger."""
+    found = judged(300, memory(48 * MB, 300), candidate(2400, sized * 20_000, 300))
+    (finding,) = found.findings
+    assert finding.bytes_per_minute == pytest.approx(48 * MB, rel=0.02)
+    assert finding.items_per_minute == pytest.approx(2400, rel=0.02)
+    assert "20 kB each" in message(found)
+    assert ("items share memory" in message(found)) is (sized == 2.0)
+    assert finding.bytes == pytest.approx(300 * 40 * 20_000 * (1.1 if sized == 1.1 else 1), rel=0.02)
+
+
+def test_the_time_that_is_left_fits_the_rate_that_is_said():
+    """Memory stood still, and has grown fast for three minutes."""
+    grown = curve(lambda at: 500 * MB + 0.02 * at * MB + 0.6 * MB * max(0, at - 400), 580)
+    found = judged(580, grown)
+    said = re.search(r"grows by ([\d.]+) MB/min", message(found))
+    assert said
+    assert found.time_left is not None
+    at = 60 * growth_of(grown, 580).ram_left / (float(said[1]) * MB)
+    assert found.time_left.least <= 1.02 * at
+    assert found.time_left.most >= 0.98 * at
+
+
+def test_what_a_buffer_will_hold_does_not_change_with_what_all_its_items_share():
+    said = []
+    for seconds in (100, 150, 400):
+        filling = candidate(2400, 1, seconds, capacity=30_000)
+        known = filling.known
+        known.first_weighed = 2000, 90 * MB
+        known.held.add(seconds, 90 * MB + (known.weighed_items - 2000) * 20_000)
+        said.append(
+            re.findall(r"will hold (.*) when", message(judged(seconds, memory(48 * MB, seconds), filling)))
+        )
+    assert said == [["650 MB"]] * 3
 
 
 @pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
