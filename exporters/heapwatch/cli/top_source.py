@@ -178,9 +178,7 @@ def _explained(
     paths = (*(_path(name, finding) for finding in found.findings), *declared)
     left = duration_range(*found.time_left) if found.time_left is not None else ""
     growing = sum(
-        finding.bytes or 0
-        for finding in found.findings
-        if finding.kind in _OBJECTS and not finding.inferred and finding.shared_with is None
+        finding.bytes or 0 for finding in found.findings if finding.kind in _OBJECTS and not finding.inferred
     )
     # Not all of them need be resident: some lie on a GPU, or are not touched.
     held = min(float(growing), memory.get("resident", math.inf))

@@ -76,7 +76,7 @@ def explain(
         findings.append(_finding(candidate, levels, seen))
         seen.append(candidate)
     findings += _workers(levels)
-    findings = _inferred(findings, candidates, levels)
+    findings = _folded(_inferred(findings, candidates, levels))
     findings = with_types(findings, types, levels)
     findings += _unnamed(findings, levels, counted_seconds, searched=searched)
     findings, rate = _agreed(findings, levels)
@@ -128,7 +128,7 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
-        bytes_per_minute=0.0 if owner else rate,  # items that two containers have count once
+        bytes_per_minute=0.0 if owner else rate,  # see `_folded`
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
         site=candidate.site,
         holders=candidate.holders,
@@ -138,6 +138,21 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
         fits=not continues if bounded else None,  # a sure growth is compared with the memory by `_with_fits`
         shared_with=owner,
     )
+
+
+def _folded(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding for containers that keep the same items: that of a leak, which names another of them."""
+    folded: dict[str | None, Finding] = {}
+    first_of: dict[str | None, str | None] = {}
+    for at, found in enumerate(findings):
+        key = found.path or str(at)
+        first_of[key] = owner = first_of.get(found.shared_with, key)
+        first = folded.setdefault(owner, found)
+        if first is not found:
+            other, main = sorted((found, first), key=lambda one: (one.is_leak, one.inferred))
+            rate = first.bytes_per_minute + found.bytes_per_minute
+            folded[owner] = replace(main, bytes_per_minute=rate, shared_with=other.path)
+    return list(folded.values())
 
 
 def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:

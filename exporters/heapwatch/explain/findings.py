@@ -46,7 +46,7 @@ class Finding:
         steady: whether it has grown at an even rate for minutes, which a filling cache does not.
         inferred: whether its bytes are growth that nothing else explains, and are not measured.
         fits: whether the memory that is left suffices for it when it is full; None if not known.
-        shared_with: path of the finding that counts the bytes which both keep; None if it shares none.
+        shared_with: path of another container that keeps the same items; None if none is known.
 
     """
 
@@ -226,7 +226,7 @@ def described(finding: Finding) -> str:
     if finding.path or finding.capacity_items is not None:
         facts.append("no bound" if finding.capacity_items is None else f"bound {finding.capacity_items:,}")
     if finding.shared_with:
-        facts.append(f"what `{finding.shared_with}` has, too, is counted there")
+        facts.append(f"`{finding.shared_with}` keeps the same items")
     text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
     if not finding.path and finding.holders:
         held = " < ".join(finding.holders)

@@ -133,15 +133,17 @@ def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     assert "`trainer.history`" in message(found)
 
 
-def test_items_that_two_containers_have_count_once():
-    same = [candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2)]
-    same[1].known.path = "trainer.again"
-    first, second = judged(100, memory(48 * MB, 100), *same).findings
-    assert (first.path, first.shared_with) == ("trainer.again", None)
-    assert (second.path, second.shared_with) == ("trainer.history", "trainer.again")
-    assert first.bytes_per_minute == pytest.approx(48 * MB, rel=0.05)
-    assert second.bytes_per_minute == 0.0
-    assert "what `trainer.again` has, too, is counted there" in described(second)
+@pytest.mark.parametrize("capacity", [None, 30_000])
+def test_containers_that_keep_the_same_items_are_one_finding(capacity):
+    same = [candidate(2400, 20_000, 100, traits=item(1, at, at + 1, opaque=False)) for at in (2, 3, 4)]
+    same[0].known.path, same[1].known.path = "trainer.again", "agent.memory"
+    same[1] = replace(same[1], capacity=capacity)
+    (finding,) = judged(100, memory(48 * MB, 100), *same).findings
+    assert finding.is_leak
+    assert finding.path == ("trainer.again" if capacity else "agent.memory")
+    assert finding.shared_with is not None
+    assert finding.bytes_per_minute == pytest.approx(48 * MB, rel=0.05)
+    assert f"`{finding.shared_with}` keeps the same items" in described(finding)
 
 
 def swinging(per_minute: float, seconds: int) -> JudgedMemory:
