@@ -119,7 +119,7 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
     long_enough = growth.span >= _span_wanted(candidate, levels)
     rate = candidate.bytes_per_minute
     certain = candidate.rising and long_enough and rate / 60 * growth.span >= MATERIAL_BYTES
-    continues = certain and levels.matters(rate)
+    continues = (certain or candidate.leaks_on) and levels.matters(rate)
     capacity = candidate.capacity if bounded else None
     return Finding(
         kind=kind,
@@ -367,7 +367,7 @@ def _inferred(
         candidate = by_path.get(str(finding.path))
         if finding.kind != "container" or candidate is None or not candidate.traits.opaque:
             continue
-        if candidate.rising:
+        if candidate.rising or candidate.leaks_on:
             opaque.append((candidate.traits.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
@@ -387,7 +387,7 @@ def _inferred(
     # steadily.
     spans = (candidate.growth.span, levels.faster[1].span)
     steady = min(spans) >= _COUNTED_SPAN and levels.faster[1].lasting >= _STEADY and candidate.rising
-    certain = grown >= MATERIAL_BYTES and (candidate.traits.graph or steady)
+    certain = candidate.leaks_on or (grown >= MATERIAL_BYTES and (candidate.traits.graph or steady))
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),

@@ -71,9 +71,22 @@ class Candidate:
         changes has stopped.
         """
         growth, items = self.growth, self.known.items
-        if items.read_at - items.changed_at > max(_STOPPED_SECONDS, _STOPPED * items.longest_pause):
+        if items.read_at - items.changed_at > self._longest_pause:
             return False
         return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
+
+    @property
+    def leaks_on(self) -> bool:
+        """Whether it was found to leak, and has more items now than ever before."""
+        items = self.known.items
+        return (
+            self.known.leaking_since is not None and items.new_high(items.read_at - self._longest_pause) > 0
+        )
+
+    @property
+    def _longest_pause(self) -> float:
+        """Seconds without a change after which it has stopped."""
+        return max(_STOPPED_SECONDS, _STOPPED * self.known.items.longest_pause)
 
     @property
     def bounded(self) -> bool:

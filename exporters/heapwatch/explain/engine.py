@@ -25,7 +25,7 @@ from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
-from heapwatch.explain.places import Found, Worlds
+from heapwatch.explain.places import Found, KnownContainer, Worlds
 from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.touched import TouchedArrays
@@ -459,12 +459,12 @@ class Explainer:
         growing = []
         start = levels.start
         for known in list(self.inventory.known.values()):
-            growth = known.items.growth(start)
+            growth = self._growth_of(known, start)
             if growth.total > 0 and growth.steps > 2:
                 growing.append((growth.per_second * (known.bytes_each or 1.0), known))
         growing.sort(key=lambda entry: -entry[0])
         candidates = self._describer.describe_all(
-            [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
+            [(known, self._growth_of(known, start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
         with suppress(OSError):
             self._touched.read(levels.now)
@@ -480,6 +480,10 @@ class Explainer:
         if self._searching:
             self._budget.advance()
             found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
+        leaking = {finding.path for finding in found.findings if finding.is_leak}
+        for path, known in list(self.inventory.known.items()):
+            since = start if known.leaking_since is None else known.leaking_since
+            known.leaking_since = since if path in leaking else None
         self._workers_grow = grows_in_workers(found) is not None
         if self.workers is not None:
             found = self.workers.with_names(found)
@@ -502,6 +506,13 @@ class Explainer:
         if line is not None:
             log.log(line.level, "%s", line.text)
         return found
+
+    def _growth_of(self, known: KnownContainer, start: float) -> FloorGrowth:
+        """How a container grows; one that leaked before `start`, which may move, is not judged anew."""
+        growth, since = known.items.growth(start), known.leaking_since
+        if growth.rising or since is None or not self.memory.cleaned_at <= since < start:
+            return growth
+        return known.items.growth(since)
 
     def _located(self, finding: Finding) -> Finding:
         """The finding with the line that no search of its container can tell."""

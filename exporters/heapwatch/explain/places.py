@@ -123,6 +123,7 @@ class KnownContainer:
         shared_share: how much of them is in shared memory, 0 to 1.
         first_weighed: number of items and bytes at the first measurement.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
+        leaking_since: start of the growth by which it leaks; None while it is not found to leak.
         newest: for a graph, the numbers of its newest operation at the last two readings.
         identity: id of the container; of the first one, if several have this path.
 
@@ -145,6 +146,7 @@ class KnownContainer:
     misses: int = 0
     weighed_items: float = 0.0
     first_weighed: tuple[float, float] | None = None
+    leaking_since: float | None = None
     shared_share: float = 0.0
     weigh_failures: int = 0
     weighing_due: float = float("-inf")
@@ -156,7 +158,7 @@ class KnownContainer:
         self.items, self.held, self.newest = other.items, other.held, other.newest
         self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
-        self.first_weighed = other.first_weighed
+        self.first_weighed, self.leaking_since = other.first_weighed, other.leaking_since
         self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
 
     def stand_for(self, multiplicity: float) -> None:

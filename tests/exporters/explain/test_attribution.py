@@ -206,6 +206,21 @@ def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(pause, s
     assert found.findings[0].is_leak == leaks
 
 
+@pytest.mark.parametrize(("went_on", "graph"), [(True, False), (True, True), (False, False)])
+def test_a_leak_is_one_as_long_as_its_container_grows(went_on, graph):
+    """It grew fast, and slowly for the last minutes."""
+    known = container(
+        lambda at: 2400 * min(at, 300) / 60 + went_on * max(0, at - 300), 500, not graph and 20_000
+    )
+    slow = Candidate(known, known.items.growth(0), item(graph=graph, opaque=graph))
+    assert not slow.rising
+    grown = curve(lambda at: (500 + 0.8 * at) * MB, 500)
+    for since, leaks in ((None, False), (0.0, went_on)):
+        known.leaking_since = since
+        found = judged(500, grown, slow)
+        assert any(one.is_leak and one.path == known.path for one in found.findings) is leaks
+
+
 @pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])
 def test_a_leak_that_begins_after_hours_is_named_soon_after_it_is_certain(quiet, named_within):
     """All in minutes."""

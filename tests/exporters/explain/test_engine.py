@@ -311,3 +311,28 @@ def test_memory_is_not_judged_while_the_bytes_in_buffers_cannot_be_read():
     explainer = Explainer(readings=lambda: None)
     explainer.memory.read_parts()
     assert explainer._sample() == Sample()
+
+
+@pytest.mark.parametrize(("cleaned_at", "rising"), [(-1.0, True), (200.0, False)])
+def test_the_growth_of_a_leak_does_not_begin_anew(explainer, cleaned_at, rising):
+    """What leaks by the judge moves the start of growth, but no cleanup has come in between."""
+    known = KnownContainer("held", "list", "list")
+    for at in range(300):
+        known.items.add(at, at)
+    assert not explainer._growth_of(known, 297.0).rising
+    known.leaking_since, explainer.memory.cleaned_at = 60.0, cleaned_at
+    assert explainer._growth_of(known, 297.0).rising is rising
+
+
+def test_a_container_that_leaks_is_known_to_leak_since_then(monkeypatch):
+    found = Finding("container", "held", "list", 1, 1000, 60.0, 500.0, 1.0, is_leak=True)
+    explainer = Explainer(clock=lambda: 100.0)
+    for name in ("held", "other"):
+        explainer.inventory.known[name] = KnownContainer(name, "list", "list")
+    for findings, since in (((found,), 25.0), ((), None)):
+        explained = Explanation("leak", 60.0, 1e6, 1.0, findings)
+        monkeypatch.setattr(engine, "explain", lambda *_, explained=explained, **__: explained)
+        explainer._began = 0.0
+        explainer._judge()
+        assert explainer.inventory.known["held"].leaking_since == since
+        assert explainer.inventory.known["other"].leaking_since is None
