@@ -157,8 +157,8 @@ def _folded(findings: Sequence[Finding]) -> list[Finding]:
 
 def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
     """Whether its items or its bytes keep their rate: episodes that get longer become fewer."""
-    progress = (levels.memory.steps, levels.memory.cycles)
-    return any(is_steady(level, progress, levels.start) for level in (known.items, known.held))
+    progress, start = levels.memory.progress, levels.start
+    return any(is_steady(level, progress, start) for level in (known.items, known.held))
 
 
 def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:

@@ -541,11 +541,10 @@ class Explainer:
         if not gc.isenabled():
             return [*long, *self._describer.describe_garbage(self.uncollected, levels)]
         self._growing_types = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
-        progress = (self.memory.steps, self.memory.cycles)
         findings = [
             replace(
                 plausible(self._describer.describe_type(known, growth), levels),
-                steady=is_steady(known.counts, progress, levels.start),
+                steady=is_steady(known.counts, self.memory.progress, levels.start),
             )
             for known, growth in self._growing_types
         ]

@@ -49,6 +49,7 @@ class MemoryLevels:
         processes: number of child processes.
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.
+        granted: seconds in which the main thread did not wait for a CPU that others used.
         limit: the memory limit.
         ceiling: memory that this process and its child processes can hold, beside other programs; None
             while unknown. More than before counts once it has lasted for a quarter of an hour, and at once
@@ -74,9 +75,15 @@ class MemoryLevels:
     processes: LevelSeries = field(default_factory=LevelSeries)
     steps: LevelSeries = field(default_factory=LevelSeries)
     cycles: LevelSeries = field(default_factory=LevelSeries)
+    granted: LevelSeries = field(default_factory=LevelSeries)
     ceiling: float | None = None
     first_step_at: float = -math.inf
     cleaned_at: float = -math.inf
+
+    @property
+    def progress(self) -> tuple[LevelSeries, ...]:
+        """Counts by which even growth is even, beside the time: a busy machine slows a program down."""
+        return self.steps, self.cycles, self.granted
 
     @property
     def own(self) -> LevelSeries:
