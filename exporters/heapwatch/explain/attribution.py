@@ -15,8 +15,8 @@ from heapwatch.explain.findings import (
     size_when_full,
 )
 from heapwatch.explain.places import KnownContainer
-from heapwatch.judge.component import MATERIAL_BYTES
-from heapwatch.judge.level import NO_GROWTH, FloorGrowth, is_steady
+from heapwatch.judge.component import ENTITIES, MATERIAL_BYTES
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries, is_steady, rises
 from heapwatch.judge.measured import FAST_MINUTES, WINDOWS
 from heapwatch.judge.memory import MemoryGrowth, TimeLeft
 from heapwatch.judge.trainer import MATURE_MINUTES
@@ -69,7 +69,6 @@ def explain(
     seconds = levels.now - levels.began
     memory = levels.memory
     since_startup = levels.now - max(levels.began, memory.startup_end, memory.cleaned_at)
-    rate = levels.per_minute
     findings: list[Finding] = []
     seen: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
@@ -163,7 +162,8 @@ def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
 
 def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
     # The first round of what is emptied may last as long; after it the floor tells.
-    if candidate.emptied == "trimmed" or (candidate.emptied == "whole" and not levels.faster_leaks):
+    is_first = candidate.emptied == "whole" and not levels.faster_leaks
+    if is_first or candidate.emptied == "trimmed" or _is_per_entity(candidate.known.items, levels):
         return _PATIENCE_SPAN
     if candidate.emptied != "never":
         return _REMOVED_SPAN
@@ -184,16 +184,12 @@ def _agreed(findings: list[Finding], levels: MemoryGrowth) -> tuple[list[Finding
     if not _continues(levels) or leaking <= levels.most_per_minute:
         return findings, leaking
     part = rate / leaking
-    return [_counted_once(one, part) if one.is_leak else one for one in findings], rate
-
-
-def _counted_once(finding: Finding, part: float) -> Finding:
-    finding = replace(finding, bytes_per_minute=part * finding.bytes_per_minute)
-    if part > _SHARED or not finding.bytes:
-        return finding
-    return replace(
-        finding, type=f"{finding.type}, whose items share memory", bytes=round(part * finding.bytes)
-    )
+    counted, facts = (part, ", whose items share memory") if part <= _SHARED else (1.0, "")
+    for at, one in enumerate(findings):
+        if one.is_leak:
+            held, each = one.bytes and round(counted * one.bytes), part * one.bytes_per_minute
+            findings[at] = replace(one, type=one.type + facts, bytes=held, bytes_per_minute=each)
+    return findings, rate
 
 
 def _time_left(levels: MemoryGrowth, rate: float, verdict: Word) -> tuple[TimeLeft | None, bool]:
@@ -204,6 +200,13 @@ def _time_left(levels: MemoryGrowth, rate: float, verdict: Word) -> tuple[TimeLe
         return left, on_gpu
     at = 60 * levels.ram_left / said
     return TimeLeft(min(left.least, at), max(left.most, at)), on_gpu
+
+
+def _is_per_entity(items: LevelSeries, levels: MemoryGrowth) -> bool:
+    """Whether items have come with new entities, whose number does not leak by itself."""
+    counts = () if any(map(levels.leaks_in, ENTITIES)) else levels.memory.entities.values()
+    spans = ((count, (levels.start, min(items.read_at, count.read_at))) for count in counts)
+    return any(sum(rises(count, *span)) >= _SAME_RATE * sum(rises(items, *span)) > 0 for count, span in spans)
 
 
 def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[Finding]:

@@ -31,7 +31,7 @@ from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedul
 from heapwatch.explain.touched import TouchedArrays
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
-from heapwatch.judge.component import MEMORY, WORKERS, Component
+from heapwatch.judge.component import ENTITIES, MEMORY, WORKERS, Component
 from heapwatch.judge.level import FloorGrowth, is_steady
 from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.judge.trainer import Sample, TrainerJudge
@@ -245,6 +245,8 @@ class Explainer:
         if not matters(freed, left + freed):
             return
         now, before = self._clock(), self._concluded()
+        for known in list(self.inventory.known.values()):
+            known.leaking_since = None
         self._cleaned = Cleaned(action, now, freed, left, before)
         self.memory.cleaned_at = self._due["judge"] = now
         self._recent.clear()
@@ -480,10 +482,6 @@ class Explainer:
         if self._searching:
             self._budget.advance()
             found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
-        leaking = {finding.path for finding in found.findings if finding.is_leak}
-        for path, known in list(self.inventory.known.items()):
-            since = start if known.leaking_since is None else known.leaking_since
-            known.leaking_since = since if path in leaking else None
         self._workers_grow = grows_in_workers(found) is not None
         if self.workers is not None:
             found = self.workers.with_names(found)
@@ -497,6 +495,10 @@ class Explainer:
         found = self._with_cleanup(found)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
             return found
+        leaking = {one.path for one in found.findings if one.is_leak and one.kind != "worker"}
+        for path, known in list(self.inventory.known.items()):
+            since = start if known.leaking_since is None else known.leaking_since
+            known.leaking_since = since if path in leaking else None
         self.judged_at = time.time()
         if not self._stopped.is_set():
             self.latest = found
@@ -507,12 +509,11 @@ class Explainer:
             log.log(line.level, "%s", line.text)
         return found
 
-    def _growth_of(self, known: KnownContainer, start: float) -> FloorGrowth:
-        """How a container grows; one that leaked before `start`, which may move, is not judged anew."""
+    @staticmethod
+    def _growth_of(known: KnownContainer, start: float) -> FloorGrowth:
+        """How a container grows; one that leaked is not judged anew when `start` moves."""
         growth, since = known.items.growth(start), known.leaking_since
-        if growth.rising or since is None or not self.memory.cleaned_at <= since < start:
-            return growth
-        return known.items.growth(since)
+        return growth if growth.rising or since is None else known.items.growth(min(since, start))
 
     def _located(self, finding: Finding) -> Finding:
         """The finding with the line that no search of its container can tell."""
@@ -583,6 +584,9 @@ class Explainer:
         sample = readings.sample(time.time())
         self._declared = Declared(self._paths(), sample.to_fill)
         levels = dict(sample.levels)
+        for component, count in levels.items():
+            if component.resource in ENTITIES:
+                memory.entities[component].add(self._clock(), count)
         own = memory.own.last
         if own is not None:
             levels[MEMORY] = own - (sample.buffer_bytes or 0.0) - self._touched.risen

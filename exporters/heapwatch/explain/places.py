@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -121,7 +120,6 @@ class KnownContainer:
         multiplicity: number of containers with this path.
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
         shared_share: how much of them is in shared memory, 0 to 1.
-        first_weighed: number of items and bytes at the first measurement.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
         leaking_since: start of the growth by which it leaks; None while it is not found to leak.
         newest: for a graph, the numbers of its newest operation at the last two readings.
@@ -145,7 +143,6 @@ class KnownContainer:
     interval: float = SHORTEST_INTERVAL
     misses: int = 0
     weighed_items: float = 0.0
-    first_weighed: tuple[float, float] | None = None
     leaking_since: float | None = None
     shared_share: float = 0.0
     weigh_failures: int = 0
@@ -158,7 +155,7 @@ class KnownContainer:
         self.items, self.held, self.newest = other.items, other.held, other.newest
         self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
-        self.first_weighed, self.leaking_since = other.first_weighed, other.leaking_since
+        self.leaking_since = other.leaking_since
         self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
 
     def stand_for(self, multiplicity: float) -> None:
@@ -166,7 +163,6 @@ class KnownContainer:
         if multiplicity > self.multiplicity:
             if self.kind != "ring":  # whose bytes are those of each
                 self.held.scale(multiplicity / self.multiplicity)
-                self.first_weighed = None
             self.multiplicity = multiplicity
 
     def join(self, levels: list[float]) -> None:
@@ -181,7 +177,6 @@ class KnownContainer:
             if self.kind != "ring":
                 self.held.scale(level / mean)
             self.weighed_items *= level / mean
-            self.first_weighed = None
             if known == mean:
                 self.items.last = level
         self.places_read = len(levels)
@@ -198,10 +193,13 @@ class KnownContainer:
 
         Those of any item while too few have come.
         """
-        each, (items, held) = self.bytes_each, self.first_weighed or (math.inf, 0.0)
-        if self.held.last is None or self.weighed_items < _GROWN * items:
-            return each
-        return max(0.0, self.held.last - held) / (self.weighed_items - items) or each
+        first = next(iter(self.held.since(float("-inf"))), None)
+        items = None if first is None else self.items.at(first.end)
+        if first is None or not items or self.weigh_failures or self.weighed_items < _GROWN * items:
+            return self.bytes_each
+        return (
+            max(0.0, (self.held.last or 0.0) - first.last) / (self.weighed_items - items) or self.bytes_each
+        )
 
     @property
     def shared_bytes(self) -> float:

@@ -90,12 +90,9 @@ def weigh(
     if held is None:
         known.weighing_due = now + _RETRY_SECONDS * 2 ** min(known.weigh_failures, _MOST_DOUBLINGS)
         known.weigh_failures += 1
-        known.first_weighed = None  # from now on it is measured in another way
     else:
         known.held.add(now, held)
         known.weighed_items = known.items.last or 0.0
-        if known.first_weighed is None and known.weighed_items:
-            known.first_weighed = known.weighed_items, held
     return unread
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from heapwatch.judge.component import MATERIAL_BYTES, MATERIAL_SHARE
+from heapwatch.judge.component import MATERIAL_BYTES, MATERIAL_SHARE, Component
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries
 from heapwatch.judge.trainer import Leak
 
@@ -50,6 +50,7 @@ class MemoryLevels:
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.
         granted: seconds in which the main thread did not wait for a CPU that others used.
+        entities: number of entities and bodies that the trainer counts, by component.
         limit: the memory limit.
         ceiling: memory that this process and its child processes can hold, beside other programs; None
             while unknown. More than before counts once it has lasted for a quarter of an hour, and at once
@@ -76,6 +77,7 @@ class MemoryLevels:
     steps: LevelSeries = field(default_factory=LevelSeries)
     cycles: LevelSeries = field(default_factory=LevelSeries)
     granted: LevelSeries = field(default_factory=LevelSeries)
+    entities: defaultdict[Component, LevelSeries] = field(default_factory=lambda: defaultdict(LevelSeries))
     ceiling: float | None = None
     first_step_at: float = -math.inf
     cleaned_at: float = -math.inf

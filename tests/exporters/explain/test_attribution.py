@@ -22,10 +22,12 @@ from heapwatch.explain.received import explanation_of
 from heapwatch.explain.sites import Site
 from heapwatch.explain.weigh import ItemTraits
 from heapwatch.judge.component import MEMORY, WORKERS, Component
+from heapwatch.judge.level import LevelSeries
 from heapwatch.judge.memory import WARM_UP_SECONDS, MemoryGrowth
-from heapwatch.judge.trainer import Sample, TrainerJudge
+from heapwatch.judge.trainer import Leak, Sample, TrainerJudge
 
 MB = 1e6
+CROWD = Leak(Component("entities", "robots"), "growth", 60.0, 90.0)
 
 
 class JudgedMemory(ProcessMemory):
@@ -189,9 +191,9 @@ def test_what_a_buffer_will_hold_does_not_change_with_what_all_its_items_share()
     said = []
     for seconds in (100, 150, 400):
         filling = candidate(2400, 1, seconds, capacity=30_000)
-        known = filling.known
-        known.first_weighed = 2000, 90 * MB
-        known.held.add(seconds, 90 * MB + (known.weighed_items - 2000) * 20_000)
+        filling.known.held = LevelSeries()
+        for at in (50, seconds - 1):
+            filling.known.held.add(at, 50 * MB + round(40 * at) * 20_000)
         said.append(
             re.findall(r"will hold (.*) when", message(judged(seconds, memory(48 * MB, seconds), filling)))
         )
@@ -219,6 +221,22 @@ def test_a_leak_is_one_as_long_as_its_container_grows(went_on, graph):
         known.leaking_since = since
         found = judged(500, grown, slow)
         assert any(one.is_leak and one.path == known.path for one in found.findings) is leaks
+
+
+@pytest.mark.parametrize(
+    ("seconds", "entities", "leaking", "leaks"),
+    [(100, 90, (), False), (200, 90, (), True), (100, 90, (CROWD,), True), (100, 10, (), True)],
+    ids=["while entities come", "after that", "entities that leak", "more than one for each"],
+)
+def test_items_that_come_one_for_each_new_entity_are_a_fill(seconds, entities, leaking, leaks):
+    """Until 90 seconds an entity comes each second or more rarely; an item of 1.2 MB comes each second."""
+    grown = memory(72 * MB, seconds)
+    for at in range(0, seconds, 30):
+        grown.entities[CROWD.component].add(at, min(at, 90) * entities / 90)
+    levels = MemoryGrowth(grown, 0.0, seconds, leaking)
+    found = explain(levels, [candidate(60, 1.2 * MB, seconds)])
+    assert any(one.is_leak for one in found.findings) is leaks
+    assert (found.verdict == "leak") is leaks
 
 
 @pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])

@@ -15,6 +15,7 @@ from heapwatch.explain import engine
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.places import KnownContainer, Place
+from heapwatch.judge.component import Component
 from heapwatch.judge.trainer import Sample
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.text.numbers import size
@@ -313,15 +314,16 @@ def test_memory_is_not_judged_while_the_bytes_in_buffers_cannot_be_read():
     assert explainer._sample() == Sample()
 
 
-@pytest.mark.parametrize(("cleaned_at", "rising"), [(-1.0, True), (200.0, False)])
-def test_the_growth_of_a_leak_does_not_begin_anew(explainer, cleaned_at, rising):
-    """What leaks by the judge moves the start of growth, but no cleanup has come in between."""
-    known = KnownContainer("held", "list", "list")
+def test_the_growth_of_a_leak_does_not_begin_anew(explainer):
+    """What leaks by the judge moves the start of growth; what a cleanup gave back is no leak of before."""
+    known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
     for at in range(300):
         known.items.add(at, at)
-    assert not explainer._growth_of(known, 297.0).rising
-    known.leaking_since, explainer.memory.cleaned_at = 60.0, cleaned_at
-    assert explainer._growth_of(known, 297.0).rising is rising
+    for since, rising in ((None, False), (60.0, True)):
+        known.leaking_since = since
+        assert explainer._growth_of(known, 297.0).rising is rising
+    explainer.cleaned("collect", 500e6, 500e6)
+    assert known.leaking_since is None
 
 
 def test_a_container_that_leaks_is_known_to_leak_since_then(monkeypatch):
@@ -336,3 +338,12 @@ def test_a_container_that_leaks_is_known_to_leak_since_then(monkeypatch):
         explainer._judge()
         assert explainer.inventory.known["held"].leaking_since == since
         assert explainer.inventory.known["other"].leaking_since is None
+
+
+def test_entities_that_a_trainer_counts_are_known_over_time(monkeypatch):
+    robots, world = Component("entities", "robots"), Component("bodies", "all")
+    sample = Sample({robots: 7.0, world: 30.0, Component("objects", "Tensor"): 4.0})
+    explainer = Explainer(readings=lambda: Readings(()))
+    monkeypatch.setattr(Readings, "sample", lambda *_: sample)
+    explainer._sample()
+    assert {one: count.last for one, count in explainer.memory.entities.items()} == {robots: 7.0, world: 30.0}

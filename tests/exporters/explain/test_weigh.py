@@ -65,12 +65,12 @@ def test_what_all_items_share_is_no_part_of_a_new_one():
     base = bytearray(5_000_000)
     kept = [[base, bytearray(100_000)] for _ in range(20)]
     inventory, losses = holding(kept)
-    weigh(losses, inventory, 0.0)
+    began = losses.items.read_at
+    weigh(losses, inventory, began)
     assert losses.bytes_of_new == losses.bytes_each == pytest.approx(350_000, rel=0.02)
     kept += [[base, bytearray(100_000)] for _ in range(20)]
-    losses.due = 0.0
-    inventory.lengths.read(1.0)
-    weigh(losses, inventory, 2.0)
+    losses.items.add(began + 60, 40)
+    weigh(losses, inventory, began + 60)
     assert losses.bytes_of_new == pytest.approx(100_000, rel=0.1)
 
 
