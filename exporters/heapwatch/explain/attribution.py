@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heapwatch.explain.candidate import Candidate
-from heapwatch.explain.findings import (
-    Explanation,
-    Finding,
-    FindingKind,
-    growth_text,
-    ranked,
-    size_when_full,
-)
+from heapwatch.explain.findings import Explanation, Finding, FindingKind, growth_text, ranked, size_when_full
 from heapwatch.explain.places import KnownContainer
 from heapwatch.judge.component import ENTITIES, MATERIAL_BYTES
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries, is_steady, rises
