@@ -177,11 +177,8 @@ def _explained(
         return Snapshot(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
     paths = (*(_path(name, finding) for finding in found.findings), *declared)
     left = duration_range(*found.time_left) if found.time_left is not None else ""
-    growing = sum(
-        finding.bytes or 0
-        for finding in found.findings
-        if finding.kind in _OBJECTS and not finding.inferred and finding.shared_with is None
-    )
+    measured = (one for one in found.findings if one.kind in _OBJECTS and not one.inferred)
+    growing = sum(one.bytes or 0 for one in measured)
     # Not all of them need be resident: some lie on a GPU, or are not touched.
     held = min(float(growing), memory.get("resident", math.inf))
     known = {**memory, _GROWING: held} if growing else memory

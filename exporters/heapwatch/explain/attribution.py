@@ -6,20 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heapwatch.explain.candidate import Candidate
-from heapwatch.explain.findings import (
-    Explanation,
-    Finding,
-    FindingKind,
-    growth_text,
-    ranked,
-)
+from heapwatch.explain.findings import Explanation, Finding, FindingKind, growth_text, ranked, size_when_full
 from heapwatch.explain.places import KnownContainer
-from heapwatch.judge.component import MATERIAL_BYTES
-from heapwatch.judge.level import NO_GROWTH, FloorGrowth, is_steady
+from heapwatch.judge.component import ENTITIES, MATERIAL_BYTES
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries, is_steady, rises
 from heapwatch.judge.measured import FAST_MINUTES, WINDOWS
-from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.judge.memory import MemoryGrowth, TimeLeft
 from heapwatch.judge.trainer import MATURE_MINUTES
-from heapwatch.judge.verdict import Word
+from heapwatch.judge.verdict import SERIOUS, Word
 from heapwatch.text.numbers import duration, size, wait
 
 TOO_EARLY_SECONDS = 40.0
@@ -41,6 +35,7 @@ _MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attrib
 _COUNTED_SPAN = 120.0
 _STEADY = 0.8
 _SAME_RATE = 0.8
+_SHARED = 0.8  # growth of the process over that of its leaks, below which sizes are not just inexact
 _IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
 
 
@@ -67,16 +62,16 @@ def explain(
     seconds = levels.now - levels.began
     memory = levels.memory
     since_startup = levels.now - max(levels.began, memory.startup_end, memory.cleaned_at)
-    rate = levels.per_minute
     findings: list[Finding] = []
     seen: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (-one.bytes_per_minute, len(one.known.path))):
         findings.append(_finding(candidate, levels, seen))
         seen.append(candidate)
     findings += _workers(levels)
-    findings = _inferred(findings, candidates, levels)
+    findings = _folded(_inferred(findings, candidates, levels))
     findings = with_types(findings, types, levels)
     findings += _unnamed(findings, levels, counted_seconds, searched=searched)
+    findings, rate = _agreed(findings, levels)
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
     reported = [found for found in findings if _is_reported(found, levels)]
@@ -84,7 +79,7 @@ def explain(
     share = min(1.0, named / rate) if rate > 0 else 1.0
     known_in = _known_in(levels, candidates, counted_seconds) if walked or not searched else None
     verdict, detail = _verdict(levels, reported, since_startup, known_in)
-    left, ends_on_gpu = levels.time_left if verdict in _GROW_ON else (None, False)
+    left, ends_on_gpu = _time_left(levels, rate, verdict) if verdict in _GROW_ON else (None, False)
     return Explanation(
         verdict,
         seconds,
@@ -116,7 +111,7 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
     long_enough = growth.span >= _span_wanted(candidate, levels)
     rate = candidate.bytes_per_minute
     certain = candidate.rising and long_enough and rate / 60 * growth.span >= MATERIAL_BYTES
-    continues = certain and levels.matters(rate)
+    continues = (certain or candidate.leaks_on) and levels.matters(rate)
     capacity = candidate.capacity if bounded else None
     return Finding(
         kind=kind,
@@ -125,7 +120,7 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
         items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
         items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
-        bytes_per_minute=0.0 if owner else rate,  # items that two containers have count once
+        bytes_per_minute=0.0 if owner else rate,  # see `_folded`
         capacity_items=None if capacity is None else round(capacity * known.multiplicity),
         site=candidate.site,
         holders=candidate.holders,
@@ -137,21 +132,74 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
     )
 
 
+def _folded(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding for containers that keep the same items: that of a leak, which names another of them."""
+    folded: dict[str | None, Finding] = {}
+    first_of: dict[str | None, str | None] = {}
+    for at, found in enumerate(findings):
+        key = found.path or str(at)
+        first_of[key] = owner = first_of.get(found.shared_with, key)
+        first = folded.setdefault(owner, found)
+        if first is not found:
+            other, main = sorted((found, first), key=lambda one: (one.is_leak, one.inferred))
+            rate = first.bytes_per_minute + found.bytes_per_minute
+            folded[owner] = replace(main, bytes_per_minute=rate, shared_with=other.path)
+    return list(folded.values())
+
+
 def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
     """Whether its items or its bytes keep their rate: episodes that get longer become fewer."""
-    progress = (levels.memory.steps, levels.memory.cycles)
-    return any(is_steady(level, progress, levels.start) for level in (known.items, known.held))
+    progress, start = levels.memory.progress, levels.start
+    return any(is_steady(level, progress, start) for level in (known.items, known.held))
 
 
 def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
     # The first round of what is emptied may last as long; after it the floor tells.
-    if candidate.emptied == "trimmed" or (candidate.emptied == "whole" and not levels.faster_leaks):
+    is_first = candidate.emptied == "whole" and not levels.faster_leaks
+    if is_first or candidate.emptied == "trimmed" or _is_per_entity(candidate.known.items, levels):
         return _PATIENCE_SPAN
     if candidate.emptied != "never":
         return _REMOVED_SPAN
     grown = candidate.bytes_per_minute / 60 * candidate.growth.span
     little = max(_LITTLE_BYTES, _LITTLE_SHARE * levels.resident)
     return _CAREFUL_SPAN if grown < little else _SHORTEST_SPAN
+
+
+def _agreed(findings: list[Finding], levels: MemoryGrowth) -> tuple[list[Finding], float]:
+    """The findings, and the growth of memory in bytes a minute, of which leaks are all at most.
+
+    Noise may hide growth of memory that leaks have. What it cannot hide is counted more than once: items
+    share what they hold.
+    """
+    rate, leaking = levels.per_minute, _rate_of([one for one in findings if one.is_leak])
+    if leaking <= rate:
+        return findings, rate
+    if not _continues(levels) or leaking <= levels.most_per_minute:
+        return findings, leaking
+    part = rate / leaking
+    counted, facts = (part, ", whose items share memory") if part <= _SHARED else (1.0, "")
+    for at, one in enumerate(findings):
+        if one.is_leak:
+            held, each = one.bytes and round(counted * one.bytes), part * one.bytes_per_minute
+            findings[at] = replace(one, type=one.type + facts, bytes=held, bytes_per_minute=each)
+    return findings, rate
+
+
+def _time_left(levels: MemoryGrowth, rate: float, verdict: Word) -> tuple[TimeLeft | None, bool]:
+    """The time until the memory is used up, with that at the rate which the message says."""
+    left, on_gpu = levels.time_left
+    said = rate if verdict in SERIOUS else max(rate, levels.rises_fast_by)
+    if left is None or levels.gpu_per_minute > 0:
+        return left, on_gpu
+    at = 60 * levels.ram_left / said
+    return TimeLeft(min(left.least, at), max(left.most, at)), on_gpu
+
+
+def _is_per_entity(items: LevelSeries, levels: MemoryGrowth) -> bool:
+    """Whether items have come with new entities, whose number does not leak by itself."""
+    counts = () if any(map(levels.leaks_in, ENTITIES)) else levels.memory.entities.values()
+    spans = ((count, (levels.start, min(items.read_at, count.read_at))) for count in counts)
+    return any(sum(rises(count, *span)) >= _SAME_RATE * sum(rises(items, *span)) > 0 for count, span in spans)
 
 
 def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[Finding]:
@@ -186,7 +234,7 @@ def _needed(finding: Finding) -> float:
     """Bytes that a buffer will still take until it is full."""
     if not (finding.items and finding.bytes and finding.capacity_items):
         return 0.0
-    return finding.bytes * (finding.capacity_items / finding.items - 1)
+    return size_when_full(finding) - finding.bytes
 
 
 def _is_reported(finding: Finding, levels: MemoryGrowth) -> bool:
@@ -315,7 +363,7 @@ def _inferred(
         candidate = by_path.get(str(finding.path))
         if finding.kind != "container" or candidate is None or not candidate.traits.opaque:
             continue
-        if candidate.rising:
+        if candidate.rising or candidate.leaks_on:
             opaque.append((candidate.traits.graph, finding.items_per_minute or 0.0, at, candidate))
     if not opaque:
         return findings
@@ -335,7 +383,7 @@ def _inferred(
     # steadily.
     spans = (candidate.growth.span, levels.faster[1].span)
     steady = min(spans) >= _COUNTED_SPAN and levels.faster[1].lasting >= _STEADY and candidate.rising
-    certain = grown >= MATERIAL_BYTES and (candidate.traits.graph or steady)
+    certain = candidate.leaks_on or (grown >= MATERIAL_BYTES and (candidate.traits.graph or steady))
     findings[at] = replace(
         chosen,
         bytes=round((chosen.bytes or 0) + grown),

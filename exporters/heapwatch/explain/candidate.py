@@ -56,11 +56,11 @@ class Candidate:
 
     @property
     def bytes_per_minute(self) -> float:
-        """Growth of the items times the bytes of one item; 0 while these are not measured."""
+        """Growth of the items times the bytes of a new one; 0 while these are not measured."""
         known, rate = self.known, 60 * self.growth.per_second
         if known.in_bytes:
             return rate * known.multiplicity
-        return rate * (known.bytes_each or 0.0)
+        return rate * (known.bytes_of_new or 0.0)
 
     @property
     def rising(self) -> bool:
@@ -71,9 +71,22 @@ class Candidate:
         changes has stopped.
         """
         growth, items = self.growth, self.known.items
-        if items.read_at - items.changed_at > max(_STOPPED_SECONDS, _STOPPED * items.longest_pause):
+        if items.read_at - items.changed_at > self._longest_pause:
             return False
         return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
+
+    @property
+    def leaks_on(self) -> bool:
+        """Whether it was found to leak, and has more items now than ever before."""
+        items = self.known.items
+        return (
+            self.known.leaking_since is not None and items.new_high(items.read_at - self._longest_pause) > 0
+        )
+
+    @property
+    def _longest_pause(self) -> float:
+        """Seconds without a change after which it has stopped."""
+        return max(_STOPPED_SECONDS, _STOPPED * self.known.items.longest_pause)
 
     @property
     def bounded(self) -> bool:

@@ -25,13 +25,13 @@ from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
-from heapwatch.explain.places import Found, Worlds
+from heapwatch.explain.places import Found, KnownContainer, Worlds
 from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.touched import TouchedArrays
 from heapwatch.explain.tracing import NativeTracer, Tracer
 from heapwatch.explain.weigh import weigh
-from heapwatch.judge.component import MEMORY, WORKERS, Component
+from heapwatch.judge.component import ENTITIES, MEMORY, WORKERS, Component
 from heapwatch.judge.level import FloorGrowth, is_steady
 from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.judge.trainer import Sample, TrainerJudge
@@ -245,6 +245,8 @@ class Explainer:
         if not matters(freed, left + freed):
             return
         now, before = self._clock(), self._concluded()
+        for known in list(self.inventory.known.values()):
+            known.leaking_since = None
         self._cleaned = Cleaned(action, now, freed, left, before)
         self.memory.cleaned_at = self._due["judge"] = now
         self._recent.clear()
@@ -459,12 +461,12 @@ class Explainer:
         growing = []
         start = levels.start
         for known in list(self.inventory.known.values()):
-            growth = known.items.growth(start)
+            growth = self._growth_of(known, start)
             if growth.total > 0 and growth.steps > 2:
                 growing.append((growth.per_second * (known.bytes_each or 1.0), known))
         growing.sort(key=lambda entry: -entry[0])
         candidates = self._describer.describe_all(
-            [(known, known.items.growth(start)) for _, known in growing[:_MOST_DESCRIBED]]
+            [(known, self._growth_of(known, start)) for _, known in growing[:_MOST_DESCRIBED]]
         )
         with suppress(OSError):
             self._touched.read(levels.now)
@@ -493,6 +495,10 @@ class Explainer:
         found = self._with_cleanup(found)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
             return found
+        leaking = {one.path for one in found.findings if one.is_leak and one.kind != "worker"}
+        for path, known in list(self.inventory.known.items()):
+            since = start if known.leaking_since is None else known.leaking_since
+            known.leaking_since = since if path in leaking else None
         self.judged_at = time.time()
         if not self._stopped.is_set():
             self.latest = found
@@ -502,6 +508,12 @@ class Explainer:
         if line is not None:
             log.log(line.level, "%s", line.text)
         return found
+
+    @staticmethod
+    def _growth_of(known: KnownContainer, start: float) -> FloorGrowth:
+        """How a container grows; one that leaked is not judged anew when `start` moves."""
+        growth, since = known.items.growth(start), known.leaking_since
+        return growth if growth.rising or since is None else known.items.growth(min(since, start))
 
     def _located(self, finding: Finding) -> Finding:
         """The finding with the line that no search of its container can tell."""
@@ -530,11 +542,10 @@ class Explainer:
         if not gc.isenabled():
             return [*long, *self._describer.describe_garbage(self.uncollected, levels)]
         self._growing_types = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
-        progress = (self.memory.steps, self.memory.cycles)
         findings = [
             replace(
                 plausible(self._describer.describe_type(known, growth), levels),
-                steady=is_steady(known.counts, progress, levels.start),
+                steady=is_steady(known.counts, self.memory.progress, levels.start),
             )
             for known, growth in self._growing_types
         ]
@@ -573,6 +584,9 @@ class Explainer:
         sample = readings.sample(time.time())
         self._declared = Declared(self._paths(), sample.to_fill)
         levels = dict(sample.levels)
+        for component, count in levels.items():
+            if component.resource in ENTITIES:
+                memory.entities[component].add(self._clock(), count)
         own = memory.own.last
         if own is not None:
             levels[MEMORY] = own - (sample.buffer_bytes or 0.0) - self._touched.risen

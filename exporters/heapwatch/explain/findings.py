@@ -46,7 +46,7 @@ class Finding:
         steady: whether it has grown at an even rate for minutes, which a filling cache does not.
         inferred: whether its bytes are growth that nothing else explains, and are not measured.
         fits: whether the memory that is left suffices for it when it is full; None if not known.
-        shared_with: path of the finding that counts the bytes which both keep; None if it shares none.
+        shared_with: path of another container that keeps the same items; None if none is known.
 
     """
 
@@ -226,7 +226,7 @@ def described(finding: Finding) -> str:
     if finding.path or finding.capacity_items is not None:
         facts.append("no bound" if finding.capacity_items is None else f"bound {finding.capacity_items:,}")
     if finding.shared_with:
-        facts.append(f"what `{finding.shared_with}` has, too, is counted there")
+        facts.append(f"`{finding.shared_with}` keeps the same items")
     text = f"{share}{what}" + (f" ({', '.join(facts)})" if facts else "")
     if not finding.path and finding.holders:
         held = " < ".join(finding.holders)
@@ -244,6 +244,12 @@ def _bytes_each(finding: Finding) -> float:
     held = (finding.bytes or 0) / (finding.items or 1)
     per_item = finding.bytes_per_minute / (finding.items_per_minute or math.inf)
     return per_item or held
+
+
+def size_when_full(finding: Finding) -> float:
+    """Bytes of a buffer that has all its items: what it holds, and items like those that come now."""
+    missing = (finding.capacity_items or 0) - (finding.items or 0)
+    return (finding.bytes or 0) + missing * _bytes_each(finding)
 
 
 def place_of(site: Site) -> str:
@@ -271,7 +277,7 @@ def _filling(explanation: Explanation) -> str:
     capacity = finding.capacity_items
     if not (capacity and finding.items and finding.bytes):
         return described(finding)
-    full = size(finding.bytes / finding.items * capacity)
+    full = size(size_when_full(finding))
     unit, of_pages = ("pages", f" ({finding.type})") if finding.type.endswith(TOUCHED) else ("items", "")
     state = f"`{finding.path}`{of_pages} is filling: {finding.items:,} of {capacity:,} {unit}"
     if finding.fits is not False:

@@ -42,6 +42,7 @@ _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
+_SCHEDULER = Path("/proc/self/schedstat")  # of the main thread: nanoseconds of running and of waiting
 _FIELD = re.compile(rb"^(RssAnon|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -117,6 +118,7 @@ class ProcessMemory(MemoryLevels):
         for read, share in (
             (self._read_shared_files, _WORKERS_SHARE),
             (self._read_status, _SHARE),
+            (self._read_granted, _SHARE),
             (self._read_malloc, _MALLOC_SHARE),
             (self._read_gpu, _SHARE),
             (self._read_gpu_left, _SHARE),
@@ -137,6 +139,10 @@ class ProcessMemory(MemoryLevels):
             if read == self._read_workers and self.processes.last is None:
                 pause = max(pause, _CHILDLESS_SECONDS)
             self._due[read.__name__] = began + pause
+
+    def _read_granted(self, now: float) -> None:
+        _, waited, *_ = _SCHEDULER.read_bytes().split()
+        self.granted.add(now, now - int(waited) / 1e9)
 
     def _read_status(self, now: float) -> None:
         found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}

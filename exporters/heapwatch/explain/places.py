@@ -121,6 +121,7 @@ class KnownContainer:
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
         shared_share: how much of them is in shared memory, 0 to 1.
         weighing_due: when it may be measured again, after `weigh_failures` measurements that took too long.
+        leaking_since: start of the growth by which it leaks; None while it is not found to leak.
         newest: for a graph, the numbers of its newest operation at the last two readings.
         identity: id of the container; of the first one, if several have this path.
 
@@ -142,6 +143,7 @@ class KnownContainer:
     interval: float = SHORTEST_INTERVAL
     misses: int = 0
     weighed_items: float = 0.0
+    leaking_since: float | None = None
     shared_share: float = 0.0
     weigh_failures: int = 0
     weighing_due: float = float("-inf")
@@ -153,6 +155,7 @@ class KnownContainer:
         self.items, self.held, self.newest = other.items, other.held, other.newest
         self.places_read = other.places_read
         self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
+        self.leaking_since = other.leaking_since
         self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
 
     def stand_for(self, multiplicity: float) -> None:
@@ -185,6 +188,20 @@ class KnownContainer:
         return self.held.last / counted if self.held.last is not None and counted else None
 
     @property
+    def bytes_of_new(self) -> float | None:
+        """Bytes of an item that came since the first measurement, without what all items share.
+
+        Those of any item while too few have come.
+        """
+        first = next(iter(self.held.since(float("-inf"))), None)
+        items = None if first is None else self.items.at(first.end)
+        if first is None or not items or self.weigh_failures or self.weighed_items < _GROWN * items:
+            return self.bytes_each
+        return (
+            max(0.0, (self.held.last or 0.0) - first.last) / (self.weighed_items - items) or self.bytes_each
+        )
+
+    @property
     def shared_bytes(self) -> float:
         """Bytes that all of them hold in shared memory; 0 while they are not measured."""
         return self.shared_share * (self.bytes_each or 0.0) * (self.items.last or 0.0)
@@ -200,6 +217,7 @@ class KnownContainer:
         return not self.in_bytes and self.kind != "graph"
 
 
+_GROWN = 1.5  # multiple of the first items, from which the bytes of new ones are known
 _LONGEST_INTERVAL = 30.0  # between readings of an unchanged container, up to this number of containers
 _READ_AT_THAT_RATE = 200
 _BACKED_OFF = 4.0

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 BYTES = ("memory", "gpu_memory", "object_size")  # resources whose levels are bytes; the others are counts
+ENTITIES = ("entities", "bodies")
 MATERIAL_SHARE, MATERIAL_BYTES = 0.025, 5e6
 _MATERIAL_ITEMS, _MATERIAL_ROOTS = 4.0, 3.0
 

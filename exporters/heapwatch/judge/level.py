@@ -238,14 +238,14 @@ def is_steady(level: LevelSeries, progress: Iterable[LevelSeries], start: float)
     if not known or known[-1].end - known[0].end < STEADY_SECONDS:
         return False
     first, last = known[0].end, known[-1].end
-    if _is_even(_rises(level, first, last)):
+    if _is_even(rises(level, first, last)):
         return True
     for count in progress:
         until = min(last, count.read_at)  # it is read a moment earlier
         if until < last - _APART_SECONDS:
             continue
-        before, after = _rises(count, first, until)
-        if before > 0 and after > 0 and _is_even(_rises(level, first, until), after / before):
+        before, after = rises(count, first, until)
+        if before > 0 and after > 0 and _is_even(rises(level, first, until), after / before):
             return True
     return False
 
@@ -260,8 +260,8 @@ def _is_even(rises: tuple[float, float], change: float = 1.0) -> bool:
     return most / change > _HALVES[0] and least / change < _HALVES[1]
 
 
-def _rises(level: LevelSeries, first: float, last: float) -> tuple[float, float]:
-    """The rise in the first and in the second half of a time; zeros if it is unknown."""
+def rises(level: LevelSeries, first: float, last: float) -> tuple[float, float]:
+    """The rise of a level in the first and in the second half of a time; zeros if it is unknown."""
     began, middle, end = (level.at(time) for time in (first, (first + last) / 2, last))
     if began is None or middle is None or end is None:
         return 0.0, 0.0

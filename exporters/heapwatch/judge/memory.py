@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from heapwatch.judge.component import MATERIAL_BYTES, MATERIAL_SHARE
+from heapwatch.judge.component import MATERIAL_BYTES, MATERIAL_SHARE, Component
 from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries
 from heapwatch.judge.trainer import Leak
 
@@ -49,6 +49,8 @@ class MemoryLevels:
         processes: number of child processes.
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.
+        granted: seconds in which the main thread did not wait for a CPU that others used.
+        entities: number of entities and bodies that the trainer counts, by component.
         limit: the memory limit.
         ceiling: memory that this process and its child processes can hold, beside other programs; None
             while unknown. More than before counts once it has lasted for a quarter of an hour, and at once
@@ -74,9 +76,16 @@ class MemoryLevels:
     processes: LevelSeries = field(default_factory=LevelSeries)
     steps: LevelSeries = field(default_factory=LevelSeries)
     cycles: LevelSeries = field(default_factory=LevelSeries)
+    granted: LevelSeries = field(default_factory=LevelSeries)
+    entities: defaultdict[Component, LevelSeries] = field(default_factory=lambda: defaultdict(LevelSeries))
     ceiling: float | None = None
     first_step_at: float = -math.inf
     cleaned_at: float = -math.inf
+
+    @property
+    def progress(self) -> tuple[LevelSeries, ...]:
+        """Counts by which even growth is even, beside the time: a busy machine slows a program down."""
+        return self.steps, self.cycles, self.granted
 
     @property
     def own(self) -> LevelSeries:
@@ -208,6 +217,13 @@ class MemoryGrowth:
     def per_minute(self) -> float:
         """Growth in bytes a minute of the process, its child processes and its GPU memory together."""
         return 60 * sum(growth.per_second for _, growth in self.parts)
+
+    @cached_property
+    def most_per_minute(self) -> float:
+        """Growth in bytes a minute that the noise of the readings may hide, at most."""
+        return 60 * sum(
+            (growth.total + growth.swing) / growth.span for _, growth in self.parts if growth.span
+        )
 
     @cached_property
     def rises_fast_by(self) -> float:

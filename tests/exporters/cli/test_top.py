@@ -157,7 +157,6 @@ def test_measured_objects_are_a_part_of_memory_and_each_byte_counts_once():
     findings = (
         found("container", 100),
         found("type", 20),
-        found("container", 3, shared_with="a.b"),
         found("container", 4, inferred=True),
         found("container", None),
         found("native", 5),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import exp
+from math import cos, exp
 
 import pytest
 
@@ -11,8 +11,23 @@ from heapwatch.explain.candidate import Candidate
 from heapwatch.explain.findings import Explanation, Finding, described, message
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site
-from heapwatch.judge.memory import WARM_UP_SECONDS
-from tests.support.judged_memory import MB, candidate, container, curve, growth_of, item, judged, memory
+from heapwatch.judge.component import Component
+from heapwatch.judge.level import LevelSeries
+from heapwatch.judge.memory import WARM_UP_SECONDS, MemoryGrowth
+from heapwatch.judge.trainer import Leak
+from tests.support.judged_memory import (
+    MB,
+    JudgedMemory,
+    candidate,
+    container,
+    curve,
+    growth_of,
+    item,
+    judged,
+    memory,
+)
+
+CROWD = Leak(Component("entities", "robots"), "growth", 60.0, 90.0)
 
 
 @pytest.mark.parametrize("share", [1, 2 / 3])
@@ -27,15 +42,69 @@ def test_a_list_that_holds_all_growth_or_most_of_it_is_the_leak(share):
     assert "`trainer.history`" in message(found)
 
 
-def test_items_that_two_containers_have_count_once():
-    same = [candidate(2400, 20_000, 100, traits=item(1, 2, opaque=False)) for _ in range(2)]
-    same[1].known.path = "trainer.again"
-    first, second = judged(100, memory(48 * MB, 100), *same).findings
-    assert (first.path, first.shared_with) == ("trainer.again", None)
-    assert (second.path, second.shared_with) == ("trainer.history", "trainer.again")
-    assert first.bytes_per_minute == pytest.approx(48 * MB, rel=0.05)
-    assert second.bytes_per_minute == 0.0
-    assert "what `trainer.again` has, too, is counted there" in described(second)
+@pytest.mark.parametrize("capacity", [None, 30_000])
+def test_containers_that_keep_the_same_items_are_one_finding(capacity):
+    same = [candidate(2400, 20_000, 100, traits=item(1, at, at + 1, opaque=False)) for at in (2, 3, 4)]
+    same[0].known.path, same[1].known.path = "trainer.again", "agent.memory"
+    same[1] = replace(same[1], capacity=capacity)
+    (finding,) = judged(100, memory(48 * MB, 100), *same).findings
+    assert finding.is_leak
+    assert finding.path == ("trainer.again" if capacity else "agent.memory")
+    assert finding.shared_with is not None
+    assert finding.bytes_per_minute == pytest.approx(48 * MB, rel=0.05)
+    assert f"`{finding.shared_with}` keeps the same items" in described(finding)
+
+
+def swinging(per_minute: float, seconds: int) -> JudgedMemory:
+    """Memory that rises and falls by 150 MB, and that is high at the beginning."""
+    return curve(
+        lambda at: 900 * MB + per_minute * at / 60 + 150 * MB * cos(at / 11) - 0.2 * at * MB, seconds
+    )
+
+
+@pytest.mark.parametrize("each", [20_000, 40_000])
+def test_growth_of_memory_that_noise_hides_is_that_of_the_leak(each):
+    found = judged(300, swinging(2400 * each, 300), candidate(2400, each, 300))
+    assert growth_of(swinging(2400 * each, 300), 300).per_minute < 2100 * each
+    assert found.growth_bytes_per_minute == pytest.approx(2400 * each, rel=0.02)
+    assert found.findings[0].share == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sized", [1.0, 1.1, 2.0])
+def test_leaks_do_not_grow_by_more_than_the_process(sized):
+    """Items that share what they hold seem to be larger."""
+    found = judged(300, memory(48 * MB, 300), candidate(2400, sized * 20_000, 300))
+    (finding,) = found.findings
+    assert finding.bytes_per_minute == pytest.approx(48 * MB, rel=0.02)
+    assert finding.items_per_minute == pytest.approx(2400, rel=0.02)
+    assert "20 kB each" in message(found)
+    assert ("items share memory" in message(found)) is (sized == 2.0)
+    assert finding.bytes == pytest.approx(300 * 40 * 20_000 * (1.1 if sized == 1.1 else 1), rel=0.02)
+
+
+def test_the_time_that_is_left_fits_the_rate_that_is_said():
+    """Memory stood still, and has grown fast for three minutes."""
+    grown = curve(lambda at: 500 * MB + 0.02 * at * MB + 0.6 * MB * max(0, at - 400), 580)
+    found = judged(580, grown)
+    said = re.search(r"grows by ([\d.]+) MB/min", message(found))
+    assert said
+    assert found.time_left is not None
+    at = 60 * growth_of(grown, 580).ram_left / (float(said[1]) * MB)
+    assert found.time_left.least <= 1.02 * at
+    assert found.time_left.most >= 0.98 * at
+
+
+def test_what_a_buffer_will_hold_does_not_change_with_what_all_its_items_share():
+    said = []
+    for seconds in (100, 150, 400):
+        filling = candidate(2400, 1, seconds, capacity=30_000)
+        filling.known.held = LevelSeries()
+        for at in (50, seconds - 1):
+            filling.known.held.add(at, 50 * MB + round(40 * at) * 20_000)
+        said.append(
+            re.findall(r"will hold (.*) when", message(judged(seconds, memory(48 * MB, seconds), filling)))
+        )
+    assert said == [["650 MB"]] * 3
 
 
 @pytest.mark.parametrize(("pause", "stopped", "leaks"), [(1, 50, True), (1, 70, False), (60, 70, True)])
@@ -44,6 +113,37 @@ def test_a_container_that_is_constant_for_longer_than_before_is_no_leak(pause, s
     known = container(lambda at: 40 * (min(at, 900 - stopped) // pause * pause), 900)
     found = judged(900, memory(48 * MB, 900), Candidate(known, known.items.growth(225)))
     assert found.findings[0].is_leak == leaks
+
+
+@pytest.mark.parametrize(("went_on", "graph"), [(True, False), (True, True), (False, False)])
+def test_a_leak_is_one_as_long_as_its_container_grows(went_on, graph):
+    """It grew fast, and slowly for the last minutes."""
+    known = container(
+        lambda at: 2400 * min(at, 300) / 60 + went_on * max(0, at - 300), 500, not graph and 20_000
+    )
+    slow = Candidate(known, known.items.growth(0), item(graph=graph, opaque=graph))
+    assert not slow.rising
+    grown = curve(lambda at: (500 + 0.8 * at) * MB, 500)
+    for since, leaks in ((None, False), (0.0, went_on)):
+        known.leaking_since = since
+        found = judged(500, grown, slow)
+        assert any(one.is_leak and one.path == known.path for one in found.findings) is leaks
+
+
+@pytest.mark.parametrize(
+    ("seconds", "entities", "leaking", "leaks"),
+    [(100, 90, (), False), (200, 90, (), True), (100, 90, (CROWD,), True), (100, 10, (), True)],
+    ids=["while entities come", "after that", "entities that leak", "more than one for each"],
+)
+def test_items_that_come_one_for_each_new_entity_are_a_fill(seconds, entities, leaking, leaks):
+    """Until 90 seconds an entity comes each second or more rarely; an item of 1.2 MB comes each second."""
+    grown = memory(72 * MB, seconds)
+    for at in range(0, seconds, 30):
+        grown.entities[CROWD.component].add(at, min(at, 90) * entities / 90)
+    levels = MemoryGrowth(grown, 0.0, seconds, leaking)
+    found = explain(levels, [candidate(60, 1.2 * MB, seconds)])
+    assert any(one.is_leak for one in found.findings) is leaks
+    assert (found.verdict == "leak") is leaks
 
 
 @pytest.mark.parametrize(("quiet", "named_within"), [(10, 8), (60, 8), (300, 17)])

@@ -15,6 +15,7 @@ from heapwatch.explain import engine
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.places import KnownContainer, Place
+from heapwatch.judge.component import Component
 from heapwatch.judge.trainer import Sample
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.text.numbers import size
@@ -309,3 +310,38 @@ def test_memory_is_not_judged_while_the_bytes_in_buffers_cannot_be_read():
     explainer = Explainer(readings=lambda: None)
     explainer.memory.read_parts()
     assert explainer._sample() == Sample()
+
+
+def test_the_growth_of_a_leak_does_not_begin_anew(explainer):
+    """What leaks by the judge moves the start of growth; what a cleanup gave back is no leak of before."""
+    known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
+    for at in range(300):
+        known.items.add(at, at)
+    for since, rising in ((None, False), (60.0, True)):
+        known.leaking_since = since
+        assert explainer._growth_of(known, 297.0).rising is rising
+    explainer.cleaned("collect", 500e6, 500e6)
+    assert known.leaking_since is None
+
+
+def test_a_container_that_leaks_is_known_to_leak_since_then(monkeypatch):
+    found = Finding("container", "held", "list", 1, 1000, 60.0, 500.0, 1.0, is_leak=True)
+    explainer = Explainer(clock=lambda: 100.0)
+    for name in ("held", "other"):
+        explainer.inventory.known[name] = KnownContainer(name, "list", "list")
+    for findings, since in (((found,), 25.0), ((), None)):
+        explained = Explanation("leak", 60.0, 1e6, 1.0, findings)
+        monkeypatch.setattr(engine, "explain", lambda *_, explained=explained, **__: explained)
+        explainer._began = 0.0
+        explainer._judge()
+        assert explainer.inventory.known["held"].leaking_since == since
+        assert explainer.inventory.known["other"].leaking_since is None
+
+
+def test_entities_that_a_trainer_counts_are_known_over_time(monkeypatch):
+    robots, world = Component("entities", "robots"), Component("bodies", "all")
+    sample = Sample({robots: 7.0, world: 30.0, Component("objects", "Tensor"): 4.0})
+    explainer = Explainer(readings=lambda: Readings(()))
+    monkeypatch.setattr(Readings, "sample", lambda *_: sample)
+    explainer._sample()
+    assert {one: count.last for one, count in explainer.memory.entities.items()} == {robots: 7.0, world: 30.0}

@@ -11,6 +11,7 @@ import pytest
 
 from heapwatch.explain import memory as subject
 from heapwatch.explain.memory import ProcessMemory
+from heapwatch.judge.level import LevelSeries, is_steady
 from heapwatch.judge.memory import MemoryGrowth
 
 MB = 1e6
@@ -130,3 +131,23 @@ def test_of_the_object_store_counts_once_what_a_process_stands_for(
     memory._read_status(1.0)
     assert memory.shared.last == 1024 * shared
     assert memory.private.last == 1024 * (2000 + shared)
+
+
+def test_a_rise_that_slows_down_with_the_machine_is_even_in_the_time_that_was_granted(monkeypatch, tmp_path):
+    """After 150 seconds others take half of the main thread's time."""
+    scheduler, at = tmp_path / "schedstat", 0.0
+    monkeypatch.setattr(subject, "_SCHEDULER", scheduler)
+    memory, kept = ProcessMemory(clock=lambda: at), LevelSeries()
+    for second in range(300):
+        at, waited = second, max(0, second - 150) / 2
+        scheduler.write_text(f"{round((second - waited) * 1e9)} {round(waited * 1e9)} 17\n")
+        memory.read_parts()
+        kept.add(at, 7 * (second - waited))
+    assert not is_steady(kept, (memory.steps, memory.cycles), 0.0)
+    assert is_steady(kept, memory.progress, 0.0)
+
+
+def test_waiting_for_a_cpu_is_read_where_the_kernel_counts_it():
+    memory = ProcessMemory()
+    memory.read_parts()
+    assert (memory.granted.last is not None) is subject._SCHEDULER.exists()

@@ -61,6 +61,19 @@ def test_what_a_container_holds_in_shared_memory_is_known_as_it_grows():
     assert losses.shared_bytes == pytest.approx(40e6, rel=0.01)
 
 
+def test_what_all_items_share_is_no_part_of_a_new_one():
+    base = bytearray(5_000_000)
+    kept = [[base, bytearray(100_000)] for _ in range(20)]
+    inventory, losses = holding(kept)
+    began = losses.items.read_at
+    weigh(losses, inventory, began)
+    assert losses.bytes_of_new == losses.bytes_each == pytest.approx(350_000, rel=0.02)
+    kept += [[base, bytearray(100_000)] for _ in range(20)]
+    losses.items.add(began + 60, 40)
+    weigh(losses, inventory, began + 60)
+    assert losses.bytes_of_new == pytest.approx(100_000, rel=0.1)
+
+
 def test_references_that_can_no_longer_be_read_keep_the_bytes_that_they_had(monkeypatch):
     """A program ends, and Ray before it: the last reading must not be that nothing is kept."""
     inventory, losses = holding([mmap.mmap(-1, 1_000_000) for _ in range(20)])
