@@ -73,7 +73,8 @@ _EINTR_WITH_TIMEOUT = {
     220: ("r10", 0),  # semtimedop
 }
 # A stop also ends semop, and calls on a socket with a timeout (SO_RCVTIMEO, SO_SNDTIMEO), which restarts:
-# read, write, readv, writev, connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
+# read, write, readv, writev, connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg,
+# sendmmsg.
 _RESTARTED_AFTER_EINTR = {65, 0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 307}
 _WALL = 0x40000000  # __WALL
 _STOP_SECONDS = 5.0
