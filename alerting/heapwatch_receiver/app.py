@@ -84,8 +84,8 @@ def _add_alerts(app: FastAPI, token: str, store: Store, metrics: Metrics, worker
         request: Request, shown: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
     ) -> dict[str, int]:
         """Accept a notification of Alertmanager: 200 once it is on disk, 5xx only if a retry may help."""
-        given = shown.credentials.encode() if shown else b""
-        if not any(hmac.compare_digest(given, one) for one in allowed):
+        credentials = shown.credentials.encode() if shown else b""
+        if not any(hmac.compare_digest(credentials, one) for one in allowed):
             raise HTTPException(
                 401,
                 "a bearer token is needed, the one in the receiver's token file",

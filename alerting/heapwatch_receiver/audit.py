@@ -69,11 +69,11 @@ def page(connection: sqlite3.Connection, chosen: Filter) -> Page:
     if chosen.before is not None:
         conditions.append("id<:before")
     query = f"SELECT {_COLUMNS} FROM alerts WHERE {' AND '.join(conditions) or '1'}"
-    found = connection.execute(
+    records = connection.execute(
         f"{query} ORDER BY id DESC LIMIT :limit", values | {"limit": chosen.limit + 1}
     ).fetchall()
-    rows = [_row(row) for row in found[: chosen.limit]]
-    return Page(rows=rows, next=rows[-1].id if len(found) > chosen.limit else None)
+    rows = [_row(row) for row in records[: chosen.limit]]
+    return Page(rows=rows, next=rows[-1].id if len(records) > chosen.limit else None)
 
 
 def decisions(connection: sqlite3.Connection) -> dict[str, int]:

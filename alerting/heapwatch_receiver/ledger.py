@@ -58,15 +58,23 @@ def receive(connection: sqlite3.Connection, alerts: Sequence[WebhookAlert]) -> l
     """Store a notification, with the decision on each alert that needs no history; returns the refusals."""
     now = time.time()
     refusals = []
-    for one in alerts:
-        alert = Alert(0, now, one.fingerprint, one.startsAt.isoformat(), one.ends_at, one.status, one.labels)
+    for entry in alerts:
+        alert = Alert(
+            0,
+            now,
+            entry.fingerprint,
+            entry.startsAt.isoformat(),
+            entry.ends_at,
+            entry.status,
+            entry.labels,
+        )
         row = connection.execute(
             "INSERT INTO alerts (received_at, fingerprint, starts_at, ends_at, status, alertname, job,"
             " instance, urgent, labels, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 now, *alert.episode, alert.ends_at, alert.status, alert.labels.get("alertname", ""),
                 *alert.trainer, alert.is_emergency, json.dumps(alert.labels),
-                one.annotations.get("summary", "")[:1000],
+                entry.annotations.get("summary", "")[:1000],
             ),
         )  # fmt: skip
         if refusal := on_sight(alert):

@@ -110,12 +110,12 @@ def token(settings: Settings, environment: Mapping[str, str] = os.environ) -> st
         SettingsError: there is none; the receiver does not run without a token.
 
     """
-    given = environment.get("HEAPWATCH_TOKEN", "").strip()
-    if not given and settings.token_file is None:
+    value = environment.get("HEAPWATCH_TOKEN", "").strip()
+    if not value and settings.token_file is None:
         raise SettingsError(
             "no token: set HEAPWATCH_TOKEN_FILE (or token_file) to a file that holds one, mode 0600"
         )
-    return given or secret(settings.token_file, "token_file")
+    return value or secret(settings.token_file, "token_file")
 
 
 def secret(file: Path | None, name: str) -> str:

@@ -77,8 +77,13 @@ async def force_cleanup(
     """
     parts = urlsplit(scrape_url)
     url = urlunsplit((parts.scheme, parts.netloc, "/force_cleanup", "", ""))
-    asked = {"action": action, "reason": reason, "request_id": request_id, "timeout_seconds": TIMEOUT_SECONDS}
-    content, headers = signing.signed_json(secret, url, {**asked, **target})
+    request = {
+        "action": action,
+        "reason": reason,
+        "request_id": request_id,
+        "timeout_seconds": TIMEOUT_SECONDS,
+    }
+    content, headers = signing.signed_json(secret, url, {**request, **target})
     body = await fetch(
         client, "POST", url, timeout=TIMEOUT_SECONDS + 5, max_bytes=_MAX_ANSWER_BYTES, headers=headers,
         content=content,

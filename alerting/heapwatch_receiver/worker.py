@@ -105,8 +105,8 @@ class Worker:
         """Decide the trainer's alerts in turn, up to the first that needs facts or an action."""
         refusals: list[Refuse] = []
         for alert in ledger.waiting(connection, trainer, _CHUNK):
-            known = ledger.history(connection, alert, dry_run=self._settings.dry_run)
-            decision = decide(alert, known, facts, self._settings)
+            history = ledger.history(connection, alert, dry_run=self._settings.dry_run)
+            decision = decide(alert, history, facts, self._settings)
             if decision is None:
                 return _Decided(refusals, stuck=True)
             if isinstance(decision, Act):

@@ -1,6 +1,6 @@
 """Files that the package ships: rules, dashboards, provisioning, notification templates and documents.
 
-A wheel holds copies of them, below the same names as in a clone.
+A wheel has copies of them under the same names as in a clone.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""How Prometheus finds a trainer: one file_sd target each, written atomically and removed at the end.
+"""Registers trainers with Prometheus: one file_sd target each, written atomically and removed at the end.
 
-On the same machine a process is looked up to see whether it ended. A target from elsewhere, such as another
+A target of this machine is removed when its process has ended. A target from elsewhere, such as another
 container that shares the folder, expires unless its trainer renews it.
 """
 

@@ -1,4 +1,4 @@
-"""Errors that a command reports in one line, and how."""
+"""Errors that a command reports in one line, and the text for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Unreachable(Exception):
 
 
 def reason(error: Exception) -> str:
-    """What an error says: that of the system with its file, and without its number."""
+    """Return the message of an error; for a system error with its file, without its number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)

@@ -1,4 +1,4 @@
-"""The parts of one trainer's exporter, put together, served and stopped."""
+"""Assembles, serves and stops the parts of a trainer's exporter."""
 
 from __future__ import annotations
 

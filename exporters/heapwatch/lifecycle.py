@@ -98,14 +98,14 @@ def start(
     )
     if _is_being_spawned():
         return watch
-    for earlier in running():
-        if earlier.name == name:
-            end(earlier)
+    for previous in running():
+        if previous.name == name:
+            end(previous)
     if unread := environment.unread():
         environment.say_once(unread)
-    asked = port if port is not None else _port_of_environment()
+    requested_port = port if port is not None else _port_of_environment()
     try:
-        _serve(watch, host, asked, token=token, port_search=port_search, local_cleanup=local_cleanup)
+        _serve(watch, host, requested_port, token=token, port_search=port_search, local_cleanup=local_cleanup)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and _is_of_an_argument(error, host, port, port_search):
             raise
@@ -113,7 +113,7 @@ def start(
     _begin(watch)
     _running[name] = watch
     _record(watch, record)
-    _log_address(watch, asked)
+    _log_address(watch, requested_port)
     return watch
 
 
@@ -187,17 +187,17 @@ def _record(watch: Watch, record: str | Path | None) -> None:
         environment.say_once(f"HEAPWATCH_RECORD is {path!r}, nothing is recorded: {reason(error)}")
 
 
-def _log_address(watch: Watch, asked: int | None) -> None:
+def _log_address(watch: Watch, requested_port: int | None) -> None:
     server, registration = watch.server, watch.exporter.registration
     if server is None or registration is None:
         return
-    wanted = DEFAULT_PORT if asked is None else asked
-    passed_over = ""
-    if wanted not in (0, server.port) and asked is None:
-        passed_over = f" ({wanted} is taken)"
-    elif wanted not in (0, server.port):
-        log.warning("%s: port %d is taken; serving on %d instead", watch.name, wanted, server.port)
-    log.info("%s at %s%s: %s", watch.name, server.url, passed_over, registration.describe())
+    expected_port = DEFAULT_PORT if requested_port is None else requested_port
+    note = ""
+    if expected_port not in (0, server.port) and requested_port is None:
+        note = f" ({expected_port} is taken)"
+    elif expected_port not in (0, server.port):
+        log.warning("%s: port %d is taken; serving on %d instead", watch.name, expected_port, server.port)
+    log.info("%s at %s%s: %s", watch.name, server.url, note, registration.describe())
 
 
 def _port_of_environment() -> int | None:

@@ -46,7 +46,7 @@ class Lost:
 
 
 def write(folder: Path, lost: Lost) -> None:
-    """Keep a trainer as lost; replaces an earlier one of the same address.
+    """Record a lost trainer; this replaces an earlier record of the same address.
 
     Raises:
         OSError: the folder cannot be written.
@@ -58,18 +58,18 @@ def write(folder: Path, lost: Lost) -> None:
 
 
 def read(folder: Path) -> list[Lost]:
-    """The trainers lost lately. What is older is removed; what is no such file is passed over."""
-    found = []
+    """Return the recently lost trainers; remove older records and skip other files."""
+    trainers = []
     for path in sorted(folder.glob("*.json")):
         lost = _read(path)
         if lost is None:
             continue
         if time.time() - lost.at <= (TERMINATED_SECONDS if lost.cause == TERMINATED else KEPT_SECONDS):
-            found.append(lost)
+            trainers.append(lost)
         else:
             with suppress(OSError):
                 path.unlink()
-    return found
+    return trainers
 
 
 def _read(path: Path) -> Lost | None:

@@ -1,4 +1,4 @@
-"""How a trainer finds its stack: by a file of the stack, and a target file in the folder that it reads."""
+"""Finds the stack for a trainer, and registers the trainer in the targets folder of the stack."""
 
 from __future__ import annotations
 

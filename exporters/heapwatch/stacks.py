@@ -1,4 +1,4 @@
-"""How a running stack is found: a file in its state folder names its targets folder and its token file."""
+"""Finds a running stack by the file in its state folder that names its targets folder and token file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Stack:
     answers_at: str
 
     def answers(self) -> bool:
-        """Whether it runs; its file may be left over from a crash."""
+        """Whether the stack runs; its file may be left over from a crash."""
         kind, _, address = self.answers_at.partition(":")
         try:
             if kind == "unix":
@@ -55,7 +55,7 @@ class Stack:
 
 
 def user_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder of this user's state, `heapwatch` in XDG_STATE_HOME or `~/.local/state`.
+    """Return the folder of this user's state: `heapwatch` in XDG_STATE_HOME or `~/.local/state`.
 
     Raises:
         OSError: the user has no home folder.
@@ -65,16 +65,17 @@ def user_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def default_state(environ: Mapping[str, str] = os.environ) -> Path:
-    """The state folder of the stack that `heapwatch up` starts and a trainer joins, where none is named.
+    """Return the default state folder of the stack that `heapwatch up` starts and trainers join.
 
-    That of the clone whose virtual environment runs this, else `stack` in the user's folder.
+    This is the folder of the clone whose virtual environment runs this code, else `stack` in the user's
+    folder.
 
     Raises:
         OSError: the user has no home folder.
 
     """
-    around = _around()
-    return around if (around / MARK).is_file() else user_folder(environ) / "stack"
+    checkout = _around()
+    return checkout if (checkout / MARK).is_file() else user_folder(environ) / "stack"
 
 
 def _around() -> Path:
@@ -82,7 +83,7 @@ def _around() -> Path:
 
 
 def expanded(path: str) -> Path:
-    """A path of the environment, `~` replaced.
+    """Return a path with `~` expanded.
 
     Raises:
         OSError: there is no such home folder.
@@ -111,9 +112,9 @@ def withdraw(state: Path) -> None:
 
 
 def running_in(state: Path) -> Stack | None:
-    """The stack of this state folder, if it answers.
+    """Return the stack of this state folder if it answers.
 
-    A file that belongs to another user, or that another user could have written, is none.
+    A file is ignored if it belongs to another user, or another user could have written it.
     """
     try:
         stack = Stack(**read_json(state / ANNOUNCED, private=True))
@@ -122,6 +123,6 @@ def running_in(state: Path) -> Stack | None:
     return stack if stack.answers() else None
 
 
-def same_folder(one: str | Path, other: str | Path) -> bool:
+def same_folder(first: str | Path, second: str | Path) -> bool:
     """Whether two paths lead to one folder."""
-    return os.path.realpath(one) == os.path.realpath(other)
+    return os.path.realpath(first) == os.path.realpath(second)

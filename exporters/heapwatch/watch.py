@@ -1,4 +1,4 @@
-"""What a trainer declares and calls."""
+"""The interface of a trainer: its declarations and calls."""
 
 from __future__ import annotations
 
@@ -292,9 +292,9 @@ class Watch:
         """
         from heapwatch.measure.objects.tracked import large_objects
 
-        found = large_objects(nbytes, most)
-        self.exporter.found_large(found)
-        return found
+        objects = large_objects(nbytes, most)
+        self.exporter.found_large(objects)
+        return objects
 
     def limit(
         self,

@@ -76,23 +76,26 @@ def channels(environment: Mapping[str, str]) -> Channels:
         return {}
     file = Path(name).expanduser().absolute()
     try:
-        given = yaml.safe_load(read_text(file, named=True)) or {}
+        document = yaml.safe_load(read_text(file, named=True)) or {}
     except OSError as error:
         raise StackError(f"{NOTIFICATIONS} is {name!r}, which cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:  # whose text quotes the line
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise StackError(f"{NOTIFICATIONS}: {file} is no YAML{line}: {error.problem}") from None
-    if not isinstance(given, dict) or not all(_are_channels(*pair) for pair in given.items()):
+    if not isinstance(document, dict) or not all(_are_channels(*pair) for pair in document.items()):
         raise StackError(f"{NOTIFICATIONS}: {file} may only have lists of mappings such as slack_configs")
-    whole = {kind: [{**_DEFAULTS.get(kind, {}), **one} for one in listed] for kind, listed in given.items()}
+    whole = {
+        kind: [{**_DEFAULTS.get(kind, {}), **one} for one in configurations]
+        for kind, configurations in document.items()
+    }
     return dict(with_files(whole, lambda path: str(_secret(file.parent / Path(path).expanduser()))))
 
 
-def _are_channels(kind: Any, listed: Any) -> bool:
+def _are_channels(kind: Any, configurations: Any) -> bool:
     return (
         str(kind).endswith("_configs")
-        and isinstance(listed, list)
-        and all(isinstance(one, dict) for one in listed)
+        and isinstance(configurations, list)
+        and all(isinstance(one, dict) for one in configurations)
     )
 
 

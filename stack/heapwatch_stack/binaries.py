@@ -72,17 +72,17 @@ class Grafana:
 
 def find(settings: Settings, say: Say) -> Binaries:
     """The four programs, downloaded if PATH lacks one; StackError if that fails."""
-    found = {name: _on_path(name) for name in MINIMUM}
+    programs = {name: _on_path(name) for name in MINIMUM}
     for release in RELEASES:
-        if not all(found[name] for name in release.programs):
+        if not all(programs[name] for name in release.programs):
             place = _release(release, settings, say)
             if place is not None:
                 source = f"official release {release.version}"
                 for name, path in release.programs.items():
-                    found[name] = Binary(place / path, release.version, source)
-    if missing := [name for name, binary in found.items() if binary is None]:
-        found |= _debian(missing, settings.state, say)
-    whole = {name: binary for name, binary in found.items() if binary is not None}
+                    programs[name] = Binary(place / path, release.version, source)
+    if missing := [name for name, binary in programs.items() if binary is None]:
+        programs |= _debian(missing, settings.state, say)
+    whole = {name: binary for name, binary in programs.items() if binary is not None}
     packages = settings.state / PACKAGES_FOLDER
     own_pages = whole["prometheus"].path.parent == packages / "bin"
     web = packages / "usr" / "share" / "prometheus" / "web"
@@ -129,14 +129,14 @@ def _debian(missing: list[str], state: Path, say: Say) -> Mapping[str, Binary]:
     state_folder.make(state)
     if not all((folder / name).exists() for name in MINIMUM):
         _unpack_packages(", ".join(missing), packages, say)
-    found = {name: _version_of(folder / name, "Debian's package") for name in missing}
-    whole = {name: binary for name, binary in found.items() if binary and _new_enough(name, binary)}
-    if lacking := [name for name in missing if name not in whole]:
+    programs = {name: _version_of(folder / name, "Debian's package") for name in missing}
+    usable = {name: binary for name, binary in programs.items() if binary and _new_enough(name, binary)}
+    if unusable := [name for name in missing if name not in usable]:
         raise StackError(
-            f"{' and '.join(lacking)} of this system's packages is too old or cannot be run from"
+            f"{' and '.join(unusable)} of this system's packages is too old or cannot be run from"
             f" {packages}; put Prometheus 2.42 or newer and Alertmanager 0.25 or newer on PATH"
         )
-    return whole
+    return usable
 
 
 def _unpack_packages(missing: str, packages: Path, say: Say) -> None:

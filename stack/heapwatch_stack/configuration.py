@@ -1,4 +1,4 @@
-"""Writes what the services read into the state folder, and the file by which trainers find the stack."""
+"""Writes the configuration of the services, and the file by which trainers find the stack."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def make_secrets(settings: Settings) -> None:
     named = settings.environment.get("HEAPWATCH_TOKEN_FILE") or own
     if settings.environment.get("HEAPWATCH_TOKEN") or Path(named).expanduser().absolute() != own:
         try:
-            given = find_token(None, settings.environment)
+            token = find_token(None, settings.environment)
         except (OSError, ValueError) as error:
             raise StackError(f"HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE cannot be used: {error}") from error
-        replace(own, f"{given}\n")
+        replace(own, f"{token}\n")
     for file in (own, settings.grafana_password_file):
         if not file.is_file():
             replace(file, secrets.token_urlsafe(TOKEN_BYTES) + "\n")

@@ -49,20 +49,20 @@ def hand_over(people: Channels, grafana_token: str | None, secrets: Path) -> Non
     replace(secrets / CHANNELS, json.dumps(inside))
 
 
-def prepare(settings: Settings, etc: Path, given: Path, handed: Path) -> None:
-    """Write `etc` from shipped files; copy each secret from `given` to `handed`, owned by its reader."""
+def prepare(settings: Settings, etc: Path, source: Path, target: Path) -> None:
+    """Write `etc` from shipped files; copy each secret from `source` to `target`, owned by its reader."""
     for name in READERS:
-        if not (given / name).is_file():
+        if not (source / name).is_file():
             raise StackError(f"there is no {name}: start the stack with make up, which makes it")
-    named = {path.name: NOBODY for folder in (given, handed) for path in folder.glob(NAMED_FILES)}
+    named = {path.name: NOBODY for folder in (source, target) for path in folder.glob(NAMED_FILES)}
     for name, reader in (READERS | named).items():
-        copy = handed / name
+        copy = target / name
         copy.unlink(missing_ok=True)
-        if (given / name).is_file():
-            replace(copy, read_text(given / name, named=True), 0o400)
+        if (source / name).is_file():
+            replace(copy, read_text(source / name, named=True), 0o400)
             os.chown(copy, reader, reader)
-    channels = json.loads(read_text(given / CHANNELS, named=True)) if (given / CHANNELS).is_file() else {}
-    configuration.write(settings, etc, ADDRESSES, handed / "webhook-token", channels)
+    channels = json.loads(read_text(source / CHANNELS, named=True)) if (source / CHANNELS).is_file() else {}
+    configuration.write(settings, etc, ADDRESSES, target / "webhook-token", channels)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
     os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)
 

@@ -116,10 +116,10 @@ def small_trainer(stack: Stack) -> Iterator[tuple[subprocess.Popen[str], str]]:
     try:
         assert process.stdout is not None
         answers, _, _ = select.select([process.stdout], [], [], STARTS_WITHIN)
-        said = process.stdout.readline().strip() if answers else f"no output in {STARTS_WITHIN:.0f} s"
-        if not said.isdigit():
-            raise StackError(f"the demonstration's trainer did not start: {said or 'no output'}")
-        yield process, stack.trainer_instance(int(said))
+        line = process.stdout.readline().strip() if answers else f"no output in {STARTS_WITHIN:.0f} s"
+        if not line.isdigit():
+            raise StackError(f"the demonstration's trainer did not start: {line or 'no output'}")
+        yield process, stack.trainer_instance(int(line))
     finally:
         try:
             process.communicate(timeout=ENDS_WITHIN)  # closes its input, which ends it
@@ -164,9 +164,9 @@ class Demonstration:
         self.wait("the end of the alerts", lambda: not loop.firing())
         tell("the loop closed", f": {before} → leak → cleanup → {after}", "bold green")
 
-    def _action(self, known: str) -> dict[str, Any] | None:
+    def _action(self, field: str) -> dict[str, Any] | None:
         """The first cleanup, once this is known of it."""
-        return next((action for action in reversed(self._loop.actions()) if action[known]), None)
+        return next((action for action in reversed(self._loop.actions()) if action[field]), None)
 
     def _fallen(self, before: Levels) -> Levels | None:
         """The levels, once Prometheus has scraped the bodies of before and the freed bytes."""
@@ -176,17 +176,17 @@ class Demonstration:
     def wait(self, what: str, condition: Callable[[], T | None]) -> T:
         """Ask every second until the answer is true, and say so if it is not at once."""
         deadline = time.monotonic() + PATIENCE
-        if not (found := condition()):
+        if not (result := condition()):
             self._tell("waits", f"for {what}", "dim")
-        while not found:
+        while not result:
             if time.monotonic() > deadline:
                 raise StackError(
                     f"the demonstration failed: waited {PATIENCE} s for {what};"
                     f" alerts: {', '.join(self._loop.firing()) or 'none'}"
                 )
             time.sleep(1)
-            found = condition()
-        return found
+            result = condition()
+        return result
 
 
 def _name(alert: Mapping[str, str]) -> str:

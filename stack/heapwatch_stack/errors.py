@@ -1,4 +1,4 @@
-"""What the user is told: lines of progress, and the exception whose message is shown."""
+"""Progress lines for the user, and the exception whose message the user sees."""
 
 from collections.abc import Callable
 

@@ -73,14 +73,14 @@ class Proxy:
         url = self._to.copy_with(raw_path=path + b"?" + query if query else path)
         headers = [(name, value) for name, value in request.headers.raw if name.lower() not in _HOP]
         try:
-            asked = self._client.build_request(request.method, url, headers=headers, content=body)
-            answered = await self._client.send(asked, stream=True)
+            outgoing = self._client.build_request(request.method, url, headers=headers, content=body)
+            upstream = await self._client.send(outgoing, stream=True)
         except httpx.TransportError:
             raise HTTPException(502, "the program does not answer yet") from None
         answer = StreamingResponse(
-            answered.aiter_raw(), answered.status_code, background=BackgroundTask(answered.aclose)
+            upstream.aiter_raw(), upstream.status_code, background=BackgroundTask(upstream.aclose)
         )
-        answer.raw_headers = [one for one in answered.headers.raw if one[0].lower() not in _HOP]
+        answer.raw_headers = [one for one in upstream.headers.raw if one[0].lower() not in _HOP]
         return answer
 
 

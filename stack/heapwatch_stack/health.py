@@ -81,8 +81,8 @@ def wait_reloaded(settings: Settings, endpoint: Endpoint, since: float, patience
         except (httpx.HTTPError, ValueError):
             continue
         outcome = {sample.name: sample.value for sample in samples if "_config_last_reload_" in sample.name}
-        at = outcome.get(f"{endpoint.name}_config_last_reload_success_timestamp_seconds", 0.0)
-        if at >= since and outcome.get(f"{endpoint.name}_config_last_reload_successful") == 1:
+        reloaded_at = outcome.get(f"{endpoint.name}_config_last_reload_success_timestamp_seconds", 0.0)
+        if reloaded_at >= since and outcome.get(f"{endpoint.name}_config_last_reload_successful") == 1:
             return
         if outcome.get(f"{endpoint.name}_config_last_reload_successful") == 0:
             break
@@ -104,13 +104,17 @@ def wait_scraped(settings: Settings, expected: Mapping[str, str]) -> None:
     deadline = time.monotonic() + SCRAPE_PATIENCE
     while True:
         seen = targets(settings)
-        down = {name: at for name, at in expected.items() if seen.get(at, {}).get("health") != "up"}
+        down = {
+            name: reloaded_at
+            for name, reloaded_at in expected.items()
+            if seen.get(reloaded_at, {}).get("health") != "up"
+        }
         if not down:
             return
         if time.monotonic() > deadline:
             reasons = [
-                f"{name}: {seen.get(at, {}).get('lastError') or 'not among its targets'}"
-                for name, at in down.items()
+                f"{name}: {seen.get(reloaded_at, {}).get('lastError') or 'not among its targets'}"
+                for name, reloaded_at in down.items()
             ]
             raise StackError(f"Prometheus does not reach {'; '.join(reasons)}")
         time.sleep(0.5)

@@ -136,17 +136,17 @@ class NativeStack:
 
     def _prepare(self) -> list[Service]:
         """Do everything that can fail before a process is started."""
-        found = binaries.find(self._settings, self._say)
+        programs = binaries.find(self._settings, self._say)
         grafana = binaries.find_grafana(self._settings, self._say)
-        for name, binary in (("prometheus", found.prometheus), ("alertmanager", found.alertmanager)):
+        for name, binary in (("prometheus", programs.prometheus), ("alertmanager", programs.alertmanager)):
             self._say(f"{name} {binary.version}: {binary.source}")
         self._say(f"dashboards: {f'Grafana, {grafana.source}' if grafana else 'the built-in viewer'}")
         configuration.lay_out(self._settings)
-        preflight.check_configuration(self._settings, found)
+        preflight.check_configuration(self._settings, programs)
         self._say("the configuration of Prometheus and Alertmanager is valid")
-        wanted = services(self._settings, found, grafana)
-        self._supervisor.configure(wanted)
-        return wanted
+        selected = services(self._settings, programs, grafana)
+        self._supervisor.configure(selected)
+        return selected
 
     def _update(self, wanted: list[Service]) -> set[str]:
         """Restart the services that have changed since the last `up`; the others reload their files."""
@@ -179,8 +179,8 @@ class NativeStack:
     def _last_line(self, name: str) -> str:
         file = self._settings.logs / f"{name}.log"
         tail = subprocess.run(["tail", "-n20", file], capture_output=True, text=True, timeout=10, check=False)
-        said = [line.strip() for line in tail.stdout.splitlines() if line.strip()]
-        return f"{said[-1] if said else 'no output'} (see {file})"
+        lines = [line.strip() for line in tail.stdout.splitlines() if line.strip()]
+        return f"{lines[-1] if lines else 'no output'} (see {file})"
 
     def _stop(self) -> None:
         with _on_interruption(signal.SIG_IGN):  # a second Ctrl-C must not leave half of the stack

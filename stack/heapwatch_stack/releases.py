@@ -111,10 +111,10 @@ def bring(release: Release, cache: Path, say: Say) -> Path:
     make_private(cache)
     with tempfile.TemporaryDirectory(prefix=f"{release.folder}.", dir=cache) as folder:
         work = Path(folder)
-        found = _download(release, work / "archive.tar.gz", say)
-        if found != wanted:
+        actual = _download(release, work / "archive.tar.gz", say)
+        if actual != wanted:
             raise FetchError(
-                f"{release.url} has the SHA-256 {found[:12]}… and not the pinned {wanted[:12]}…:"
+                f"{release.url} has the SHA-256 {actual[:12]}… and not the pinned {wanted[:12]}…:"
                 " it was thrown away"
             )
         _unpack(work, place, release)

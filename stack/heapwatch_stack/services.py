@@ -45,16 +45,16 @@ class Service:
 
 def services(settings: Settings, binaries: Binaries, grafana: Grafana | None) -> list[Service]:
     """The services in the order of their start; without Grafana the viewer replaces it."""
-    at = settings.endpoints()
+    endpoints = settings.endpoints()
     return [
-        _prometheus(settings, binaries, at["prometheus"]),
-        _alertmanager(settings, binaries, at["alertmanager"]),
-        _python(settings, at["receiver"], "heapwatch_receiver", _package("heapwatch_receiver")),
-        _grafana(settings, at["dashboards"], grafana)
+        _prometheus(settings, binaries, endpoints["prometheus"]),
+        _alertmanager(settings, binaries, endpoints["alertmanager"]),
+        _python(settings, endpoints["receiver"], "heapwatch_receiver", _package("heapwatch_receiver")),
+        _grafana(settings, endpoints["dashboards"], grafana)
         if grafana
-        else _python(settings, at["dashboards"], "heapwatch_viewer", _package("heapwatch_viewer")),
+        else _python(settings, endpoints["dashboards"], "heapwatch_viewer", _package("heapwatch_viewer")),
         *(
-            [_python(settings, at[TRAINER], "examples.walker", settings.checkout / "examples")]
+            [_python(settings, endpoints[TRAINER], "examples.walker", settings.checkout / "examples")]
             if settings.checkout
             else []
         ),

@@ -158,11 +158,11 @@ def _services(environment: Mapping[str, str]) -> dict[str, Endpoint]:
 
 
 def _checkout(environment: Mapping[str, str], state: Path) -> Path | None:
-    chosen = environment.get("HEAPWATCH_CHECKOUT")
-    if not chosen:
-        around = state.parent  # of the state folder of `make`
-        return around if (around / _EXAMPLE).is_file() else None
-    checkout = Path(chosen).absolute()
+    path = environment.get("HEAPWATCH_CHECKOUT")
+    if not path:
+        parent = state.parent  # of the state folder of `make`
+        return parent if (parent / _EXAMPLE).is_file() else None
+    checkout = Path(path).absolute()
     if not (checkout / "docker-compose.yml").is_file():
-        raise StackError(f"HEAPWATCH_CHECKOUT is {chosen!r}, which is not a clone of heapwatch")
+        raise StackError(f"HEAPWATCH_CHECKOUT is {path!r}, which is not a clone of heapwatch")
     return checkout

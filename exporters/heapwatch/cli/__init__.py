@@ -12,9 +12,9 @@ _NO_BOUND = float("inf")
 
 
 def above_zero(what: str = "a number", most: float = _NO_BOUND) -> Callable[[str], float]:
-    """The type of an option: a number above 0 and below `most`; `what` is its name in an error."""
+    """Return an argparse type for numbers above 0 and below `most`; errors call the number `what`."""
 
-    def read(text: str) -> float:
+    def parse(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
@@ -26,4 +26,4 @@ def above_zero(what: str = "a number", most: float = _NO_BOUND) -> Callable[[str
             raise ArgumentTypeError(f"{text!r} is not {what} above 0{bound}")
         return value
 
-    return read
+    return parse

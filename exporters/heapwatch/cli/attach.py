@@ -23,7 +23,7 @@ exit codes:
   64  the command line is wrong
 """
 
-_LEAVING = f"""
+_DETACH_EPILOG = f"""
 It also ends a `heapwatch explain PID` that is still running. No thread and no port stays. Imported modules
 stay until the process ends.
 
@@ -56,14 +56,14 @@ def add_parser(commands: Any) -> None:
         help=f"port, 0 for any free one (HEAPWATCH_TRAINER_PORT, else a free one from {DEFAULT_PORT} on)",
     )
     parser.set_defaults(run=run)
-    leaving = commands.add_parser(
+    detach = commands.add_parser(
         "detach",
         help="end what `attach` started",
         description="Take Heapwatch out of a process that `heapwatch attach` has put it into.",
-        epilog=_LEAVING,
+        epilog=_DETACH_EPILOG,
     )
-    leaving.add_argument("pid", type=int, metavar="PID", help="the process")
-    leaving.set_defaults(run=leave)
+    detach.add_argument("pid", type=int, metavar="PID", help="the process")
+    detach.set_defaults(run=leave)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     details = {"host": arguments.host, "port": arguments.port}
     code, name, answer = _ask(arguments.pid, "serve", arguments.name or "", **details)
     if answer is not None:
-        begins = "runs Heapwatch already," if answer.get("already") else f"({name})"
+        state = "runs Heapwatch already," if answer.get("already") else f"({name})"
         url = answer.get("url")
-        say(f"process {arguments.pid} {begins} at {url}metrics; `heapwatch explain {url}` shows what grows")
+        say(f"process {arguments.pid} {state} at {url}metrics; `heapwatch explain {url}` shows what grows")
     return code
 
 
@@ -86,7 +86,7 @@ def leave(arguments: argparse.Namespace) -> int:
 
 
 def _ask(pid: int, action: str, name: str = "", **details: Any) -> tuple[int, str, dict[str, Any] | None]:
-    """The exit code, the name of the process, and its answer; None, and it is said why, without one."""
+    """Return the exit code, the name of the process and its answer; without an answer, print the reason."""
     try:
         process = process_of(pid)
         with EnteredProcess(pid) as entered, Followed(process, name) as followed:

@@ -1,4 +1,4 @@
-"""`heapwatch cleanup`: makes a trainer clean up now. Also the cleanups of `monitor --auto-cleanup`."""
+"""`heapwatch cleanup`, and the cleanups that `heapwatch monitor --auto-cleanup` requests."""
 
 from __future__ import annotations
 
@@ -71,14 +71,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(url: str, document: Mapping[str, Any], token: str, seconds: float) -> tuple[int, list[str]]:
-    """Request a cleanup: the status, 202 if there was no safe point within these seconds, and what it did."""
+    """Request a cleanup; return the HTTP status and lines about it.
+
+    The status is 202 if the trainer reached no safe point within `seconds`.
+    """
     status, answer = post_json(f"{url}/force_cleanup", document, token, seconds + 5)
     with understood(url):
         return status, cleanup_lines(answer)
 
 
 def find_token_of_user() -> str:
-    """The token that the environment names, else that of the running stack; UsageError without one."""
+    """Return the token from the environment, else from the running stack; raise UsageError without one."""
     try:
         stack = choose().stack
         token = find_token() or (token_of(stack) if stack is not None else None)
@@ -98,9 +101,9 @@ class Cleaner:
     def __init__(self, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._token = token
         self._clock = clock
-        self._asked_at = float("-inf")
-        self._asked_for: frozenset[Component] = frozenset()
-        self._unhelped: frozenset[Component] = frozenset()
+        self._requested_at = float("-inf")
+        self._requested: frozenset[Component] = frozenset()
+        self._ineffective: frozenset[Component] = frozenset()
 
     def clean(self, alerts: Iterable[ExceededLimit], url: str) -> list[str]:
         """Request an emergency cleanup if these alerts need one, and return the lines about it."""
@@ -109,47 +112,47 @@ class Cleaner:
             for alert in alerts
             if alert.kind == "threshold" and alert.severity != "warning" and alert.resource in _CLEANED
         }
-        self._unhelped &= critical.keys()
-        if self._clock() - self._asked_at < COOLDOWN_SECONDS:
+        self._ineffective &= critical.keys()
+        if self._clock() - self._requested_at < COOLDOWN_SECONDS:
             return []
         lines = self._without_effect(critical)
-        wanted = critical.keys() - self._unhelped
-        if not wanted:
+        components = critical.keys() - self._ineffective
+        if not components:
             return lines
-        reasons = ", ".join(described(critical[component]) for component in sorted(wanted))
-        return lines + self._ask(frozenset(wanted), reasons, url)
+        reasons = ", ".join(described(critical[component]) for component in sorted(components))
+        return lines + self._request_cleanup(frozenset(components), reasons, url)
 
     def _without_effect(self, critical: dict[Component, ExceededLimit]) -> list[str]:
-        still = (self._asked_for & critical.keys()) - self._unhelped
-        self._asked_for = frozenset()
-        self._unhelped |= still
+        ineffective = (self._requested & critical.keys()) - self._ineffective
+        self._requested = frozenset()
+        self._ineffective |= ineffective
         return [
             f"CLEANUP DID NOT HELP: {described(critical[component])}; not repeated until it falls below"
-            for component in sorted(still)
+            for component in sorted(ineffective)
         ]
 
-    def _ask(self, wanted: frozenset[Component], reasons: str, url: str) -> list[str]:
-        first = ["EMERGENCY: triggering an emergency cleanup"]
-        self._asked_at = self._clock()
+    def _request_cleanup(self, components: frozenset[Component], reasons: str, url: str) -> list[str]:
+        heading = "EMERGENCY: triggering an emergency cleanup"
+        self._requested_at = self._clock()
         document = {
             "action": "emergency",
             "reason": f"heapwatch monitor: {reasons}"[:1000],
             "request_id": uuid.uuid4().hex,
             "timeout_seconds": _MONITOR_WAIT_SECONDS,
         }
-        if len(wanted) == 1:
-            (only,) = wanted
+        if len(components) == 1:
+            (only,) = components
             document |= {"resource": only.resource, "component": only.name}
         try:
             status, lines = _request(url, document, self._token, _MONITOR_WAIT_SECONDS)
         except Unreachable as error:
-            return [*first, f"CLEANUP FAILED: {error}"]
-        self._asked_for = wanted if status == 200 else frozenset()
-        return first + lines
+            return [heading, f"CLEANUP FAILED: {error}"]
+        self._requested = components if status == 200 else frozenset()
+        return [heading, *lines]
 
 
 def cleanup_lines(answer: Mapping[str, Any]) -> list[str]:
-    """What a cleanup did: bytes freed, each level before and after, and the errors of cleanup functions."""
+    """Describe a cleanup: bytes freed, each level before and after, and the errors of cleanup functions."""
     if answer.get("status") != "done":
         return [f"Cleanup pending: {answer.get('detail', 'no safe point yet')}"]
     freed = answer["freed"].get("resident_memory_bytes")

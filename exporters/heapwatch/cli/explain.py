@@ -1,6 +1,7 @@
 """`heapwatch explain`: what grows in a running trainer, a recorded run, any Python process, or the machine.
 
-A process without Heapwatch is entered and left; if its workers grow, one of them as well.
+The command enters a process that does not run Heapwatch, and leaves it. If the workers of the process grow,
+it enters one of them as well.
 """
 
 from __future__ import annotations
@@ -98,9 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Result(NamedTuple):
-    """An explanation, and whether a process died that was entered for it.
+    """An explanation, and whether a process died that the command had entered.
 
-    `document` is its JSON where that has more than the explanation; `about` are lines in front of it.
+    `document` is the JSON to print if it has more than the explanation. `about` are lines to print first.
     """
 
     explanation: Explanation
@@ -125,22 +126,22 @@ def _read(arguments: argparse.Namespace) -> _Result:
     if url := url_of(source):
         return _Result(_ask(url))
     process = process_of(int(source))
-    if not runs_python(process.pid) and (started := descendants(process.pid)):
+    if not runs_python(process.pid) and (children := descendants(process.pid)):
         say(f"process {source} does not run Python: these are the processes that it started", error=True)
-        return _machine(arguments, lambda: descendants(process.pid) if is_alive(process) else started)
+        return _machine(arguments, lambda: descendants(process.pid) if is_alive(process) else children)
     return _Result(*_visit(int(source), arguments.seconds))
 
 
 def _machine(
-    arguments: argparse.Namespace, among: Callable[[], Collection[int] | None] = lambda: None
+    arguments: argparse.Namespace, pids: Callable[[], Collection[int] | None] = lambda: None
 ) -> _Result:
-    found = explain_machine(
+    result = explain_machine(
         arguments.seconds,
         everyone=arguments.all_users,
-        among=among,
-        show=lambda looked_at: None if arguments.json else say(*looked_at.lines()),
+        among=pids,
+        show=lambda snapshot: None if arguments.json else say(*snapshot.lines()),
     )
-    return _Result(found.explanation, found.has_died, found.as_json(), found.about())
+    return _Result(result.explanation, result.has_died, result.as_json(), result.about())
 
 
 def _ask(url: str) -> Explanation:
@@ -158,33 +159,33 @@ def _visit(pid: int, seconds: float) -> tuple[Explanation, bool]:
 
     """
     groups = Groups(everyone=True)
-    children, until, visits = worker_sizes(groups, pid), time.monotonic() + seconds, Visits()
-    found = visits.explain(pid, seconds)
+    children, deadline, visits = worker_sizes(groups, pid), time.monotonic() + seconds, Visits()
+    explanation = visits.explain(pid, seconds)
     if visits.is_interrupted:
-        return found, visits.has_died
+        return explanation, visits.has_died
 
     def visit_worker(worker: int) -> Explanation:
-        return visits.explain(worker, max(_LEAST_SECONDS, until - time.monotonic()))
+        return visits.explain(worker, max(_LEAST_SECONDS, deadline - time.monotonic()))
 
-    return with_workers(found, children, worker_sizes(groups, pid), visit_worker), visits.has_died
+    return with_workers(explanation, children, worker_sizes(groups, pid), visit_worker), visits.has_died
 
 
 def with_workers(
-    found: Explanation,
+    explanation: Explanation,
     before: dict[Member, int],
     after: dict[Member, int],
     visit: Callable[[int], Explanation],
 ) -> Explanation:
-    """The explanation of the parent with the name of what grows in its workers, if their memory grows.
+    """Add what grows in the workers to the explanation of their parent, if their memory grows.
 
-    `before` and `after` are the bytes of its workers; `visit` explains one of them.
+    `before` and `after` are the sizes of the workers in bytes. `visit` explains one worker.
     """
-    first = grown_most(before, after)
-    if first is None or grows_in_workers(found) is None:
-        return found
+    worker = grown_most(before, after)
+    if worker is None or grows_in_workers(explanation) is None:
+        return explanation
     try:
-        inside = visit(first.pid)
+        worker_explanation = visit(worker.pid)
     except (CannotEnter, Ended) as error:
         say(f"heapwatch: cannot find what grows in the workers: {error}", error=True)
-        return found
-    return with_names(found, inside, first)
+        return explanation
+    return with_names(explanation, worker_explanation, worker)

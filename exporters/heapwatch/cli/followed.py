@@ -1,4 +1,4 @@
-"""A process that a command enters: whether it ends meanwhile or right after that, and how."""
+"""Detects whether and how a process ends while a command is inside it, or right after that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.05
 
 
 class Ended(Exception):
-    """The process has ended while it was entered, or right after that; the message says how.
+    """The process ended while a command was inside it, or right after that; the message says how.
 
     Attributes:
         exit_code: of the command: DIED, or 0 if the process ended by itself.
@@ -34,14 +34,14 @@ class Ended(Exception):
 
 
 class Followed:
-    """Notices the end of a process at once where the system tells it, else by looking; a `with` block.
+    """A context manager that notices the end of a process: by an event of the system, else by polling.
 
     Args:
         process: the process.
-        name: what it is called beside its number; by default the name of its script or program.
+        name: printed with its process id; by default the name of its script or program.
 
     Attributes:
-        name: that name.
+        name: the printed name.
 
     """
 
@@ -59,35 +59,35 @@ class Followed:
             close(descriptor, self._process.pid)
 
     def ended_within(self, seconds: float) -> Ending | None:
-        """How it has ended, as soon as it has; None if it still runs after so many seconds."""
+        """Wait up to `seconds` for the end of the process; return how it ended, or None if it still runs."""
         return ending(self._process.pid, self._descriptor) if self._ends_within(seconds) else None
 
     def said(self, ended: Ending, when: str) -> str:
-        """Such as "process 4711 (train) was killed by SIGSEGV during the visit (signal 11)"."""
+        """Return a sentence: "process 4711 (train) was killed by SIGSEGV during the visit (signal 11)"."""
         return f"process {self._process.pid} ({self.name}) {ended.said(when)}"
 
     def end(self, when: str) -> Ended | None:
-        """Its end, if that comes within a second; `when` says in words when that was."""
+        """Return its end if it ends within a second; `when` describes in words when that was."""
         ended = self.ended_within(SOON_SECONDS)
         return None if ended is None else Ended(self.said(ended, when), ended)
 
     def _ends_within(self, seconds: float) -> bool:
         if self._descriptor is not None:
             return bool(ready([self._descriptor], seconds))
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while is_alive(self._process):
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
 
 
 def answer_of(entered: EnteredProcess, followed: Followed, action: str, **details: Any) -> dict[str, Any]:
-    """What the process answers, if it is still there a second later.
+    """Return the answer of the process, if it still runs a second later.
 
     Raises:
         CannotEnter: see `EnteredProcess.ask`.
-        Ended: it ends meanwhile.
+        Ended: it ended meanwhile.
 
     """
     try:

@@ -13,7 +13,7 @@ from heapwatch.errors import UsageError
 from heapwatch.text.terminal import say
 
 USAGE_ERROR = 64  # EX_USAGE of sysexits.h; 1 to 3 report the state of trainers
-# By the verb. Of a command line, only the module of its command is loaded.
+# The module of each command; only that of the given command is imported.
 _MODULES = {
     **{
         verb: f"heapwatch.cli.{verb}"
@@ -40,35 +40,35 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(verb: str = "") -> _Parser:
-    """The parser of the command line; of one that begins with a verb, without the other commands."""
-    whole = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
-    subcommands = whole.add_subparsers(metavar="COMMAND", required=True)
+    """Return the parser of the command line; with a verb it has the parser of that command only."""
+    top = _Parser(prog="heapwatch", description="Watch the memory of reinforcement-learning trainers.")
+    subcommands = top.add_subparsers(metavar="COMMAND", required=True)
     for module in dict.fromkeys([_MODULES[verb]] if verb in _MODULES else _MODULES.values()):
         import_module(module).add_parser(subcommands)
     if verb not in _MODULES:
-        whole.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
+        top.add_argument("--version", action="version", version=f"heapwatch {heapwatch.__version__}")
     for parser in subcommands.choices.values():
         parser.set_defaults(command=parser)
-    return whole
+    return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line given, or the process's own, and return its exit code."""
-    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    parsed, unknown = _parser(*given[:1]).parse_known_args(given)
+    """Run these arguments, by default those of the process, and return the exit code."""
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    options, unknown = _parser(*words[:1]).parse_known_args(words)
     if unknown:
-        parsed.command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        options.command.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
-        code: int = parsed.run(parsed)
+        code: int = options.run(options)
     except UsageError as error:
         say(f"heapwatch: {error}", error=True)
         return USAGE_ERROR
     except ModuleNotFoundError as error:
-        extra = getattr(parsed, "extra", None)
-        lacking = (error.name or "").partition(".")[0]
-        if extra is None or lacking == "heapwatch":
+        extra = getattr(options, "extra", None)
+        module = (error.name or "").partition(".")[0]
+        if extra is None or module == "heapwatch":
             raise
-        say(f"error: this command needs {lacking}: pip install 'heapwatch[{extra}]'", error=True)
+        say(f"error: this command needs {module}: pip install 'heapwatch[{extra}]'", error=True)
         return 1
     except BrokenPipeError:  # `heapwatch ... | head`
         sys.stderr.close()

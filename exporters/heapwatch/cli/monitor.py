@@ -1,4 +1,4 @@
-"""`heapwatch monitor`: lines about trainers, and cleanups when a level is critical."""
+"""`heapwatch monitor`: prints the state of trainers, and requests cleanups when a level is critical."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ def add_parser(commands: Any) -> None:
         description="Watch one trainer or all, in the terminal.",
         epilog=_EPILOG,
     )
-    where = parser.add_argument_group("trainers")
-    where.add_argument(
+    trainers = parser.add_argument_group("trainers")
+    trainers.add_argument(
         "trainers",
         nargs="*",
         metavar="TRAINER",
         help="host:port, or URL (127.0.0.1, port HEAPWATCH_TRAINER_PORT or 7777)",
     )
-    where.add_argument("--all", action="store_true", help="all trainers of this machine")
-    how = parser.add_argument_group("sampling")
-    how.add_argument(
+    trainers.add_argument("--all", action="store_true", help="all trainers of this machine")
+    sampling = parser.add_argument_group("sampling")
+    sampling.add_argument(
         "--interval",
         type=above_zero(most=1e9),
         default=20.0,
         metavar="S",
         help="seconds between samples (%(default)g)",
     )
-    how.add_argument("--count", type=_count, metavar="N", help="end after N samples")
-    how.add_argument(
+    sampling.add_argument("--count", type=_count, metavar="N", help="end after N samples")
+    sampling.add_argument(
         "--auto-cleanup", action="store_true", help="request an emergency cleanup when a level is critical"
     )
     limits = parser.add_argument_group("limits")
@@ -96,12 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     monitor = Monitor(urls, limits, token=token)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
-        for sampled in itertools.count(1):
+        for count in itertools.count(1):
             for message in monitor.sample():
                 name = f"[{message.instance}] " if len(monitor.reporters) > 1 else ""
                 line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
                 say(line, most=_LONGEST_LINE)
-            if sampled == arguments.count:
+            if count == arguments.count:
                 break
             time.sleep(arguments.interval)
     sys.stdout.flush()
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Monitor:
-    """The reporters and cleaners of all these trainers; with a `token` it requests cleanups."""
+    """Samples several trainers; with a `token` it requests cleanups."""
 
     def __init__(self, urls: Sequence[str], limits: Limits, *, token: str | None = None) -> None:
         self._urls = {url.partition("://")[2]: url for url in urls}
@@ -118,7 +118,7 @@ class Monitor:
 
     @property
     def severity(self) -> str:
-        """The worst of all trainers."""
+        """The worst severity of all trainers."""
         return max((reporter.severity for reporter in self.reporters.values()), key=_WORST.index)
 
     def sample(self) -> list[Message]:
@@ -151,9 +151,9 @@ def _urls(arguments: argparse.Namespace) -> list[str]:
     if arguments.all:
         if arguments.trainers:
             raise UsageError("give either trainers or --all")
-        if not (found := registered_trainers()):
+        if not (urls := registered_trainers()):
             raise UsageError(none_registered())
-        return found
+        return urls
     port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
     return [base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]]
 
@@ -162,15 +162,15 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     memory = {"warning": arguments.memory_warning, "critical": arguments.memory_critical}
     bodies = {"warning": arguments.bodies_warning, "critical": arguments.bodies_critical}
     levels = profile_named("walker-aggressive").levels if arguments.aggressive_thresholds else {}
-    found = {component: limits for component, limits in levels.items() if component in (MEMORY, BODIES)}
+    replaced = {component: limits for component, limits in levels.items() if component in (MEMORY, BODIES)}
     for component, limits, unit in ((MEMORY, memory, 1e6), (BODIES, bodies, 1.0)):
         if None not in limits.values() and limits["warning"] >= limits["critical"]:
             name = component.resource
             raise UsageError(f"--{name}-warning must be below --{name}-critical")
-        given = {severity: limit * unit for severity, limit in limits.items() if limit is not None}
-        if given:
-            found[component] = {**found.get(component, {}), **given}
-    return found
+        option_limits = {severity: limit * unit for severity, limit in limits.items() if limit is not None}
+        if option_limits:
+            replaced[component] = {**replaced.get(component, {}), **option_limits}
+    return replaced
 
 
 def _count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Single parts of the stack: `heapwatch rules`, `dashboards`, `receiver` and `viewer`."""
+"""The commands for single parts of the stack: `heapwatch rules`, `dashboards`, `receiver` and `viewer`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from heapwatch import data
 from heapwatch.text.terminal import say
 
-# Parts of the shipped files that are replaced by the user's own.
+# Text in the shipped files that the user's own settings replace.
 _TRAINERS = 'job="trainer"'
 _DASHBOARDS = "{{ $externalLabels.heapwatch_dashboards }}"
 _RUNBOOKS = "{{ or $externalLabels.heapwatch_runbooks `docs/runbooks` }}"

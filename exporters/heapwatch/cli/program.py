@@ -1,4 +1,4 @@
-"""The part of `heapwatch run` inside the program's process: start before it, explain at its end."""
+"""The part of `heapwatch run` in the process of the program: starts the watch, and explains at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from heapwatch.text.terminal import json_text, say, show_notices
 from heapwatch.watch import Watch
 
 USAGE_ERROR = 64
-_TO_BE_TOLD = ("growing", *SERIOUS)
+_PRINTED_IF_QUIET = ("growing", *SERIOUS)
 _GRACE_SECONDS = 10.0  # for the program to end when its time is up
 _THREADS_SECONDS = 1.0  # for its other threads when the main one has ended
 _LAST_SECONDS = 1.0  # for the explanation when SIGTERM ends the program
@@ -40,36 +40,36 @@ class TimeIsUp(SystemExit):
 
 
 def begin() -> None:
-    """Start the watch that `heapwatch run` asked for, and restore the environment."""
-    asked = json.loads(os.environ.pop(environment.RUN))
-    if asked["pythonpath"] is None:
+    """Start the watch with the options of `heapwatch run`, and restore the environment."""
+    options = json.loads(os.environ.pop(environment.RUN))
+    if options["pythonpath"] is None:
         del os.environ["PYTHONPATH"]
     else:
-        os.environ["PYTHONPATH"] = asked["pythonpath"]
+        os.environ["PYTHONPATH"] = options["pythonpath"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # -W error is meant for the program
-        if asked["quiet"]:
+        if options["quiet"]:
             show_notices()
             logging.getLogger("heapwatch").setLevel(logging.WARNING)
         try:
-            watch = start(asked["name"], port=asked["port"], record=asked["record"])
+            watch = start(options["name"], port=options["port"], record=options["record"])
         except (OSError, ValueError) as error:
             say(f"heapwatch: {reason(error)}", error=True)
             os._exit(USAGE_ERROR)  # nothing else has begun, and `site` reports other ends as a crash
-    Run(watch, asked).begin()
+    Run(watch, options).begin()
 
 
 class Run:
-    """Prints the explanation once at the end of a program under watch, whatever ends it.
+    """Prints the explanation of a watched program once at its end, whatever the cause of the end.
 
-    `asked` are the options of `heapwatch run`: `output` and `fail_on` may be empty, `seconds` None.
+    `options` come from `heapwatch run`. `output` and `fail_on` may be empty, `seconds` may be None.
     """
 
-    def __init__(self, watch: Watch, asked: dict[str, Any]) -> None:
+    def __init__(self, watch: Watch, options: dict[str, Any]) -> None:
         self._exporter = watch.exporter
-        self._asked = asked
-        # The program may replace or close its own.
-        self._stream: TextIO | None = sys.stdout if asked["json"] else sys.stderr
+        self._options = options
+        # The program may replace or close `sys.stdout` and `sys.stderr`.
+        self._stream: TextIO | None = sys.stdout if options["json"] else sys.stderr
         self._code = 0
         self._time_is_up = False
         self._printing = threading.Lock()
@@ -80,7 +80,7 @@ class Run:
         """Wait for the end of the program in the background, and end it when its time is up."""
         atexit.register(self._at_exit)
         termination.before_end.insert(0, lambda: self._finish(_LAST_SECONDS, TERMINATED))
-        if self._asked["seconds"] is not None:
+        if self._options["seconds"] is not None:
             signal.signal(signal.SIGALRM, _raise_time_is_up)
             threading.Thread(target=self._end_after, name=f"{OWN_THREADS}timer", daemon=True).start()
 
@@ -96,8 +96,8 @@ class Run:
             os._exit(self._code)
 
     def _conclude(self, explanation: Explanation) -> None:
-        """Write what was asked for, and decide on the exit code."""
-        output, fail_on = self._asked["output"], self._asked["fail_on"]
+        """Write the files of `--output`, and set the exit code that `--fail-on` requires."""
+        output, fail_on = self._options["output"], self._options["fail_on"]
         if not (output or fail_on):
             return
         from heapwatch.cli.results import FAILED, conclude, fails  # nothing that the program loads by itself
@@ -112,20 +112,20 @@ class Run:
                 say(f"heapwatch: {error}", stream=self._stream)
 
     def _finish(self, seconds: float, failure: str = "") -> None:
-        """Print the explanation, unless it is printed already, and close what is open."""
+        """Print the explanation unless it is printed already, and stop the exporter."""
         explanation = self._exporter.explainer.conclude(seconds)
-        # No lock to wait for: SIGTERM may have come to the thread that was about to print.
+        # Do not wait for the lock: SIGTERM may have interrupted the thread that holds it.
         if self._printing.acquire(blocking=False):
             self._print(explanation)
             self._conclude(explanation)
         self._exporter.stop(log_findings=False, failure=failure)
 
     def _print(self, explanation: Explanation) -> None:
-        if self._asked["json"]:
+        if self._options["json"]:
             lines = json_text(explanation.as_json()).split("\n")
         elif not self._exporter.explainer.enabled:
             lines = [f"heapwatch: {environment.EXPLAIN} is off: what grows is not known"]
-        elif self._asked["quiet"] and explanation.verdict not in _TO_BE_TOLD:
+        elif self._options["quiet"] and explanation.verdict not in _PRINTED_IF_QUIET:
             return
         else:
             lines = f"heapwatch: {narrative(explanation)}".split("\n")
@@ -135,18 +135,18 @@ class Run:
             say(*lines, stream=self._stream)
 
     def _end_after(self) -> None:
-        if self._ended.wait(self._asked["seconds"]):
+        if self._ended.wait(self._options["seconds"]):
             return
         self._exporter.explainer.conclude(NOW_SECONDS)
         self._time_is_up = True
         main = threading.main_thread()
         if main.ident is not None and signal.getsignal(signal.SIGALRM) is _raise_time_is_up:
             signal.pthread_kill(main.ident, signal.SIGALRM)
-        until = time.monotonic() + _GRACE_SECONDS
-        while time.monotonic() < until and not self._ended.wait(_POLL_SECONDS):
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < deadline and not self._ended.wait(_POLL_SECONDS):
             if not main.is_alive():
-                until = min(until, time.monotonic() + _THREADS_SECONDS)
-                self._ended.wait(until - time.monotonic())
+                deadline = min(deadline, time.monotonic() + _THREADS_SECONDS)
+                self._ended.wait(deadline - time.monotonic())
                 break
         if not self._ended.is_set():
             try:
@@ -166,7 +166,7 @@ def _raise_time_is_up(*_arguments: Any) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once, with the child processes: the threads of the program may never end by themselves."""
+    """End this process and its children at once: the threads of the program may never end by themselves."""
     _flush()
     with suppress(psutil.Error):
         for child in psutil.Process().children(recursive=True):

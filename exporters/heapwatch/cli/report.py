@@ -1,4 +1,4 @@
-"""`heapwatch report`: a report on a run, from the file that its trainer wrote."""
+"""`heapwatch report`: prints a report on a run from the recording that its trainer wrote."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report, and return the exit code of its verdict."""
     try:
-        found = read_recording(arguments.recording)
+        recording = read_recording(arguments.recording)
     except NoRecording as error:
         say(f"heapwatch: {error}", error=True)
         return 3
-    if len(found.points) < 2:
+    if len(recording.points) < 2:
         say("heapwatch: too short to judge: the record has one sample", error=True)
         return 3
-    report = analyse(found, large_bytes=arguments.large * 1e6)
+    report = analyse(recording, large_bytes=arguments.large * 1e6)
     if arguments.log:
         report = replace(report, log=_last_lines(arguments.log))
     say(*as_text(report, arguments.rows).split("\n"))

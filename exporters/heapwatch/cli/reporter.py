@@ -22,12 +22,12 @@ _ENDED = {
     "graphs": "lets go of autograd graphs again",
 }
 _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
-_AMONG_BODY_TYPES = ("_bodies", "_agents")  # how the names of such entities end
+_AMONG_BODY_TYPES = ("_bodies", "_agents")  # suffixes of entities that the body types count already
 
 
 @dataclass(frozen=True)
 class Sample:
-    """`/performance_status` of one trainer at one time; `problem` says why there is none."""
+    """`/performance_status` of one trainer at one time, or a `problem` that says why it is missing."""
 
     instance: str
     time: float
@@ -51,22 +51,22 @@ class Message:
 
 
 class Reporter:
-    """Tells what the samples of one trainer show, and remembers the active alerts.
+    """Turns the samples of one trainer into messages, and remembers the active alerts.
 
-    An alert is identified by kind and component, never by value: it is printed when it begins, when its
-    severity changes, every REPEAT_SECONDS while it is active, and when it ends. A level at its limit does not
-    flap, as an alert ends, or becomes a milder one, when two samples have shown so.
+    Kind and component identify an alert, not its value. It is printed when it begins, when its severity
+    changes, every REPEAT_SECONDS while it is active, and when it ends. Two samples in a row must show that an
+    alert ended or became milder, so a level near its limit does not flap.
 
     Args:
-        limits: of memory and of all bodies, in place of those that the trainer has for them.
+        limits: for memory and all bodies; they replace the trainer's own limits.
 
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or {}
-        # What it is about, and its last severity, and when that was.
+        # The severity and time of the last message about each kind, period and component.
         self._printed: dict[tuple[str, str, Component], tuple[str, float]] = {}
-        self._before: list[ExceededLimit] = []
+        self._previous: list[ExceededLimit] = []
         self._has_sample = False
         self._problem = ""
         self._stalled = False
@@ -86,14 +86,14 @@ class Reporter:
         """Return the messages about a sample.
 
         Raises:
-            LookupError, TypeError, ValueError, AttributeError, ArithmeticError: its status is none.
+            LookupError, TypeError, ValueError, AttributeError, ArithmeticError: its status is malformed.
 
         """
         if sample.status is None:
-            known, self._problem = self._problem, sample.problem
-            return [] if known == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
+            previous, self._problem = self._problem, sample.problem
+            return [] if previous == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
         status, leaks = sample.status, sample.status.get("leaks", {})
-        self._before, self.alerts = self.alerts, sorted(self._exceeded(status), key=_rank, reverse=True)
+        self._previous, self.alerts = self.alerts, sorted(self._exceeded(status), key=_rank, reverse=True)
         headings = ["answers again"] if self._problem else []
         headings += [summary(status), *self._progress(status)]
         texts = [body_types(status.get("body_types", {}))]
@@ -106,42 +106,42 @@ class Reporter:
         return [*(_heading(sample, text) for text in headings), *lines]
 
     def _exceeded(self, status: Mapping[str, Any]) -> Iterator[ExceededLimit]:
-        """The alerts of the trainer, and of the limits given here."""
+        """Yield the alerts of the trainer, and those for the limits of this reporter."""
         for document in status["alerts"]:
             alert = ExceededLimit(**document)
             if alert.kind != "threshold" or _component(alert) not in self._limits:
                 yield alert
         for component, limits in self._limits.items():
             level = _level(status, component)
-            own = None if level is None else threshold_alert(component, level, limits)
-            if own is not None:
-                yield own
+            exceeded = None if level is None else threshold_alert(component, level, limits)
+            if exceeded is not None:
+                yield exceeded
 
     def _progress(self, status: Mapping[str, Any]) -> Iterator[str]:
-        known, self._stalled = self._stalled, status["training"] == "stalled"
-        if self._stalled and not known:
+        was_stalled, self._stalled = self._stalled, status["training"] == "stalled"
+        if self._stalled and not was_stalled:
             age = status["performance"]["seconds_since_progress"]
             yield f"STALLED: training has made no progress for {duration(age)}"
-        elif known and not self._stalled:
+        elif was_stalled and not self._stalled:
             yield "ENDED: training makes progress again"
 
     def _news(self, now: float) -> Iterator[str]:
-        standing: dict[tuple[str, str, Component], ExceededLimit] = {}
-        for alert in sorted([*self.alerts, *self._before], key=_rank, reverse=True):
-            standing.setdefault((alert.kind, alert.per, _component(alert)), alert)
-        for key, alert in standing.items():
+        current: dict[tuple[str, str, Component], ExceededLimit] = {}
+        for alert in sorted([*self.alerts, *self._previous], key=_rank, reverse=True):
+            current.setdefault((alert.kind, alert.per, _component(alert)), alert)
+        for key, alert in current.items():
             severity, printed_at = self._printed.get(key, ("", 0.0))
             if severity != alert.severity or now - printed_at >= REPEAT_SECONDS:
                 self._printed[key] = alert.severity, now
                 yield described(alert)
-        for key in [key for key in self._printed if key not in standing]:
+        for key in [key for key in self._printed if key not in current]:
             del self._printed[key]
             kind, _, component = key
             yield f"ENDED: {named(component)} {_ENDED[kind]}"
 
 
 def summary(status: Mapping[str, Any]) -> str:
-    """Return the line of a sample; unknown values are left out."""
+    """Return the line of a sample without unknown values."""
     performance, entities = status.get("performance", {}), status.get("entities", {})
     memory = performance.get("memory_mb")
     counts = [
@@ -149,13 +149,13 @@ def summary(status: Mapping[str, Any]) -> str:
         *((title(name), count) for name, count in entities.items() if not name.endswith(_AMONG_BODY_TYPES)),
         ("Step", performance.get("step_count")),
     ]
-    known = [] if memory is None else [f"Memory={megabytes(1e6 * memory)}"]
-    known += [f"{name}={count:.0f}" for name, count in counts if count is not None]
-    return ", ".join(known) or "nothing to show"
+    values = [] if memory is None else [f"Memory={megabytes(1e6 * memory)}"]
+    values += [f"{name}={count:.0f}" for name, count in counts if count is not None]
+    return ", ".join(values) or "nothing to show"
 
 
 def body_types(bodies: Mapping[str, float]) -> str:
-    """Return the line of the body types, in a fixed order; empty if no bodies are watched."""
+    """Return the line of the body types in a fixed order; empty if the trainer watches no bodies."""
     ordered = [name for name in _BODY_TYPES if name in bodies]
     ordered += [name for name in bodies if name not in _BODY_TYPES]
     counts = ", ".join(f"{name.capitalize()}={bodies[name]:.0f}" for name in ordered)
@@ -167,17 +167,17 @@ def described(alert: ExceededLimit) -> str:
     name, severity = named(_component(alert)), alert.severity.upper()
     value, limit = _amount(alert.resource, alert.value), _amount(alert.resource, alert.limit)
     if alert.kind == "graphs":
-        # An estimate from a sample need not be whole.
-        kept = f"{name}: {alert.value:.0f} tensors keep their autograd graphs"
-        return f"{severity}: {kept}; store tensor.detach().cpu(), or .item() for a number"
+        # An estimate from a sample may have a fraction.
+        text = f"{name}: {alert.value:.0f} tensors keep their autograd graphs"
+        return f"{severity}: {text}; store tensor.detach().cpu(), or .item() for a number"
     if alert.kind == "leak" and not alert.limit:
         return f"{severity}: {name} leaks: it grows by {value}/min and does not slow down"
     if alert.kind == "leak":
         return f"{severity}: {name} holds {value}, past its bound ({limit})"
     if alert.kind == "growth":
-        what = "BODY GROWTH ALERT" if alert.resource == "bodies" else severity
-        per = alert.per.replace("minute", "min") or "min"  # a trainer of before knows no other period
-        return f"{what}: {name} grows by {value}/{per} (limit {limit}/{per})"
+        label = "BODY GROWTH ALERT" if alert.resource == "bodies" else severity
+        unit = alert.per.replace("minute", "min") or "min"  # older trainers send no period
+        return f"{label}: {name} grows by {value}/{unit} (limit {limit}/{unit})"
     return f"{severity}: {name} = {value} (>= {limit})"
 
 
@@ -190,12 +190,12 @@ def _component(alert: ExceededLimit) -> Component:
 
 
 def _level(status: Mapping[str, Any], component: Component) -> float | None:
-    """The level of the memory of the trainer, or of all bodies; None if it is not known."""
-    where: dict[Component, float | None] = {
+    """Return the trainer's memory in bytes, or its number of bodies; None if unknown."""
+    levels: dict[Component, float | None] = {
         MEMORY: status.get("memory", {}).get("resident_bytes", {}).get("trainer"),
         BODIES: status.get("entities", {}).get("world_bodies"),
     }
-    return where[component]
+    return levels[component]
 
 
 def _heading(sample: Sample, text: str) -> Message:
@@ -203,7 +203,7 @@ def _heading(sample: Sample, text: str) -> Message:
 
 
 def named(component: Component) -> str:
-    """The name of a component in a line."""
+    """Return the name of a component for a message."""
     if component.resource == "bodies":
         return "world_bodies" if component.name == "all" else f"{component.name}_bodies"
     if component.resource == "entities":
@@ -222,5 +222,5 @@ def _amount(resource: str, value: float) -> str:
 
 
 def title(name: str) -> str:
-    """The name of a level as a heading, without `_sources`."""
+    """Return the name of a level as a title, without `_sources`."""
     return name.removesuffix("_sources").replace("_", " ").title().replace(" ", "")

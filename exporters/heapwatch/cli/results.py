@@ -1,4 +1,4 @@
-"""An explanation for continuous integration: annotations, Markdown, JSON, and whether the job fails."""
+"""Writes an explanation for continuous integration (annotations, Markdown, JSON); sets the exit code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add_arguments(parser: Any) -> None:
 
 
 def fails(verdict: Word, fail_on: Word | None) -> bool:
-    """Whether a verdict is at least as severe as this one; without one, whether it is serious."""
+    """Whether a verdict is at least as severe as `fail_on`; without it, whether the verdict is serious."""
     if fail_on is None:
         return MEANINGS[verdict].exit_code == FAILED
     return WORDS.index(verdict) >= WORDS.index(fail_on)
@@ -76,7 +76,7 @@ def conclude(
 
 
 def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]:
-    """Add to the summary of a GitHub Actions job, and return its annotations; elsewhere do nothing."""
+    """In a GitHub Actions job, append to its summary and return annotations; elsewhere do nothing."""
     if not in_actions():
         return []
     append_summary(f"{markdown(explanation)}\n")
@@ -85,38 +85,38 @@ def told_to_actions(explanation: Explanation, fail_on: Word | None) -> list[str]
         annotation(
             level,
             f"Heapwatch: {explanation.verdict}",
-            described(found),
-            found.site.file if found.site else "",
-            found.site.line if found.site else 0,
+            described(finding),
+            finding.site.file if finding.site else "",
+            finding.site.line if finding.site else 0,
         )
-        for found in _results(explanation)
+        for finding in _results(explanation)
     ]
 
 
 def markdown(explanation: Explanation) -> str:
-    """The verdict and a table of the findings."""
+    """Return the verdict and a table of the findings as Markdown."""
     parts = ["### Heapwatch", escaped(headline(explanation))]
     if explanation.findings:
-        rows = [list(map(escaped, _cells(found))) for found in explanation.findings]
+        rows = [list(map(escaped, _cells(finding))) for finding in explanation.findings]
         parts.append(table(("path", "type", "items", "bytes", "a minute", "line"), rows))
     return "\n\n".join(parts)
 
 
-def _cells(found: Finding) -> tuple[str, ...]:
+def _cells(finding: Finding) -> tuple[str, ...]:
     return (
-        found.path or found.type,
-        found.type,
-        "" if found.items is None else f"{found.items:,}",
-        "" if found.bytes is None else size(found.bytes),
-        size_change(found.bytes_per_minute),
-        "" if found.site is None else place_of(found.site),
+        finding.path or finding.type,
+        finding.type,
+        "" if finding.items is None else f"{finding.items:,}",
+        "" if finding.bytes is None else size(finding.bytes),
+        size_change(finding.bytes_per_minute),
+        "" if finding.site is None else place_of(finding.site),
     )
 
 
 def _results(explanation: Explanation) -> list[Finding]:
     if explanation.verdict not in FAIL_ON:
         return []
-    serious = [found for found in explanation.findings if found.is_leak or found.fits is False]
+    serious = [finding for finding in explanation.findings if finding.is_leak or finding.fits is False]
     return serious or list(explanation.findings[:1])
 
 

@@ -1,7 +1,7 @@
 """`heapwatch run SCRIPT`: run an unchanged program under watch, and explain its growth at the end.
 
-The program is run by the interpreter itself, as `python SCRIPT` is: this process becomes it. The watch begins
-in `startup/sitecustomize.py`, which the interpreter imports before the program.
+This process executes the interpreter with the program, like `python SCRIPT`. The interpreter imports
+`startup/sitecustomize.py` before the program, and that starts the watch.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def add_parser(commands: Any) -> None:
         "--port", type=int, metavar="N", help="serve metrics there (HEAPWATCH_TRAINER_PORT, else a free port)"
     )
     results.add_arguments(parser)
-    kinds = parser.add_mutually_exclusive_group()
-    for kind, what in (("-m", "the name of a module"), ("-c", "Python code")):
-        kinds.add_argument(
-            kind, dest="kind", action="store_const", const=kind, default="", help=f"SCRIPT is {what}"
+    program_kind = parser.add_mutually_exclusive_group()
+    for kind, meaning in (("-m", "the name of a module"), ("-c", "Python code")):
+        program_kind.add_argument(
+            kind, dest="kind", action="store_const", const=kind, default="", help=f"SCRIPT is {meaning}"
         )
     for option in _FLAGS:
         parser.add_argument(f"-{option}", dest="options", nargs=0, action=_PassOn, help=argparse.SUPPRESS)
@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
 
 
 class _PassOn(argparse.Action):
-    """Collects options of Python."""
+    """Collects options for the Python interpreter."""
 
     def __call__(
         self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None
@@ -80,7 +80,7 @@ class _PassOn(argparse.Action):
 
 
 def run(arguments: argparse.Namespace) -> NoReturn:
-    """Become the program, or raise UsageError if there is none."""
+    """Replace this process with the program; raise UsageError if it cannot run under watch."""
     if problem := environment.unread() or _problem(arguments):
         raise UsageError(problem)
     try:
@@ -94,19 +94,23 @@ def run(arguments: argparse.Namespace) -> NoReturn:
 
 
 def _problem(arguments: argparse.Namespace) -> str:
-    """Why the program cannot be run under watch; empty if it can."""
+    """Return why the program cannot run under watch; empty if it can."""
     if not arguments.program:
         return "run needs a script, or -m and a module"
     script = arguments.program[0]
     if not arguments.kind and script != "-" and not os.path.exists(script):
         return f"cannot open {script!r}: No such file or directory"
-    shut = [option for option in arguments.options if option in _WITHOUT_US]
-    return f"{shut[0]} keeps Heapwatch out of the program: call heapwatch.start() in it" if shut else ""
+    excluding = [option for option in arguments.options if option in _WITHOUT_US]
+    return (
+        f"{excluding[0]} keeps Heapwatch out of the program: call heapwatch.start() in it"
+        if excluding
+        else ""
+    )
 
 
 def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:
-    earlier = os.environ.get("PYTHONPATH")
-    asked = {
+    python_path = os.environ.get("PYTHONPATH")
+    options = {
         "name": _name(arguments),
         "port": port,
         "record": None if arguments.record is None else str(arguments.record),
@@ -115,10 +119,10 @@ def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:
         "quiet": arguments.quiet,
         "output": list(map(str, arguments.output)),
         "fail_on": arguments.fail_on,
-        "pythonpath": earlier,
+        "pythonpath": python_path,
     }
-    path = os.pathsep.join([str(_STARTUP), earlier]) if earlier else str(_STARTUP)
-    return {**os.environ, "PYTHONPATH": path, environment.RUN: json.dumps(asked)}
+    path = os.pathsep.join([str(_STARTUP), python_path]) if python_path else str(_STARTUP)
+    return {**os.environ, "PYTHONPATH": path, environment.RUN: json.dumps(options)}
 
 
 def _name(arguments: argparse.Namespace) -> str:

@@ -1,4 +1,4 @@
-"""The trainers of this machine: where they are registered, and what is read of them."""
+"""Finds the registered trainers of this machine, and reads several of them in parallel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Read = TypeVar("Read")
 
 
 def read_all(urls: Sequence[str], read: Callable[[str], Read]) -> list[Read]:
-    """What `read` returns for each, in parallel: one that does not answer does not delay the others."""
+    """Call `read` for each URL in parallel, so that one slow trainer does not delay the others."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(read, urls))
 
 
 def searched_folders() -> list[Path]:
-    """Every folder in which a trainer of this user may be registered; UsageError where none can be named."""
+    """Return the folders in which trainers of this user register; raise UsageError if there is none."""
     try:
         return folders()
     except OSError as error:
@@ -32,33 +32,33 @@ def searched_folders() -> list[Path]:
 
 
 def registered_trainers() -> list[str]:
-    """The URLs of the registered trainers of this user; UsageError as for `searched_folders`."""
+    """Return the URLs of the registered trainers of this user; UsageError as for `searched_folders`."""
     return [base_url(address) for address in _registered()]
 
 
 def registered_processes() -> dict[int, str]:
-    """The URLs of the watched processes of this machine, by process id; UsageError as for the others."""
+    """Return the URLs of watched processes by process id; UsageError as for `searched_folders`."""
     return {
         pid: base_url(address) for folder in searched_folders() for pid, address in processes(folder).items()
     }
 
 
-def _registered(**wanted: Any) -> list[str]:
-    """The addresses of the trainers that `discovery.addresses` finds, each once."""
-    found = (address for folder in searched_folders() for address in addresses(folder, **wanted))
-    return list(dict.fromkeys(found))
+def _registered(**criteria: Any) -> list[str]:
+    """Return the addresses that `discovery.addresses` finds in all folders, without duplicates."""
+    registered = (address for folder in searched_folders() for address in addresses(folder, **criteria))
+    return list(dict.fromkeys(registered))
 
 
 def none_registered() -> str:
-    """The message if no trainer is registered."""
+    """Return the message for the case that no trainer is registered."""
     return f"no trainer is registered in {' or '.join(map(str, searched_folders()))}"
 
 
 def url_of(source: str) -> str | None:
-    """The URL of a process by its id, or of a trainer; None of a process that does not serve.
+    """Return the URL of a trainer or of a process id; None if the process does not serve.
 
     Raises:
-        Unreachable: there is no such process; else as `url_of_trainer`.
+        Unreachable: there is no such process, or see `url_of_trainer`.
 
     """
     if source.isascii() and source.isdigit():
@@ -67,10 +67,10 @@ def url_of(source: str) -> str | None:
 
 
 def url_of_trainer(text: str) -> str:
-    """The URL of a trainer that is given by its host and port, its URL or its registered name.
+    """Return the URL of a trainer from its host and port, its URL or its registered name.
 
     Raises:
-        Unreachable: none is registered by this name, or several are; the message names what there is.
+        Unreachable: no trainer or more than one has this name; the message lists the addresses.
         UsageError: it is not a valid address.
 
     """
@@ -84,13 +84,13 @@ def _url_of_process(pid: int) -> str | None:
         raise Unreachable(f"there is no process {pid}") from None
     except PermissionError:
         return None
-    return next((base_url(at) for at in _registered(pid=pid)), None)
+    return next((base_url(address) for address in _registered(pid=pid)), None)
 
 
 def _address_of(name: str) -> str:
-    found = _registered(trainer=name)
-    if len(found) > 1:
-        raise Unreachable(f"{len(found)} trainers are called {name}: give the address, {' or '.join(found)}")
-    if not found:
+    urls = _registered(trainer=name)
+    if len(urls) > 1:
+        raise Unreachable(f"{len(urls)} trainers are called {name}: give the address, {' or '.join(urls)}")
+    if not urls:
         raise Unreachable(f"no trainer is registered as {name}; `heapwatch top --once` lists those there are")
-    return found[0]
+    return urls[0]

@@ -60,14 +60,14 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="seconds between updates (%(default)g)",
     )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--once", action="store_true", help="print the current state, and end")
-    how.add_argument("--json", action="store_true", help="print it as JSON, and end")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--once", action="store_true", help="print the current state, and end")
+    output.add_argument("--json", action="store_true", help="print it as JSON, and end")
     parser.set_defaults(run=run, extra="cli")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the screen until it is left, or print once; return the exit code."""
+    """Show the screen until the user quits, or print once; return the exit code."""
     once = arguments.once or arguments.json
     if not (once or (sys.stdout.isatty() and sys.stdin.isatty())):
         raise UsageError("the screen needs a terminal; --once prints")
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             url = url_of(arguments.source)
             urls = [] if url is None else [url]
         with _source(arguments.source, urls) as source:
-            found = source.read() if once else _on_screen(source, arguments.interval)
+            snapshots = source.read() if once else _on_screen(source, arguments.interval)
     except Ended as end:
         say(f"heapwatch: {end}", error=True)
         return end.exit_code or 3
@@ -89,17 +89,17 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"heapwatch: {error}", error=True)
         return 3
     if arguments.json:
-        trainers = [asdict(one) for one in found]
+        trainers = [asdict(one) for one in snapshots]
         say_json(trainers if rows is None else {"groups": documents(rows), "trainers": trainers})
     elif once:
-        say(*([] if rows is None else printed_rows(rows)), *printed(found))
+        say(*([] if rows is None else printed_rows(rows)), *printed(snapshots))
     if source.end is not None:
         say(f"heapwatch: {source.end}", error=True)
-    return (source.end and source.end.exit_code) or _exit_code(found)
+    return (source.end and source.end.exit_code) or _exit_code(snapshots)
 
 
 def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
-    """Show a source until the user quits; what was read last."""
+    """Show a source until the user quits; return the last snapshots."""
     from heapwatch.cli.top_screen import TopScreen
 
     screen = TopScreen(source, interval)
@@ -108,7 +108,7 @@ def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
 
 
 def _machine_on_screen(arguments: argparse.Namespace) -> int:
-    """Show the groups of the machine, and what is in the processes that the user chooses."""
+    """Show the groups of the machine, and the processes that the user chooses."""
     machine = MachineSource(everyone=arguments.all_users)
     while (row := chosen_on_screen(machine, arguments.interval)) is not None:
         try:
@@ -121,11 +121,11 @@ def _machine_on_screen(arguments: argparse.Namespace) -> int:
 
 
 def _source(source: str | None, urls: list[str]) -> AbstractContextManager[Source]:
-    """What is read: trainers that serve, else a process that is entered."""
+    """Return the trainers to read, else the process to enter."""
     return nullcontext(Served(urls)) if urls or source is None else Entered(int(source))
 
 
-def _exit_code(found: Sequence[Snapshot]) -> int:
-    if found and all(one.problem for one in found):
+def _exit_code(snapshots: Sequence[Snapshot]) -> int:
+    if snapshots and all(one.problem for one in snapshots):
         return 3
-    return max((exit_code(one.verdict) for one in found if one.verdict), default=0)
+    return max((exit_code(one.verdict) for one in snapshots if one.verdict), default=0)

@@ -18,7 +18,7 @@ from heapwatch.text.numbers import size
 from heapwatch.text.terminal import literal, plain
 
 ORDERS = ("growth", "bytes", "items", "path")
-_NARROW = 100  # columns of a screen on which type and line are cut to these lengths
+_NARROW = 100  # columns; on narrower screens type and line are cut to _CUT
 _CUT, _WHOLE = (12, 14), (20, 24)
 _NUMBERS = 32  # columns that items, bytes and growth take
 
@@ -26,7 +26,7 @@ _NUMBERS = 32  # columns that items, bytes and growth take
 class TopScreen(App[None]):
     """The screen: verdicts and memory on top, a table of paths below.
 
-    The source is read in a thread, every `interval` seconds; `snapshots` is what was read last.
+    A thread reads the source every `interval` seconds. `snapshots` are the last ones it read.
     """
 
     CSS = """
@@ -53,11 +53,11 @@ class TopScreen(App[None]):
         self._source = source
         self._interval = interval
         self._order = ORDERS[0]
-        self._wanted = ""
+        self._filter = ""
         self._rows: list[Path] = []
 
     def compose(self) -> ComposeResult:
-        """Lay the screen out."""
+        """Create the widgets."""
         yield Static(id="verdicts")
         yield Static(id="memory")
         yield Static(id="state")
@@ -66,22 +66,22 @@ class TopScreen(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Start reading the source."""
         self._table.add_columns(*(f"{name} " for name in COLUMNS))
         self._table.focus()
-        self._read_soon()
-        self.set_interval(self._interval, self._read_soon)
+        self._start_reading()
+        self.set_interval(self._interval, self._start_reading)
 
-    def _read_soon(self) -> None:
+    def _start_reading(self) -> None:
         self.run_worker(self._read, thread=True, group="read", exclusive=True)
 
     def _read(self) -> None:
-        found = self._source.read()
+        snapshots = self._source.read()
         if self.is_running:
-            self.call_from_thread(self._show, found)
+            self.call_from_thread(self._show, snapshots)
 
-    def _show(self, found: list[Snapshot]) -> None:
-        self.snapshots = found
+    def _show(self, snapshots: list[Snapshot]) -> None:
+        self.snapshots = snapshots
         self._draw()
 
     def on_resize(self) -> None:
@@ -91,7 +91,7 @@ class TopScreen(App[None]):
 
     def on_input_changed(self, changed: Input.Changed) -> None:
         """Show the paths that contain the text."""
-        self._wanted = changed.value
+        self._filter = changed.value
         self._draw()
 
     def on_input_submitted(self) -> None:
@@ -128,45 +128,47 @@ class TopScreen(App[None]):
         return self.query_one("#filter", Input)
 
     def _draw(self) -> None:
-        shown = sorted(self.snapshots, key=_severity, reverse=True)
-        several = len(shown) > 1
+        snapshots = sorted(self.snapshots, key=_severity, reverse=True)
+        has_several = len(snapshots) > 1
         verdicts = literal("")
-        for one in shown:
+        for one in snapshots:
             style = "bold red" if one.verdict in SERIOUS or one.problem else "bold"
             line = one.problem or one.headline
-            if several:
-                left = f" ({one.time_left} left)" if one.time_left else ""
-                line = f"{one.trainer}{left} {line}"
-            longest = self.size.width - 2 if several else 0
+            if has_several:
+                time_left = f" ({one.time_left} left)" if one.time_left else ""
+                line = f"{one.trainer}{time_left} {line}"
+            longest = self.size.width - 2 if has_several else 0
             verdicts.append_text(literal(plain(line, longest), style)).append("\n")
         verdicts.rstrip()
         self.query_one("#verdicts", Static).update(verdicts)
-        self.query_one("#memory", Static).update(literal(_memory(shown)))
-        seen = f"{len(shown)} trainer{'s' if several else ''}" if shown else "reading"
-        state = f"{time.strftime('%H:%M:%S')}  {seen}, sorted by {self._order}"
+        self.query_one("#memory", Static).update(literal(_memory(snapshots)))
+        count = f"{len(snapshots)} trainer{'s' if has_several else ''}" if snapshots else "reading"
+        state = f"{time.strftime('%H:%M:%S')}  {count}, sorted by {self._order}"
         self.query_one("#state", Static).update(literal(state))
-        self._fill(_sorted((path for one in shown for path in one.paths if self._matches(path)), self._order))
+        self._fill(
+            _sorted((path for one in snapshots for path in one.paths if self._matches(path)), self._order)
+        )
 
     def _fill(self, rows: list[Path]) -> None:
-        table, at = self._table, self._table.cursor_row
-        words = _CUT if self.size.width < _NARROW else _WHOLE
-        longest = (max(20, self.size.width - _NUMBERS - sum(words)), *words)
-        several = len({one.trainer for one in rows}) > 1
+        table, cursor_row = self._table, self._table.cursor_row
+        widths = _CUT if self.size.width < _NARROW else _WHOLE
+        lengths = (max(20, self.size.width - _NUMBERS - sum(widths)), *widths)
+        has_several = len({path.trainer for path in rows}) > 1
         self._rows = rows
         table.clear()
-        for one in rows:
-            style = "red" if one.is_leak else ""
-            shown = cells(one, longest, of_several=several)
+        for path in rows:
+            style = "red" if path.is_leak else ""
+            shown = cells(path, lengths, of_several=has_several)
             table.add_row(*(literal(f"{cell} ", style) for cell in shown))
-        table.move_cursor(row=min(at, len(rows) - 1))
+        table.move_cursor(row=min(cursor_row, len(rows) - 1))
 
     def _matches(self, path: Path) -> bool:
         text = f"{path.trainer} {path.path} {path.type} {path.line}".lower()
-        return self._wanted.lower() in text
+        return self._filter.lower() in text
 
 
 class Details(ModalScreen[None]):
-    """All that is known about a path."""
+    """All details of a path."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
 
@@ -175,24 +177,24 @@ class Details(ModalScreen[None]):
         self._path = path
 
     def compose(self) -> ComposeResult:
-        """Lay it out."""
-        one = self._path
-        text = literal(one.path, "bold")
-        for line in [f"{one.type}, in {one.trainer}", *one.details]:
+        """Create the widgets."""
+        path = self._path
+        text = literal(path.path, "bold")
+        for line in [f"{path.type}, in {path.trainer}", *path.details]:
             text.append("\n\n").append_text(literal(line))
         with VerticalScroll(id="details"):
             yield Static(text)
 
 
-def _severity(one: Snapshot) -> int:
-    known: list[str] = list(WORDS)
-    return known.index(one.verdict) if one.verdict in known else -1
+def _severity(snapshot: Snapshot) -> int:
+    words: list[str] = list(WORDS)
+    return words.index(snapshot.verdict) if snapshot.verdict in words else -1
 
 
-def _memory(shown: list[Snapshot]) -> str:
-    if len(shown) == 1:
-        return f"memory {memory_text(shown[0])}" if shown[0].memory else ""
-    total = sum(one.memory.get("resident", 0.0) + one.memory.get("in workers", 0.0) for one in shown)
+def _memory(snapshots: list[Snapshot]) -> str:
+    if len(snapshots) == 1:
+        return f"memory {memory_text(snapshots[0])}" if snapshots[0].memory else ""
+    total = sum(one.memory.get("resident", 0.0) + one.memory.get("in workers", 0.0) for one in snapshots)
     return f"memory of all {size(total)}" if total else ""
 
 

@@ -1,4 +1,4 @@
-"""What `heapwatch top` shows of a process: its verdict, its memory by part, and its paths."""
+"""Reads the data of `heapwatch top` for a process: its verdict, its memory by part, and its paths."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MOST_PRINTED = 20
 _GROWING = "in objects that grow"
 _SPLIT, _OVERLAPPING = ("in use", "freed but kept"), ("shared", _GROWING)  # parts of resident memory
 _OBJECTS = ("container", "type", "buffer")
-_FIRST_SECONDS, _POLL_SECONDS = 10.0, 0.1  # until a process that was entered tells something
+_FIRST_EXPLANATION_SECONDS, _POLL_SECONDS = 10.0, 0.1  # wait for the first explanation of an entered process
 
 
 @dataclass(frozen=True)
 class Path:
-    """A path in a trainer, or a declared object; unknown values are None.
+    """A path to an object in a trainer, or a declared object; unknown values are None.
 
-    `line` is the line that fills it, `details` are sentences about it.
+    `line` is the source line that adds to it, `details` are sentences about it.
     """
 
     trainer: str
@@ -56,11 +56,11 @@ class Path:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of a process at one time, named by its address or `pid 123`.
+    """The state of a process at one time; `address` is that of its server, or `pid 123`.
 
-    `time_left` is until memory ends, in words. `memory` are bytes by part; `resident` is the process's own,
-    `limit` what it may use with its workers. `paths` come with most growth first. `problem` says why nothing
-    is known.
+    `time_left` says in words when memory runs out. `memory` has bytes by part: `resident` is that of the
+    process alone, `limit` applies to it and its workers. `paths` start with the fastest growing. `problem`
+    says why there is no state.
     """
 
     trainer: str
@@ -82,15 +82,15 @@ class Served:
         self._urls = urls
 
     def read(self) -> list[Snapshot]:
-        """Read all of them in parallel; one that does not answer has a `problem`."""
+        """Read all trainers in parallel; the snapshot of one that does not answer has a `problem`."""
         return read_all(self._urls, snapshot_of)
 
 
 class Entered:
-    """A process that does not serve, entered until the exit. Enter and leave it in the same thread.
+    """A process that does not serve. The `with` block enters and leaves it, both in the same thread.
 
     Attributes:
-        end: its end, if it has ended before it was left or right after that.
+        end: the end of the process, if it ended during the `with` block or right after it.
 
     """
 
@@ -112,8 +112,8 @@ class Entered:
             if self.end is not None:
                 raise self.end from None
             raise
-        until = time.monotonic() + _FIRST_SECONDS
-        while self._entered.latest(EXPLANATION) is None and time.monotonic() < until:
+        deadline = time.monotonic() + _FIRST_EXPLANATION_SECONDS
+        while self._entered.latest(EXPLANATION) is None and time.monotonic() < deadline:
             if self._followed.ended_within(_POLL_SECONDS) is not None:
                 break
         return self
@@ -125,38 +125,38 @@ class Entered:
                 self.end = self._followed.end("while it was entered, or right after that")
 
     def read(self) -> list[Snapshot]:
-        """The last explanation of the process, and its memory as the system reports it."""
+        """Return the last explanation of the process, with its memory as the system reports it."""
         address = f"pid {self._pid}"
         if (ended := self._followed.ended_within(0)) is not None:
             return [Snapshot(self._name, address, problem=f"it {ended.said()}")]
         try:
             document = self._entered.latest(EXPLANATION)
-            found = None if document is None else explanation_of(document)
+            explanation = None if document is None else explanation_of(document)
         except (CannotEnter, ValueError) as error:
             return [Snapshot(self._name, address, problem=str(error))]
-        told = {} if document is None else document.get("memory", {})
-        return [_explained(self._name, address, found, self._memory(told), ())]
+        memory = {} if document is None else document.get("memory", {})
+        return [_explained(self._name, address, explanation, self._memory(memory), ())]
 
-    def _memory(self, told: Mapping[str, float]) -> dict[str, float]:
-        """Memory as the system and the process tell it; empty for a process that has ended."""
+    def _memory(self, reported: Mapping[str, float]) -> dict[str, float]:
+        """Return memory as the system and the process report it; empty for a process that has ended."""
         try:
             resident = float(self._tree.trainer.memory_info().rss)
         except psutil.Error:
             return {}
         parts: dict[str, float | None] = {
-            **_of_resident(resident, told.get("used"), told.get("retained")),
-            "on GPUs": told.get("gpu"),
+            **_of_resident(resident, reported.get("used"), reported.get("retained")),
+            "on GPUs": reported.get("gpu"),
             "in workers": float(sum(self._unique.read(self._tree.workers()).values())) or None,
             "limit": float(memory_limit(pathlib.Path(f"/proc/{self._pid}"))),
         }
-        return _known(parts)
+        return _without_unknown(parts)
 
 
 Source = Served | Entered
 
 
 def snapshot_of(url: str) -> Snapshot:
-    """The state of a trainer, from its answers."""
+    """Return the state of a trainer that serves."""
     address = url.partition("://")[2]
     try:
         status = get_json(f"{url}/performance_status", max_bytes=MOST_BYTES)
@@ -171,51 +171,60 @@ def snapshot_of(url: str) -> Snapshot:
 
 
 def _explained(
-    name: str, address: str, found: Explanation | None, memory: Mapping[str, float], declared: Sequence[Path]
+    name: str,
+    address: str,
+    explanation: Explanation | None,
+    memory: Mapping[str, float],
+    declared: Sequence[Path],
 ) -> Snapshot:
-    if found is None:
+    if explanation is None:
         return Snapshot(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
-    paths = (*(_path(name, finding) for finding in found.findings), *declared)
-    left = duration_range(*found.time_left) if found.time_left is not None else ""
-    measured = (one for one in found.findings if one.kind in _OBJECTS and not one.inferred)
-    growing = sum(one.bytes or 0 for one in measured)
-    # Not all of them need be resident: some lie on a GPU, or are not touched.
-    held = min(float(growing), memory.get("resident", math.inf))
-    known = {**memory, _GROWING: held} if growing else memory
-    return Snapshot(name, address, found.verdict, headline(found), left, known, paths)
+    paths = (*(_path(name, finding) for finding in explanation.findings), *declared)
+    time_left = duration_range(*explanation.time_left) if explanation.time_left is not None else ""
+    growing = sum(
+        finding.bytes or 0
+        for finding in explanation.findings
+        if finding.kind in _OBJECTS and not finding.inferred
+    )
+    # Some objects may not be resident: they are on a GPU, or their pages were never written.
+    growing_bytes = min(float(growing), memory.get("resident", math.inf))
+    parts = {**memory, _GROWING: growing_bytes} if growing else memory
+    return Snapshot(name, address, explanation.verdict, headline(explanation), time_left, parts, paths)
 
 
-def _path(name: str, found: Finding) -> Path:
-    details = [described(found)]
-    if found.holders:
-        details.append(f"Held by {' < '.join(found.holders)}.")
-    if found.site is not None:
-        details.append(f"{found.site.file}:{found.site.line}")
+def _path(name: str, finding: Finding) -> Path:
+    details = [described(finding)]
+    if finding.holders:
+        details.append(f"Held by {' < '.join(finding.holders)}.")
+    if finding.site is not None:
+        details.append(f"{finding.site.file}:{finding.site.line}")
     return Path(
         name,
-        found.path or found.type,
-        found.type,
-        found.items,
-        found.bytes,
-        found.bytes_per_minute,
-        None if found.site is None else place_of(found.site),
-        found.remedy,
-        found.is_leak,
+        finding.path or finding.type,
+        finding.type,
+        finding.items,
+        finding.bytes,
+        finding.bytes_per_minute,
+        None if finding.site is None else place_of(finding.site),
+        finding.remedy,
+        finding.is_leak,
         tuple(details),
     )
 
 
-def _declared(name: str, status: Mapping[str, Any]) -> list[Path]:
-    """Buffers and objects that the trainer has declared."""
+def _declared(trainer: str, status: Mapping[str, Any]) -> list[Path]:
+    """Return the buffers and objects that the trainer has declared."""
     growth = status.get("growth_per_minute", {}).get("object_size", {})
-    found = []
+    declared = []
     for buffer, levels in status.get("buffers", {}).items():
         bound = levels.get("capacity_items")
-        told = () if bound is None else (f"Its bound is {bound:,.0f} items.",)
-        found.append(Path(name, buffer, "buffer", levels.get("items"), levels.get("bytes"), details=told))
-    for known, held in status.get("object_size_bytes", {}).items():
-        found.append(Path(name, known, "object", None, held, growth.get(known)))
-    return found
+        details = () if bound is None else (f"Its bound is {bound:,.0f} items.",)
+        declared.append(
+            Path(trainer, buffer, "buffer", levels.get("items"), levels.get("bytes"), details=details)
+        )
+    for name, size_bytes in status.get("object_size_bytes", {}).items():
+        declared.append(Path(trainer, name, "object", None, size_bytes, growth.get(name)))
+    return declared
 
 
 def _memory(status: Mapping[str, Any]) -> dict[str, float]:
@@ -223,77 +232,80 @@ def _memory(status: Mapping[str, Any]) -> dict[str, float]:
     resident, unique, malloc = (
         memory.get(f"{kind}_bytes", {}) for kind in ("resident", "unique", "allocator")
     )
-    own, alone = resident.get("trainer"), unique.get("trainer")
+    resident_own, unique_own = resident.get("trainer"), unique.get("trainer")
     parts = {
-        **_of_resident(own, malloc.get("used"), malloc.get("retained")),
-        "shared": None if own is None or alone is None else max(0.0, own - alone),
+        **_of_resident(resident_own, malloc.get("used"), malloc.get("retained")),
+        "shared": None if resident_own is None or unique_own is None else max(0.0, resident_own - unique_own),
         "in workers": unique.get("worker", resident.get("worker")) or None,
         "limit": memory.get("limit_bytes"),
     }
     for device, levels in status.get("gpu_memory", {}).items():
         parts[f"on GPU {device}"] = levels.get("process_bytes", levels.get("allocated_bytes"))
-    return _known(parts)
+    return _without_unknown(parts)
 
 
 def _of_resident(
     resident: float | None, used: float | None, retained: float | None
 ) -> dict[str, float | None]:
-    """Resident memory, and what of it malloc has handed out, at most, and keeps: blocks may be untouched."""
-    most = math.inf if resident is None else resident
-    kept = None if retained is None else min(retained, most)
-    in_use = None if used is None else min(used, most - (kept or 0.0))
-    return {"resident": resident, "in use": in_use, "freed but kept": kept}
+    """Split resident memory into what malloc has in use and what it keeps for reuse.
+
+    Both are upper bounds: pages of a block may never have been written.
+    """
+    upper_bound = math.inf if resident is None else resident
+    kept_bytes = None if retained is None else min(retained, upper_bound)
+    in_use = None if used is None else min(used, upper_bound - (kept_bytes or 0.0))
+    return {"resident": resident, "in use": in_use, "freed but kept": kept_bytes}
 
 
-def _known(parts: Mapping[str, float | None]) -> dict[str, float]:
-    return {part: held for part, held in parts.items() if held is not None}
+def _without_unknown(parts: Mapping[str, float | None]) -> dict[str, float]:
+    return {part: value for part, value in parts.items() if value is not None}
 
 
-def printed(found: Iterable[Snapshot]) -> list[str]:
-    """The snapshots as lines."""
+def printed(snapshots: Iterable[Snapshot]) -> list[str]:
+    """Format the snapshots as lines."""
     lines: list[str] = []
-    for one in found:
-        lines += [f"{one.trainer} ({one.address}): {one.problem or one.headline}"]
-        if one.problem:
+    for snapshot in snapshots:
+        lines += [f"{snapshot.trainer} ({snapshot.address}): {snapshot.problem or snapshot.headline}"]
+        if snapshot.problem:
             continue
-        lines += [f"  memory: {memory_text(one)}"] if one.memory else []
-        if one.paths:
-            lines += [f"  {row}" for row in aligned([COLUMNS, *map(cells, one.paths[:_MOST_PRINTED])])]
+        lines += [f"  memory: {memory_text(snapshot)}"] if snapshot.memory else []
+        if snapshot.paths:
+            lines += [f"  {row}" for row in aligned([COLUMNS, *map(cells, snapshot.paths[:_MOST_PRINTED])])]
     return lines
 
 
 def cells(
-    one: Path, longest: tuple[int, int, int] = (60, 20, 24), *, of_several: bool = False
+    path: Path, lengths: tuple[int, int, int] = (60, 20, 24), *, of_several: bool = False
 ) -> tuple[str, ...]:
-    """The columns of a path; at most so many characters of its name, its type and its line.
+    """Format the columns of a path; `lengths` are the most characters of its name, its type and its line.
 
-    Of one of several trainers the name comes first.
+    With `of_several` trainers, the name of the trainer comes first.
     """
-    trainer = f"{plain(one.trainer)} " if of_several else ""
+    trainer = f"{plain(path.trainer)} " if of_several else ""
     return (
-        trainer + _end_of(one.path, max(10, longest[0] - len(trainer))),
-        plain(one.type, longest[1]),
-        "" if one.items is None else f"{one.items:,.0f}",
-        "" if one.bytes is None else size(one.bytes),
-        "" if not one.bytes_per_minute else size_change(one.bytes_per_minute),
-        _end_of(one.line or "", longest[2]),
+        trainer + _end_of(path.path, max(10, lengths[0] - len(trainer))),
+        plain(path.type, lengths[1]),
+        "" if path.items is None else f"{path.items:,.0f}",
+        "" if path.bytes is None else size(path.bytes),
+        "" if not path.bytes_per_minute else size_change(path.bytes_per_minute),
+        _end_of(path.line or "", lengths[2]),
     )
 
 
 def _end_of(text: str, most: int) -> str:
-    """At most so many characters of a path or a line, whose end tells more than its beginning."""
+    """Cut a path or a line to `most` characters from its beginning, as its end says more."""
     return plain(text if len(text) <= most else f"...{text[3 - most :]}")
 
 
-def memory_text(one: Snapshot) -> str:
-    """Memory in one line: its parts, in brackets what is among these, and what is beside it."""
-    sizes = {part: size(held) for part, held in one.memory.items()}
+def memory_text(snapshot: Snapshot) -> str:
+    """Format memory in one line: its parts, in brackets the parts that overlap them, then other memory."""
+    sizes = {part: size(value) for part, value in snapshot.memory.items()}
     resident, limit = sizes.pop("resident", "unknown"), sizes.pop("limit", "")
 
-    def told(parts: Iterable[str]) -> str:
+    def take(parts: Iterable[str]) -> str:
         return ", ".join(f"{sizes.pop(part)} {plain(part)}" for part in parts if part in sizes)
 
     text = f"{resident} of {limit}" if limit else resident
-    text += f": {split}" if (split := told(_SPLIT)) else ""
-    text += f" ({among})" if (among := told(_OVERLAPPING)) else ""
-    return text + (f"; beside it {beside}" if (beside := told([*sizes])) else "")
+    text += f": {split}" if (split := take(_SPLIT)) else ""
+    text += f" ({overlapping})" if (overlapping := take(_OVERLAPPING)) else ""
+    return text + (f"; beside it {others}" if (others := take([*sizes])) else "")

@@ -1,4 +1,4 @@
-"""Visits of processes: entering one, explaining it until its verdict is certain, and leaving it."""
+"""Visits of processes: enters one, reads its explanation until the verdict is certain, and leaves it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _UNCERTAIN = ("too early", "growing")
 _EVERY_SECONDS = 1.0
 _PRINTED_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0
-_SILENT_SECONDS = 90.0  # a program may hold the interpreter's lock for long, or a verdict be overdue
+_SILENCE_SECONDS = 90.0  # a program may hold the interpreter's lock for long, or a verdict be overdue
 _DURING, _AFTER = "during the visit", "right after the visit"
 
 
 def begin_explaining(entered: EnteredProcess, name: str) -> None:
-    """Make the process compute its explanation until it is left; CannotEnter if its explainer is off."""
+    """Make the process compute explanations until the visit ends; CannotEnter if its explainer is off."""
     if not entered.ask("explain", name=name).get("enabled", True):
         raise CannotEnter(f"process {entered.pid} has HEAPWATCH_EXPLAIN=off in its environment")
 
 
 class Visits:
-    """Visits of processes, one after the other.
+    """Visits processes one after the other.
 
     Attributes:
-        has_died: whether one of them died meanwhile or right after that.
+        has_died: whether a process died during its visit or right after it.
         is_interrupted: whether Ctrl-C or SIGTERM ended a visit.
 
     """
@@ -52,7 +52,7 @@ class Visits:
         name = name_of(process)
         with EnteredProcess(pid) as entered, Followed(process, name) as followed:
             try:
-                found = self._explained(entered, followed, name, seconds)
+                explanation = self._explained(entered, followed, name, seconds)
             except CannotEnter:
                 if (end := followed.end(_DURING)) and end.exit_code == DIED:
                     self.has_died = True
@@ -67,53 +67,55 @@ class Visits:
             )
         else:
             self.has_died |= ended.is_failure
-            said = followed.said(ended, _AFTER if has_left else _DURING)
-            if found is None:
-                raise Ended(said, ended)
-            say(said, error=True)
-        if found is None:
+            message = followed.said(ended, _AFTER if has_left else _DURING)
+            if explanation is None:
+                raise Ended(message, ended)
+            say(message, error=True)
+        if explanation is None:
             raise CannotEnter(f"process {pid} has sent no explanation")
-        return found
+        return explanation
 
     def _explained(
         self, entered: EnteredProcess, followed: Followed, name: str, seconds: float
     ) -> Explanation | None:
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         try:
             begin_explaining(entered, name)
         except KeyboardInterrupt:
             raise CannotEnter(f"process {entered.pid} has sent no explanation") from None
         try:
             say(f"process {entered.pid} ({name}) is entered, for {seconds:.0f} s at most", error=True)
-            return _watch(entered, followed, until)
+            return _first_certain_explanation(entered, followed, deadline)
         except KeyboardInterrupt:
             self.is_interrupted = True
             return _latest(entered)
 
 
-def _watch(entered: EnteredProcess, followed: Followed, until: float) -> Explanation | None:
-    """The first certain explanation, else the last one before the process ends or the time is up."""
-    found, seen_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
+def _first_certain_explanation(
+    entered: EnteredProcess, followed: Followed, deadline: float
+) -> Explanation | None:
+    """Return the first certain explanation, else the last one before the deadline or the process's end."""
+    explanation, received_at, printed, printed_at = None, time.monotonic(), "", time.monotonic()
     has_ended = False
     while True:
         latest, now = _latest(entered), time.monotonic()
-        if latest is not None and latest != found:
-            found, seen_at = latest, now
-            if found.verdict not in _UNCERTAIN or _is_of_workers(found):
-                return found
-            line = headline(found)
+        if latest is not None and latest != explanation:
+            explanation, received_at = latest, now
+            if explanation.verdict not in _UNCERTAIN or _grows_in_workers(explanation):
+                return explanation
+            line = headline(explanation)
             if now - printed_at >= _PRINTED_SECONDS and line != printed:
                 say(line, error=True)
                 printed, printed_at = line, now
-        if has_ended or now >= until or now - seen_at > _SILENT_SECONDS:
-            return found
+        if has_ended or now >= deadline or now - received_at > _SILENCE_SECONDS:
+            return explanation
         has_ended = followed.ended_within(_EVERY_SECONDS) is not None
 
 
-def _is_of_workers(found: Explanation) -> bool:
-    """Whether the growth is that of its workers: entering one of them gives an earlier and better result."""
-    first = foremost(found)
-    return first is not None and first.kind == "worker" and found.seconds >= _WORKERS_SECONDS
+def _grows_in_workers(explanation: Explanation) -> bool:
+    """Whether its workers grow: then entering one of them gives an earlier and better result."""
+    finding = foremost(explanation)
+    return finding is not None and finding.kind == "worker" and explanation.seconds >= _WORKERS_SECONDS
 
 
 def _latest(entered: EnteredProcess) -> Explanation | None:

@@ -1,1 +1,1 @@
-"""Heapwatch in a process that was started without it: entering from outside, staying inside, leaving."""
+"""Runs Heapwatch in a process that was started without it: enters from outside, and leaves again."""

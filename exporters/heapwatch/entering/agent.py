@@ -1,4 +1,4 @@
-"""What is done inside an entered process: serve, explain, leave. In a thread of its own."""
+"""Executes the requests `serve`, `explain` and `leave` in a thread of the entered process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heapwatch.runtime.own_files import replace
 from heapwatch.runtime.owned_reads import interpreter_number
 from heapwatch.watch import Watch
 
-# Files in the folder of a visit: what was found, that it is to end, and that it has ended.
+# Files in the folder of a visit: the explanation, a request to leave, and the confirmation.
 EXPLANATION, LEAVE, LEFT = "explanation.json", "leave", "left"
 _EVERY_SECONDS = 1.0
 _POLL_SECONDS = 0.1
@@ -28,13 +28,13 @@ _ENDING_SECONDS = 5.0
 
 _log = logging.getLogger("heapwatch")
 _one_at_a_time = threading.Lock()
-_silence = logging.NullHandler()
-# Begun from outside, the only ones that are ended from outside.
+_null_handler = logging.NullHandler()
+# Watches started by commands from outside; `leave` ends only these.
 _entered: list[Watch] = []
 
 
-def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
-    """Do it; the answer has an `error` where it was not done, in words that follow "process N"."""
+def answer_to(request: dict[str, Any]) -> dict[str, Any]:
+    """Execute a request and return its answer; an `error` in it is a text that follows "process N"."""
     if not _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
         return {"error": "is being entered or left by another command"}
     try:
@@ -42,26 +42,26 @@ def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
             return {"error": "runs without the global lock: what grows cannot be read safely"}
         if interpreter_number() != 0:
             return {"error": "runs a subinterpreter in its main thread: try again while it does not"}
-        return {"serve": _serve, "explain": _explain, "leave": _leave}[asked["action"]](asked)
+        return {"serve": _serve, "explain": _explain, "leave": _leave}[request["action"]](request)
     finally:
         _one_at_a_time.release()
 
 
-def _serve(asked: dict[str, Any]) -> dict[str, Any]:
+def _serve(request: dict[str, Any]) -> dict[str, Any]:
     urls = [watch.server.url for watch in lifecycle.running() if watch.server is not None]
     if urls:
         return {"url": urls[0], "already": True}
-    _be_silent()
+    _disable_log()
     try:
         watch = lifecycle.start(
-            asked["name"], host=asked["host"], port=asked["port"], port_search=asked["port"] is None
+            request["name"], host=request["host"], port=request["port"], port_search=request["port"] is None
         )
     except BaseException:
-        _be_heard()
+        _enable_log()
         raise
     _entered.append(watch)
     if watch.server is None:
-        _leave(asked)
+        _leave(request)
         if environment.is_on(environment.SERVE):
             return {
                 "error": "cannot be served: no port can be used, too many of its files are open, or no"
@@ -71,42 +71,45 @@ def _serve(asked: dict[str, Any]) -> dict[str, Any]:
     return {"url": watch.server.url, "already": False}
 
 
-def _explain(asked: dict[str, Any]) -> dict[str, Any]:
-    """Write the explanation into the sender's folder every second, until that ends it or one is gone."""
-    own, running = None, lifecycle.running()
+def _explain(request: dict[str, Any]) -> dict[str, Any]:
+    """Write the explanation into the sender's folder every second.
+
+    This ends with the request to leave, the sender, its folder or the last watch.
+    """
+    started, running = None, lifecycle.running()
     if not running:
-        _be_silent()
-        own = lifecycle.begin_unserved(asked["name"])
-        _entered.append(own)
-    first = own or running[0]
-    folder = Path(asked["folder"])
+        _disable_log()
+        started = lifecycle.begin_unserved(request["name"])
+        _entered.append(started)
+    current = started or running[0]
+    folder = Path(request["folder"])
 
     def is_over() -> bool:
-        return (folder / LEAVE).exists() or not folder.exists() or _has_ended(asked["sender"])
+        return (folder / LEAVE).exists() or not folder.exists() or _has_ended(request["sender"])
 
     def report() -> None:
-        with suppress(Exception):  # an error ends the visit, and is none of the program's
+        with suppress(Exception):  # an error ends the visit and must not reach the program
             while (running := lifecycle.running()) and not is_over():
-                watch = running[0]  # an attach meanwhile takes the place of this one
-                found = watch.exporter.explanation().as_json()
+                watch = running[0]  # `attach` may have replaced it meanwhile
+                explanation = watch.exporter.explanation().as_json()
                 parts = watch.exporter.explainer.memory.parts()
-                replace(folder / EXPLANATION, json.dumps(found | {"memory": parts}))
-                until = time.monotonic() + _EVERY_SECONDS
-                while time.monotonic() < until and not is_over():
+                replace(folder / EXPLANATION, json.dumps(explanation | {"memory": parts}))
+                deadline = time.monotonic() + _EVERY_SECONDS
+                while time.monotonic() < deadline and not is_over():
                     time.sleep(_POLL_SECONDS)
-        if own is not None and own in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
+        if started is not None and started in _entered and _one_at_a_time.acquire(timeout=_ENDING_SECONDS):
             try:
-                _end(own)
+                _end(started)
             finally:
                 _one_at_a_time.release()
-        if _has_ended(asked["sender"]):
+        if _has_ended(request["sender"]):
             shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
-        if own not in _entered:  # it may not have been ended: another command is at work
+        if started not in _entered:  # it is still there if another command holds the lock
             with suppress(OSError):
                 (folder / LEFT).touch()
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
-    return {"already": own is None, "enabled": first.exporter.explainer.enabled}
+    return {"already": started is None, "enabled": current.exporter.explainer.enabled}
 
 
 def _has_ended(pid: int) -> bool:
@@ -119,7 +122,7 @@ def _has_ended(pid: int) -> bool:
     return False
 
 
-def _leave(_asked: dict[str, Any]) -> dict[str, Any]:
+def _leave(_request: dict[str, Any]) -> dict[str, Any]:
     if not _entered:
         own = bool(lifecycle.running())
         return {"error": "runs Heapwatch by itself, not by attach" if own else "does not run Heapwatch"}
@@ -132,38 +135,40 @@ def _end(watch: Watch) -> None:
     if watch in _entered:
         _entered.remove(watch)
     lifecycle.end(watch)
-    until = time.monotonic() + _ENDING_SECONDS
-    while not lifecycle.running() and any(map(_is_ours, threading.enumerate())) and time.monotonic() < until:
+    deadline = time.monotonic() + _ENDING_SECONDS
+    while (
+        not lifecycle.running() and any(map(_is_ours, threading.enumerate())) and time.monotonic() < deadline
+    ):
         time.sleep(0.02)
     if not _entered:
-        _be_heard()
+        _enable_log()
 
 
 def _abandon() -> None:
-    """In a forked child: no visit is in it, and no thread that would end one."""
+    """Forget all visits in a forked child, where their threads do not run."""
     global _one_at_a_time
     _one_at_a_time = threading.Lock()
     if _entered:
         _entered.clear()
-        _be_heard()
+        _enable_log()
 
 
 def _is_ours(thread: threading.Thread) -> bool:
-    """Whether it is a thread of a watch, and not one that carries this answer or writes the explanation."""
-    passing = (f"{OWN_THREADS}enter", f"{OWN_THREADS}report")
-    return thread.name.startswith(OWN_THREADS) and thread.name not in passing
+    """Whether a watch runs this thread; the threads that answer or write the explanation do not count."""
+    excluded = (f"{OWN_THREADS}enter", f"{OWN_THREADS}report")
+    return thread.name.startswith(OWN_THREADS) and thread.name not in excluded
 
 
-def _be_silent() -> None:
-    """Write nothing on the program's stderr or into its log: the one who entered reads it elsewhere."""
+def _disable_log() -> None:
+    """Keep messages out of the program's stderr and log; the command that entered prints them."""
     _log.disabled = True
     if not _log.handlers:
-        _log.addHandler(_silence)
+        _log.addHandler(_null_handler)
 
 
-def _be_heard() -> None:
+def _enable_log() -> None:
     _log.disabled = False
-    _log.removeHandler(_silence)
+    _log.removeHandler(_null_handler)
 
 
 os.register_at_fork(after_in_child=_abandon)

@@ -1,6 +1,6 @@
-"""Entering another process: sends code to it, which answers in a folder of this command.
+"""Sends code to another process and reads its answers from a temporary folder of this command.
 
-Where that is impossible, the error says why and what to do.
+If that is impossible, the error says why and what to do.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 30.0
 _LEAVE_SECONDS = 15.0
 _POLL_SECONDS = 0.05
-_OLDEST = (3, 10)
+_OLDEST_VERSION = (3, 10)
 _REMOTE_EXEC: Callable[[int, str], object] | None = getattr(sys, "remote_exec", None)
 _PACKAGES = ("psutil", "prometheus_client", "heapwatch")
-_CALLED = (*FUNCTIONS, "Py_GetVersion", "Py_AddPendingCall")
+_REQUIRED_FUNCTIONS = (*FUNCTIONS, "Py_GetVersion", "Py_AddPendingCall")
 _SOON_SECONDS = 1.0  # in which a main thread that runs Python code comes to the next byte code
 _WAITING_SECONDS, _SAMPLES = 0.5, 10
 _LONGEST_VERSION = 120
 _INJECTED_CODE = Path(__file__).with_name("injected_code.py")
-_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+_YAMA_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _CONTAINER = "in a container it needs the capability SYS_PTRACE: `docker run --cap-add=SYS_PTRACE`"
 
 
@@ -54,15 +54,15 @@ class CannotEnter(Exception):
 
 
 class EnteredProcess:
-    """A process that one thing is asked of, and the folder for its answer, which a `with` block removes.
+    """A process that gets one request, and the folder for its answer; the `with` block removes the folder.
 
     Args:
         pid: the process.
-        remote_exec: `sys.remote_exec`, which Python 3.14 has, or None to do without.
+        remote_exec: `sys.remote_exec` of Python 3.14, or None.
 
     Raises:
-        CannotEnter: there is no such process, this user may not look at it, it runs in another container, or
-            no folder can be made.
+        CannotEnter: there is no such process, this user may not inspect it, it runs in another container, or
+            no folder can be created.
 
     """
 
@@ -81,22 +81,22 @@ class EnteredProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A visit goes on as long as its folder is there. A file written during the removal would keep it.
-        ended = self.folder
+        # The visit ends with its folder. Rename it first: a file written meanwhile would keep the folder.
+        folder = self.folder
         with suppress(OSError):
-            ended = self.folder.rename(self.folder.with_name(f"{self.folder.name}-ended"))
-        shutil.rmtree(ended, ignore_errors=True)
+            folder = self.folder.rename(self.folder.with_name(f"{self.folder.name}-ended"))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def ask(self, action: str, *, wait_seconds: float = WAIT_SECONDS, **details: Any) -> dict[str, Any]:
-        """The answer of `heapwatch.entering.agent.answer_to`.
+        """Send a request and return the answer of `heapwatch.entering.agent.answer_to`.
 
         The process has `wait_seconds` to run Python code.
 
         Raises:
-            CannotEnter: it refuses, ends, runs no Python of a version that is supported, or does not answer.
+            CannotEnter: it refuses, ends, does not run a supported version of Python, or does not answer.
 
         """
-        asked = {
+        request = {
             "action": action,
             "pid": self.pid,
             "folder": str(self.folder),
@@ -105,8 +105,8 @@ class EnteredProcess:
         }
         names = {
             "__name__": "heapwatch.entering",
-            "asked": asked,
-            "folder": asked["folder"],
+            "asked": request,
+            "folder": request["folder"],
             "packages": _packages(),
             "until": time.time() + wait_seconds,
         }
@@ -115,9 +115,9 @@ class EnteredProcess:
         try:
             self._share()
             if ptrace.IS_SUPPORTED:
-                return self._traced(_text(code, names), wait_seconds)
+                return self._by_ptrace(_text(code, names), wait_seconds)
             if self._remote_exec is not None and self._same_version():
-                return self._told_to(self._remote_exec, _script(code, names), wait_seconds)
+                return self._by_remote_exec(self._remote_exec, _script(code, names), wait_seconds)
             raise _unsupported()
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
@@ -129,10 +129,10 @@ class EnteredProcess:
             raise CannotEnter(f"process {self.pid} cannot be entered: {reason(error)}") from None
 
     def latest(self, name: str) -> Any:
-        """A document that the process writes into the folder; None while there is none.
+        """Read a document that the process writes into the folder; None until it exists.
 
         Raises:
-            CannotEnter: there is something else.
+            CannotEnter: the file is not such a document.
 
         """
         try:
@@ -143,11 +143,11 @@ class EnteredProcess:
             raise CannotEnter(f"process {self.pid} does not answer as Heapwatch does: {error}") from None
 
     def leave(self, seconds: float = _LEAVE_SECONDS) -> bool:
-        """End a visit that explains; returns whether Heapwatch was seen to leave the process in this time."""
+        """Request the end of the visit; return whether the process confirmed it in this time."""
         with suppress(OSError):
             (self.folder / LEAVE).touch()
-        until = time.monotonic() + seconds
-        while self.is_alive() and time.monotonic() < until:
+        deadline = time.monotonic() + seconds
+        while self.is_alive() and time.monotonic() < deadline:
             if (self.folder / LEFT).exists():
                 return True
             time.sleep(_POLL_SECONDS)
@@ -158,7 +158,7 @@ class EnteredProcess:
         return is_alive(self._process)
 
     def _share(self) -> None:
-        """Give the folder to the owner of the process, where that is another than this user."""
+        """Make the owner of the process the owner of the folder, if root enters another user's process."""
         uids, gids = self._process.uids(), self._process.gids()
         self._is_shared = os.geteuid() == 0 and uids.effective != 0
         if self._is_shared:
@@ -168,39 +168,41 @@ class EnteredProcess:
         program = os.path.basename(self._process.exe())
         return program.endswith(f"python{sys.version_info[0]}.{sys.version_info[1]}")
 
-    def _told_to(
+    def _by_remote_exec(
         self, remote_exec: Callable[[int, str], object], code: str, seconds: float
     ) -> dict[str, Any]:
-        """By the interpreter's own way, which runs a file at the next safe point of the main thread."""
+        """Enter by `sys.remote_exec`, which runs a file at the next safe point of the main thread."""
         script = self.folder / "first.py"
         script.write_text(code, encoding="ascii")
         script.chmod(0o644)
         try:
             remote_exec(self.pid, str(script))
-            document = self._waited(seconds)
+            document = self._wait_for_answer(seconds)
             if document is None and not self._is_taken():
-                remote_exec(self.pid, os.devnull)  # in its place: the script is gone when it would be run
+                remote_exec(self.pid, os.devnull)  # replaces the script, which is deleted after this
         except PermissionError:
             raise
         except (OSError, RuntimeError, ValueError) as error:
             raise CannotEnter(f"process {self.pid} does not run code from outside: {error}") from None
         return self._checked(document)
 
-    def _traced(self, text: str, seconds: float) -> dict[str, Any]:
-        """By a thread that the main one starts: between two byte codes, or at once where it only waits."""
+    def _by_ptrace(self, text: str, seconds: float) -> dict[str, Any]:
+        """Enter by `ptrace`: the main thread starts another, between byte codes or at once if it waits."""
         with ptrace.Memory(self.pid) as memory:
-            functions = exported(self.pid, _CALLED)
+            functions = exported(self.pid, _REQUIRED_FUNCTIONS)
             if not functions:
                 raise _no_interpreter(self.pid, self._process.exe())
             try:
                 request = Request(self.pid, memory, functions, text)
             except ValueError as error:
                 raise CannotEnter(f"process {self.pid} cannot be entered: {error}") from None
-            until = time.monotonic() + seconds
+            deadline = time.monotonic() + seconds
             try:
                 self._send(request, memory, functions, waits=self._only_waits())
-                while (document := self._waited(min(_SOON_SECONDS, until - time.monotonic()))) is None:
-                    if self._is_taken() or time.monotonic() >= until:
+                while (
+                    document := self._wait_for_answer(min(_SOON_SECONDS, deadline - time.monotonic()))
+                ) is None:
+                    if self._is_taken() or time.monotonic() >= deadline:
                         break
                     if self._only_waits():
                         self._send(request, memory, functions, waits=True)
@@ -224,33 +226,33 @@ class EnteredProcess:
                 else:
                     request.queue(thread)
 
-        # A tracer is a thread. It lets go of the process when it ends, and no Ctrl-C ends this one.
+        # The kernel detaches when the tracing thread ends. Ctrl-C does not interrupt this one.
         with ThreadPoolExecutor(1) as tracer:
             tracer.submit(deliver).result()
 
     def _only_waits(self) -> bool:
-        """Whether the main thread has stayed for half a second in one and the same system call."""
-        first = Path(f"/proc/{self.pid}/syscall").read_text()
+        """Whether the main thread stays in the same system call for half a second."""
+        call = Path(f"/proc/{self.pid}/syscall").read_text()
         for _ in range(_SAMPLES):
-            if first.startswith("running"):
+            if call.startswith("running"):
                 return False
             time.sleep(_WAITING_SECONDS / _SAMPLES)
-            if Path(f"/proc/{self.pid}/syscall").read_text() != first:
+            if Path(f"/proc/{self.pid}/syscall").read_text() != call:
                 return False
         return True
 
     def _check_version(self, version: str) -> None:
-        found = re.match(r"(\d+)\.(\d+)", version)
-        if found is None or (int(found[1]), int(found[2])) < _OLDEST:
+        match = re.match(r"(\d+)\.(\d+)", version)
+        if match is None or (int(match[1]), int(match[2])) < _OLDEST_VERSION:
             raise CannotEnter(
                 f"process {self.pid} runs Python {version.split()[0] if version else '?'};"
-                f" Heapwatch takes {'.'.join(map(str, _OLDEST))} or newer"
+                f" Heapwatch takes {'.'.join(map(str, _OLDEST_VERSION))} or newer"
             )
 
     def _checked(self, document: Any) -> dict[str, Any]:
-        """The answer, which is waited for further where the process has begun with it."""
+        """Return the answer; wait longer for it if the process has started the request."""
         if document is None and self._is_taken():
-            document = self._waited(WAIT_SECONDS)  # imports take a while on a busy machine
+            document = self._wait_for_answer(WAIT_SECONDS)  # imports take a while on a busy machine
         if document is None:
             raise CannotEnter(
                 f"process {self.pid} has not run Python code in its main thread for"
@@ -263,13 +265,13 @@ class EnteredProcess:
         return document
 
     def _is_taken(self) -> bool:
-        """Whether the process has begun to do what it is asked."""
+        """Whether the process has started to execute the request."""
         return (self.folder / "taken").exists()
 
-    def _waited(self, seconds: float) -> Any:
-        """The document in the answer; None if there is none in time."""
-        until = time.monotonic() + seconds
-        while (document := self.latest("answer.json")) is None and time.monotonic() < until:
+    def _wait_for_answer(self, seconds: float) -> Any:
+        """Return the answer; None if it does not come in time."""
+        deadline = time.monotonic() + seconds
+        while (document := self.latest("answer.json")) is None and time.monotonic() < deadline:
             if not self.is_alive():
                 raise CannotEnter(f"process {self.pid} has ended")
             if (self.folder / "unable").exists():
@@ -281,29 +283,29 @@ class EnteredProcess:
 
 
 def _text(code: str, names: dict[str, Any]) -> str:
-    """What the interpreter is to run, in a namespace of its own: the program's stays as it is."""
-    # What this let out would be printed by the interpreter.
+    """Return Python code that runs `code` in a namespace of its own, apart from the program's."""
+    # The interpreter would print an exception.
     return f"try:\n    __import__('builtins').exec({code!a}, {names!a})\nexcept:\n    pass\n"
 
 
 def _script(code: str, names: dict[str, Any]) -> str:
-    """The same for `sys.remote_exec`, which runs it in the main thread."""
+    """Return the same for `sys.remote_exec`, which runs it in the main thread."""
     return f"__import__('_thread').start_new_thread(exec, ({code!a}, {names!a}))\n"
 
 
 def _packages() -> list[tuple[str, str]]:
-    """Names and folders of this package and of what it needs, for a process that has none of them."""
-    found = []
+    """Return names and folders of this package and its requirements, for a process that lacks them."""
+    packages = []
     for name in _PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             raise CannotEnter(f"{name} is not installed as files")
-        found.append((name, str(Path(spec.origin).parent)))
-    return found
+        packages.append((name, str(Path(spec.origin).parent)))
+    return packages
 
 
 def process_of(pid: int) -> psutil.Process:
-    """The process, which this user may look at; raises CannotEnter."""
+    """Return the process; raise CannotEnter if it does not exist or this user may not inspect it."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -319,13 +321,13 @@ def process_of(pid: int) -> psutil.Process:
 
 
 def _check_visible(process: psutil.Process) -> None:
-    """Raise CannotEnter for a process of another container, which does not see the files of this package."""
+    """Raise CannotEnter for a process that is stopped, in another container, or has a shadow stack."""
     pid = process.pid
     for kind in ("pid", "mnt"):
         try:
             other = os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
         except OSError:
-            continue  # then the kernel refuses for a reason of its own
+            continue  # the attempt to enter will report the reason
         if other:
             raise CannotEnter(
                 f"process {pid} runs in another container: run this command inside it, such as"
@@ -342,7 +344,7 @@ def _check_visible(process: psutil.Process) -> None:
 
 
 def _denied(pid: int) -> CannotEnter:
-    """Why the kernel lets this user trace no such process."""
+    """Return an error that says why the kernel does not let this user trace the process."""
     status = _status(pid)
     if tracer := ptrace.tracer_of(pid):
         return CannotEnter(f"process {pid} is held by another program, debugger or visit: process {tracer}")
@@ -352,7 +354,7 @@ def _denied(pid: int) -> CannotEnter:
             f"process {pid} belongs to {_name(owner)}: run this as {_name(owner)}, or with sudo"
         )
     try:
-        scope = int(_YAMA.read_text())
+        scope = int(_YAMA_SCOPE.read_text())
     except (OSError, ValueError):
         scope = 0
     if scope == 3:
@@ -370,7 +372,7 @@ def _denied(pid: int) -> CannotEnter:
 
 
 def _no_interpreter(pid: int, program: str) -> CannotEnter:
-    """Nothing in the process exports what is needed."""
+    """Return the error for a process that does not export the functions of the interpreter."""
     if "python" in os.path.basename(program).lower():
         return CannotEnter(
             f"process {pid} runs an interpreter that exports no functions (a static or stripped build, or"
@@ -380,7 +382,7 @@ def _no_interpreter(pid: int, program: str) -> CannotEnter:
 
 
 def _unsupported() -> CannotEnter:
-    """The machine is none on which a process of this Python can be entered."""
+    """Return the error for a platform on which processes cannot be entered."""
     return CannotEnter(
         "a process of Python below 3.14 can be entered on Linux on x86-64; this is"
         f" {platform.system()} on {platform.machine()}. From 3.14 on, run this with the Python of the process"

@@ -1,27 +1,27 @@
-"""The first code in an entered process. It is sent as text: nothing of this package is there yet.
+"""The first code in an entered process, sent as text because the process has not imported this package.
 
-It runs in a thread of its own, perhaps long after it was sent, and in a child that was forked meanwhile. It
-raises nothing, and does nothing once its sender is gone.
+It runs in a thread of its own, perhaps long after it was sent, perhaps in a child forked meanwhile. It raises
+nothing, and does nothing once its sender has ended.
 """
 
-# Nothing is imported out here: not every process can.
+# No imports at module level: they fail in some processes.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-asked: dict[str, object] = globals()["asked"]  # given by the sender
+asked: dict[str, object] = globals()["asked"]  # set by the sender
 folder: str = globals()["folder"]
 packages: list[tuple[str, str]] = globals()["packages"]
 until: float = globals()["until"]
-finish_by = 0.0  # by the monotonic clock; until then a fork waits for the imports
+finish_by = 0.0  # on the monotonic clock; a fork waits for the imports until then
 
 
 def main() -> None:
-    """Start the work in a thread of the `threading` module, once, and in the process that was meant."""
+    """Start the work in a thread of the `threading` module, once, and only in the intended process."""
     import os
     import time
 
-    # A folder of this name that is made later is another user's.
+    # After the deadline, a folder of this name may belong to another user.
     if os.getpid() != asked["pid"] or time.time() > until or not os.path.isdir(folder):
         return
     try:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def has_native_threads() -> bool:
-    """Whether a thread that is started is one: a greenlet would end with this thread."""
+    """Whether threads are native; a greenlet would end with this thread."""
     import _thread
 
     return isinstance(_thread.start_new_thread, type(len))
@@ -65,8 +65,8 @@ def has_native_threads() -> bool:
 def has_threading() -> bool:
     """Whether `threading` is imported; before Python 3.13 the main thread has to be the first to do that.
 
-    The main thread is asked to by a pending call, as in `heapwatch.runtime.owned_reads`. An exception of a
-    signal handler that comes meanwhile is raised in the program, as it would have been anyway.
+    A pending call makes the main thread import it, as in `heapwatch.runtime.owned_reads`. If a signal handler
+    raises meanwhile, the exception goes to the program, as it would without Heapwatch.
     """
     import sys
 
@@ -89,20 +89,20 @@ def has_threading() -> bool:
 
     call = Import()
     api = ctypes.pythonapi
-    api.Py_IncRef(ctypes.py_object(call))  # for ever: it may be called in a day
+    api.Py_IncRef(ctypes.py_object(call))  # never released: the interpreter may call it much later
     api.Py_AddPendingCall(ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p), ctypes.py_object(call))
-    end = time.monotonic() + 3
-    while not state["done"] and time.monotonic() < end:
+    deadline = time.monotonic() + 3
+    while not state["done"] and time.monotonic() < deadline:
         time.sleep(0.01)
     state["wanted"] = False
     return state["done"]
 
 
 def settle() -> None:
-    """Wait until nothing is imported here any more, before the program forks or ends.
+    """Wait for the imports of this code before the program forks or ends.
 
-    Otherwise a child, or the end of the interpreter, would wait for ever for a module that a thread has begun
-    to import which is not there.
+    Otherwise the child, or the end of the interpreter, would wait for ever for the import lock of a thread
+    that no longer runs.
     """
     import time
 
@@ -113,31 +113,31 @@ def settle() -> None:
 def in_pairs(register: "Any") -> "Any":
     """`os.register_at_fork` for modules that are imported while a fork waits in `settle`.
 
-    The interpreter calls what they register for after that fork, and not what they register for before it.
+    For that fork, the interpreter calls the functions registered for after it, but not those for before it.
     """
 
     def register_pair(*, before: "Any" = None, after_in_parent: "Any" = None, **in_child: "Any") -> None:
-        begun = []
+        begun_forks = []
 
-        def first() -> None:
-            settle()  # what was registered last is called first, and may take a lock that an import needs
+        def before_fork() -> None:
+            settle()  # the last function registered runs first, and may take a lock that an import needs
             if before is not None:
                 before()
-            begun.append(1)
+            begun_forks.append(1)
 
-        def last() -> None:
-            if begun:
-                begun.pop()
+        def after_fork() -> None:
+            if begun_forks:
+                begun_forks.pop()
                 if after_in_parent is not None:
                     after_in_parent()
 
-        register(before=first, after_in_parent=last, **in_child)
+        register(before=before_fork, after_in_parent=after_fork, **in_child)
 
     return register_pair
 
 
 def work() -> None:
-    """Do what was asked, unless the sender is gone meanwhile."""
+    """Execute the request, unless the sender has ended meanwhile."""
     import atexit
     import os
 
@@ -145,8 +145,8 @@ def work() -> None:
     register = os.register_at_fork
     os.register_at_fork = in_pairs(register)
     try:
-        for name, place in packages:
-            load(name, place)
+        for name, package_folder in packages:
+            load(name, package_folder)
         from heapwatch.entering.agent import answer_to
 
         os.register_at_fork = register
@@ -164,7 +164,7 @@ def work() -> None:
 
 
 def write(result: dict[str, object]) -> bool:
-    """Write the answer; False where the sender waits no longer."""
+    """Write the answer; return False if the sender no longer waits."""
     import os
 
     path = os.path.join(folder, "answer.json")
@@ -183,19 +183,19 @@ def write(result: dict[str, object]) -> bool:
     return True
 
 
-def load(name: str, place: str) -> None:
-    """Import a package from its folder unless the process has one of this name; its path stays as it is."""
+def load(name: str, package_folder: str) -> None:
+    """Import a package from its folder, unless the process has one of this name; `sys.path` stays."""
     import importlib.util
     import os
     import sys
     from importlib import _bootstrap as imports
 
-    # The locks of `import` itself: another command may enter, and the program import, at the same time.
+    # The locks of `import` itself: the program or another command may import at the same time.
     with imports._ModuleLockManager(name):  # type: ignore[attr-defined]
         if name in sys.modules or (name != "heapwatch" and importlib.util.find_spec(name)):
             return
         spec = importlib.util.spec_from_file_location(
-            name, os.path.join(place, "__init__.py"), submodule_search_locations=[place]
+            name, os.path.join(package_folder, "__init__.py"), submodule_search_locations=[package_folder]
         )
         imports._load_unlocked(spec)  # type: ignore[attr-defined]
 

@@ -1,11 +1,10 @@
-"""The machine code that a visit leaves in a process, and the frame that a call needs (x86-64).
+"""The machine code that a visit writes into a process, and the stack frame of a call (x86-64).
 
-The code is that of machine_code.s. It lies behind the last function of a library, in bytes of its last page
-that nothing uses, and stays there: the interpreter may still have to call it when the visit is over. It does
-nothing unless a request is waiting for it.
+The source is machine_code.s. It is written into unused bytes of the last code page of a library, and stays
+there: the interpreter may call it after the visit. It does nothing unless a request waits.
 
-A call needs no tracer to end well: with what `frame` has put on the stack, `call_function` restores all
-registers, also the vector registers, and goes on where the thread was.
+A call ends well without the tracer: `call_function` restores all registers from the frame, including the
+vector registers, and continues where the thread was interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# What the code calls, in the order of its table.
+# The functions that the code calls, in the order of its table.
 FUNCTIONS = (
     "Py_IsInitialized",
     "PyGILState_Ensure",
@@ -32,7 +31,7 @@ CODE = bytes.fromhex(
 )
 _TABLE = struct.Struct("<8s6Q")
 SIZE = _TABLE.size + len(CODE)
-# With a hash of the code: that of another version is left alone.
+# Includes a hash of the code, so the code of another version is not replaced.
 _ANY_MARK = b"HEAPW"
 MARK = _ANY_MARK + hashlib.sha256(CODE).digest()[:3]
 _PLACE_BYTES = 512  # for one version
@@ -62,11 +61,11 @@ class Code:
 
 
 class Frame(NamedTuple):
-    """What `call_function` finds on the stack.
+    """The stack frame that `call_function` uses.
 
     Attributes:
         address: of its first byte, which is the stack pointer of the called function.
-        registers: address of those that it restores.
+        registers: address of the registers that it restores.
         content: its bytes, up to the red zone of the interrupted function.
 
     """
@@ -82,34 +81,34 @@ class Frame(NamedTuple):
 
 
 def code_with(functions: Mapping[str, int]) -> bytes:
-    """The table, with these addresses of FUNCTIONS, and the code."""
+    """Return the table with these addresses of FUNCTIONS, followed by the code."""
     return _TABLE.pack(MARK, 0, *(functions[name] for name in FUNCTIONS)) + CODE
 
 
 def place_in(unused: bytes, address: int) -> tuple[int, bool] | None:
-    """Where the code is in unused bytes, or has room, and whether it is there; None without room."""
-    for at in range(-address % _ALIGNMENT, len(unused) - SIZE + 1, _PLACE_BYTES):
-        found = unused[at : at + len(MARK)]
-        if found == MARK or not found.startswith(_ANY_MARK):
-            return address + at, found == MARK
+    """Return an address for the code in unused bytes, and whether the code is there already; None if full."""
+    for offset in range(-address % _ALIGNMENT, len(unused) - SIZE + 1, _PLACE_BYTES):
+        mark = unused[offset : offset + len(MARK)]
+        if mark == MARK or not mark.startswith(_ANY_MARK):
+            return address + offset, mark == MARK
     return None
 
 
 def frame(registers: Mapping[str, int]) -> Frame:
-    """The frame for a thread that is to go on with these registers."""
+    """Return the frame for a thread that continues with these registers after the call."""
     restored = registers["rsp"] - RED_ZONE - _REGISTERS.size
     address = (restored - _VECTORS - _VECTORS_BYTES) & -_VECTORS_ALIGNMENT
-    empty = bytes(restored - address)
-    return Frame(address, restored, empty + _REGISTERS.pack(*(registers[name] for name in _POPPED)))
+    padding = bytes(restored - address)
+    return Frame(address, restored, padding + _REGISTERS.pack(*(registers[name] for name in _POPPED)))
 
 
 def header(function: int, arguments: Sequence[int], registers: int) -> bytes:
-    """The first bytes of a frame: what is to be called.
+    """Return the first bytes of a frame, which describe the call.
 
     Args:
-        function: its address.
+        function: the address of the function.
         arguments: up to six.
-        registers: where those are that are restored afterwards.
+        registers: the address of the registers to restore afterwards.
 
     """
     return _HEADER.pack(function, *arguments, *[0] * (6 - len(arguments)), 0, registers)

@@ -1,9 +1,9 @@
 """Calls of C functions in the main thread of another process, by `ptrace` (Linux on x86-64).
 
-The thread is stopped for about a millisecond, at a system call where it makes one: then it is in no function
-that holds a lock of the interpreter. A call that it waited in goes on afterwards. No byte of a function is
-changed. The registers are changed once, by one system call; from then on the thread finds its way back by
-itself (`machine_code`), so the tracer may be killed at any moment.
+The thread is stopped for about a millisecond, if possible at a system call, where it is in no function that
+holds a lock of the interpreter. An interrupted system call continues afterwards. No byte of a function
+changes. One system call changes the registers; after that the thread restores itself (`machine_code`), so the
+tracer may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _PTRACE_GETREGSET, _PTRACE_SETREGSET = 0x4204, 0x4205
 _PTRACE_O_TRACESYSGOOD = 1
 _PTRACE_EVENT_STOP = 128
 _NT_PRSTATUS = 1
-_NAMES = (
+_REGISTER_NAMES = (
     *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
     *("orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"),
 )
-_REGISTERS = struct.Struct(f"<{len(_NAMES)}Q")
+_REGISTERS = struct.Struct(f"<{len(_REGISTER_NAMES)}Q")
 _INTERRUPTS_ENABLED = 0x202  # eflags of a function that begins
 _NO_CALL = 2**64 - 1
 _SYSCALL_INSTRUCTION = b"\x0f\x05"
@@ -57,31 +57,32 @@ _SYS_GETPID, _SYS_RESTART_SYSCALL = 39, 219
 # read, write, poll, select, pause, nanosleep, accept, sendto, recvfrom, sendmsg, recvmsg, wait4, semop,
 # msgrcv, fcntl, flock, rt_sigtimedwait, rt_sigsuspend, futex, restart_syscall, semtimedop, clock_nanosleep,
 # epoll_wait, waitid, pselect6, ppoll, epoll_pwait, accept4, epoll_pwait2
-_WAITING = {
+_WAITING_SYSCALLS = {
     *(0, 1, 7, 23, 34, 35, 43, 44, 45, 46, 47, 61, 65, 70, 72, 73, 128, 130, 202, 219, 220, 230, 232, 247),
     *(270, 271, 281, 288, 441),
 }
-# What the kernel puts into rax where an interrupted call is to be made again (include/linux/errno.h).
+# The kernel sets rax to one of these if it will restart an interrupted call (include/linux/errno.h).
 _ERESTARTSYS, _ERESTARTNOINTR, _ERESTARTNOHAND, _ERESTART_RESTARTBLOCK = 512, 513, 514, 516
-# A stop ends these with EINTR (signal(7)). By number: the register of the limit of time, and its value where
-# there is none.
-_ENDED_BY_A_STOP = {
+# A stop ends these with EINTR (signal(7)). By system call number: the register of the timeout, and its value
+# for no timeout.
+_EINTR_WITH_TIMEOUT = {
     232: ("r10", 2**32 - 1),  # epoll_wait
     281: ("r10", 2**32 - 1),  # epoll_pwait
     441: ("r10", 0),  # epoll_pwait2
     128: ("rdx", 0),  # rt_sigtimedwait
     220: ("r10", 0),  # semtimedop
 }
-# And these: semop, and calls on a socket with a limit (SO_RCVTIMEO, SO_SNDTIMEO), which begins anew: read,
-# write, readv, writev, connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
-_MADE_AGAIN = {65, 0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 307}
-_ALL_THREADS = 0x40000000  # __WALL
+# A stop also ends semop, and calls on a socket with a timeout (SO_RCVTIMEO, SO_SNDTIMEO), which restarts:
+# read, write, readv, writev, connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg,
+# sendmmsg.
+_RESTARTED_AFTER_EINTR = {65, 0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 307}
+_WALL = 0x40000000  # __WALL
 _STOP_SECONDS = 5.0
 _OTHERS_SECONDS, _TRIES = 3.0, 3
 _SYSCALL_SECONDS = 0.1
 _RUN_SECONDS = 5.0
 _POLL_SECONDS = 0.0001
-_STACK_BYTES = 32768  # that a called function may need
+_STACK_BYTES = 32768  # for the called function
 
 IS_SUPPORTED = sys.platform == "linux" and platform.machine() in ("x86_64", "AMD64")
 
@@ -91,9 +92,9 @@ class NotStopped(Exception):
 
 
 def tracer_of(pid: int) -> int:
-    """The process that traces this one; 0 where none does."""
-    found = re.search(r"^TracerPid:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(errors="replace"), re.M)
-    return int(found[1]) if found else 0
+    """Return the id of the process that traces this one; 0 if none does."""
+    match = re.search(r"^TracerPid:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(errors="replace"), re.M)
+    return int(match[1]) if match else 0
 
 
 class _Vector(ctypes.Structure):
@@ -101,7 +102,7 @@ class _Vector(ctypes.Structure):
 
 
 class Memory:
-    """The memory of the program that a process runs now; of another one that it starts later, nothing.
+    """The memory of the program that a process runs now; it is gone once the process executes another one.
 
     Args:
         pid: of a process that this user may trace.
@@ -135,14 +136,14 @@ class Memory:
 
 
 class Tracee:
-    """The main thread of a process, stopped inside a `with` block. One thread has to do all of a block.
+    """The main thread of a process, stopped inside a `with` block. One thread must run the whole block.
 
     Args:
         pid: of a process that this user may trace.
-        memory: that of the program that it runs.
+        memory: the memory of its program.
 
     Raises:
-        NotStopped: see there.
+        NotStopped: the thread could not be stopped, or ended.
         PermissionError: this user may not trace it, or another program does.
 
     """
@@ -157,11 +158,11 @@ class Tracee:
         self._seize()
         try:
             self._stop()
-            self._kept = self._get()
-            self.memory.read(self._kept["rip"], 1)  # it is still this program
-            self._in_call = self._is_in_call(self._kept)
+            self._saved = self._get()
+            self.memory.read(self._saved["rip"], 1)  # raises if it runs another program now
+            self._in_call = self._is_in_call(self._saved)
         except BaseException:
-            with suppress(NotStopped, OSError):  # a thread that does not stop is let go when this one ends
+            with suppress(NotStopped, OSError):  # the kernel detaches when the tracing thread ends
                 self._ptrace(_PTRACE_DETACH)
             raise
         return self
@@ -174,11 +175,11 @@ class Tracee:
                 raise
 
     def waits(self) -> bool:
-        """Whether the thread waits for something outside of it; then it holds no lock of an allocator."""
-        return self._in_call and self._kept["orig_rax"] in _WAITING
+        """Whether the thread waits in a system call; then it holds no lock of an allocator."""
+        return self._in_call and self._saved["orig_rax"] in _WAITING_SYSCALLS
 
     def code(self, functions: Mapping[str, int]) -> Code:
-        """The machine code in the process, which is put there the first time.
+        """Return the machine code in the process; the first call writes it there.
 
         Args:
             functions: addresses of `machine_code.FUNCTIONS`.
@@ -200,7 +201,7 @@ class Tracee:
         raise NotStopped("has no room for the code of a visit in its libraries")
 
     def call(self, function: int, *arguments: int) -> int:
-        """The result, 64 bits without a sign, of a function that waits for nothing; after `code`.
+        """Call a function that does not block, and return its unsigned 64-bit result; `code` must come first.
 
         Raises:
             NotStopped: it did not return within five seconds, or the thread has ended.
@@ -208,93 +209,93 @@ class Tracee:
         """
         if self._code is None:
             raise ValueError("the code has to be there first")
-        begins = self._frame is None
-        called = self._frame or self._new_frame()
-        self.memory.write(called.address, header(function, arguments, called.registers))
-        start = self._code.call_function if begins else self._code.call_again
-        # The one moment that matters: before it the thread is as it was, after it the thread restores itself.
+        is_first = self._frame is None
+        prepared = self._frame or self._new_frame()
+        self.memory.write(prepared.address, header(function, arguments, prepared.registers))
+        start = self._code.call_function if is_first else self._code.call_again
+        # Atomic for the thread: before this it is unchanged, after this it restores itself.
         self._set(
-            {**self._kept, "rip": start, "rbx": called.address, "rsp": called.address}
+            {**self._saved, "rip": start, "rbx": prepared.address, "rsp": prepared.address}
             | {"eflags": _INTERRUPTS_ENABLED, "rax": 0, "orig_rax": _NO_CALL}
         )
-        self._frame = called
-        self._run_to_gate(self._code.gate, called)
-        return int.from_bytes(self.memory.read(called.result, 8), "little")
+        self._frame = prepared
+        self._run_to_gate(self._code.gate, prepared)
+        return int.from_bytes(self.memory.read(prepared.result, 8), "little")
 
     def read_text(self, address: int, longest: int) -> str:
-        """A string of C at an address."""
+        """Return the C string at an address."""
         return self.memory.read(address, longest).split(b"\0")[0].decode("ascii", "replace")
 
     def _new_frame(self) -> Frame:
-        """A frame on the stack, after which the thread goes on where it was."""
-        back = dict(self._kept)
-        if self._in_call and (number := self._made_again()) is not None:
-            back |= {"rax": number, "rip": back["rip"] - len(_SYSCALL_INSTRUCTION)}
-        made = frame(back)
-        if self._room_at(back["rsp"]) < len(made.content) + RED_ZONE + _STACK_BYTES:
+        """Write a frame onto the stack, after which the thread continues where it was interrupted."""
+        registers = dict(self._saved)
+        if self._in_call and (number := self._restarted_call()) is not None:
+            registers |= {"rax": number, "rip": registers["rip"] - len(_SYSCALL_INSTRUCTION)}
+        new = frame(registers)
+        if self._stack_space_below(registers["rsp"]) < len(new.content) + RED_ZONE + _STACK_BYTES:
             raise NotStopped("has no room left on the stack of its main thread; try again")
-        self.memory.write(made.address, made.content)
-        return made
+        self.memory.write(new.address, new.content)
+        return new
 
-    def _made_again(self) -> int | None:
-        """The number of the system call with which the thread goes on; None where its call is over."""
-        number = self._kept["orig_rax"]
-        result = -ctypes.c_int64(self._kept["rax"]).value
+    def _restarted_call(self) -> int | None:
+        """Return the number of the system call to restart; None if the call has ended."""
+        number = self._saved["orig_rax"]
+        result = -ctypes.c_int64(self._saved["rax"]).value
         if result == _ERESTART_RESTARTBLOCK:
             return _SYS_RESTART_SYSCALL
         if result in (errno.ENOSYS, _ERESTARTSYS, _ERESTARTNOINTR, _ERESTARTNOHAND):  # ENOSYS: not yet made
             return number
-        if result == errno.EINTR and number in _MADE_AGAIN:
+        if result == errno.EINTR and number in _RESTARTED_AFTER_EINTR:
             return number
-        if result == errno.EINTR and number in _ENDED_BY_A_STOP:
-            register, endless = _ENDED_BY_A_STOP[number]
-            value = self._kept[register]
-            return number if endless == (value & 0xFFFFFFFF if endless else value) else None
+        if result == errno.EINTR and number in _EINTR_WITH_TIMEOUT:
+            register, no_timeout = _EINTR_WITH_TIMEOUT[number]
+            value = self._saved[register]
+            return number if no_timeout == (value & 0xFFFFFFFF if no_timeout else value) else None
         return None
 
-    def _room_at(self, stack_pointer: int) -> int:
-        """Bytes below an address of a stack; the main one grows up to its limit."""
-        for one in mappings(self._pid):
-            if one.start <= stack_pointer <= one.end:
-                lowest = one.start
-                if one.name == "[stack]":
+    def _stack_space_below(self, stack_pointer: int) -> int:
+        """Return the free bytes below an address of a stack; the main stack grows up to its limit."""
+        for mapping in mappings(self._pid):
+            if mapping.start <= stack_pointer <= mapping.end:
+                lowest = mapping.start
+                if mapping.name == "[stack]":
                     limit = resource.prlimit(self._pid, resource.RLIMIT_STACK)[0]
-                    lowest = 0 if limit == resource.RLIM_INFINITY else one.end - limit
+                    lowest = 0 if limit == resource.RLIM_INFINITY else mapping.end - limit
                 return stack_pointer - lowest
         return 0
 
     def _run_to_gate(self, gate: int, called: Frame) -> None:
         """Let the thread run until the called function has returned."""
-        until = time.monotonic() + _RUN_SECONDS
+        deadline = time.monotonic() + _RUN_SECONDS
         while True:
             self._ptrace(_PTRACE_SYSCALL)
             try:
-                self._await(until - time.monotonic(), _PTRACE_SYSCALL)
+                self._await(deadline - time.monotonic(), _PTRACE_SYSCALL)
             except NotStopped:
-                # The machine may stand still. The thread is let go, and restores itself when it comes so far.
+                # The machine may be stalled. The thread is detached, and restores itself later.
                 raise NotStopped("does not return from a function of its interpreter; try again") from None
-            now = self._get()
+            registers = self._get()
             if (
-                now["rip"] == gate + len(_SYSCALL_INSTRUCTION)
-                and now["rbx"] == called.address
-                and ctypes.c_int64(now["rax"]).value == -errno.ENOSYS
+                registers["rip"] == gate + len(_SYSCALL_INSTRUCTION)
+                and registers["rbx"] == called.address
+                and ctypes.c_int64(registers["rax"]).value == -errno.ENOSYS
             ):
                 return
 
     def _seize(self) -> None:
-        """Become its tracer, when another command like this one is through with it."""
-        until, tries = time.monotonic() + _OTHERS_SECONDS, 0
+        """Become its tracer; wait a while if another tracer has it."""
+        deadline, tries = time.monotonic() + _OTHERS_SECONDS, 0
         while True:
             try:
                 return self._ptrace(_PTRACE_SEIZE, 0, _PTRACE_O_TRACESYSGOOD)
             except PermissionError:
                 tries = 0 if tracer_of(self._pid) else tries + 1
-                if tries > _TRIES or time.monotonic() >= until:
+                if tries > _TRIES or time.monotonic() >= deadline:
                     raise
             time.sleep(_POLL_SECONDS)
 
     def _stop(self) -> None:
-        """Stop the thread: where it is inside a system call, else at its next one if that comes soon."""
+        """Stop the thread in its system call, or at its next one if that comes soon, or anywhere."""
         self._ptrace(_PTRACE_INTERRUPT)
         self._await(_STOP_SECONDS, _PTRACE_CONT)
         if self._is_group_stop:
@@ -309,7 +310,7 @@ class Tracee:
             self._await(_STOP_SECONDS, _PTRACE_CONT)
 
     def _is_in_call(self, registers: Mapping[str, int]) -> bool:
-        """Whether the thread made a system call; the kernel notes its number also when a handler begins."""
+        """Whether the thread is in a system call; its number is also set when a signal handler begins."""
         size = len(_SYSCALL_INSTRUCTION)
         return (
             registers["orig_rax"] < 2**63
@@ -317,11 +318,11 @@ class Tracee:
         )
 
     def _await(self, seconds: float, request: int) -> None:
-        """Wait until the thread stops; signals of its own are handed on."""
-        until = time.monotonic() + seconds
+        """Wait until the thread stops; pass its own signals on to it."""
+        deadline = time.monotonic() + seconds
         while True:
             try:
-                pid, status = os.waitpid(self._pid, os.WNOHANG | _ALL_THREADS)
+                pid, status = os.waitpid(self._pid, os.WNOHANG | _WALL)
             except ChildProcessError:
                 raise NotStopped("has ended") from None
             if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
@@ -332,7 +333,7 @@ class Tracee:
                 if event or number == signal.SIGTRAP | 0x80:
                     return
                 self._ptrace(request, 0, number)
-            elif time.monotonic() >= until:
+            elif time.monotonic() >= deadline:
                 raise NotStopped(f"does not come out of the kernel for {seconds:.0f} s")
             else:
                 time.sleep(_POLL_SECONDS)
@@ -340,10 +341,10 @@ class Tracee:
     def _get(self) -> dict[str, int]:
         buffer = ctypes.create_string_buffer(_REGISTERS.size)
         self._registers(_PTRACE_GETREGSET, buffer)
-        return dict(zip(_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
+        return dict(zip(_REGISTER_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
 
     def _set(self, registers: Mapping[str, int]) -> None:
-        content = _REGISTERS.pack(*(registers[name] for name in _NAMES))
+        content = _REGISTERS.pack(*(registers[name] for name in _REGISTER_NAMES))
         self._registers(_PTRACE_SETREGSET, ctypes.create_string_buffer(content, len(content)))
 
     def _registers(self, request: int, buffer: ctypes.Array[ctypes.c_char]) -> None:

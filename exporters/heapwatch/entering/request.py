@@ -1,8 +1,8 @@
-"""Requests: texts that lie in the memory of a process until its interpreter runs one in a thread of its own.
+"""Requests: Python code in the memory of a process that its interpreter runs in a thread of its own.
 
-The memory is taken once and stays, since a pending call of the interpreter refers to it: it may come in a
-minute, in a day, or while the interpreter ends. A call begins nothing unless a request is still wanted, and
-says by itself that it came. Later visits use the same memory.
+The memory is mapped once and stays, because a pending call of the interpreter refers to it. That call may
+come much later, or while the interpreter ends. It starts nothing unless the request is still wanted, and
+clears its own mark. Later visits use the same memory.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from heapwatch.entering.machine_code import Code
 from heapwatch.entering.ptrace import Memory, NotStopped, Tracee
 
 COUNT, SIZE = 4, 8192
-# Whether it is still to begin; whether a pending call refers to it; whether a thread uses its text; for which
-# process it is, as a fork copies all of this; and who waits for it.
+# Whether it may still start; whether a pending call refers to it; whether a thread uses its text; the id of
+# its process, as a fork copies the memory; and the sender.
 _STATE = struct.Struct("<5Q")
-_WANTED, _QUEUED = 0, 8
-_TEXT = 64
+_WANTED_OFFSET, _QUEUED_OFFSET = 0, 8
+_TEXT_OFFSET = 64
 _PROT_READ, _PROT_WRITE, _MAP_PRIVATE, _MAP_ANONYMOUS = 1, 2, 2, 32
 _NO_FILE = 2**64 - 1
-_LARGEST_ERROR = 4095  # of a system call, whose result is then negative
-_PID = 2**32 - 1  # what of a sender is its process; the rest makes it unique
+_LARGEST_ERROR = 4095  # a failed system call returns the negative of its error number
+_PID = 2**32 - 1  # the lower half of a sender is its process id; a counter makes it unique
 _numbers = itertools.count()
-LONGEST = SIZE - _TEXT - 1
+LONGEST = SIZE - _TEXT_OFFSET - 1
 
 
 class _State(NamedTuple):
@@ -42,13 +42,13 @@ class _State(NamedTuple):
 
 
 class Request:
-    """A text in a process.
+    """Python code for a process to run.
 
     Args:
         pid: the process.
-        memory: that of the program that it runs.
-        functions: addresses by name, `Py_AddPendingCall` and those of `machine_code.FUNCTIONS` among them.
-        text: what the interpreter is to run; it must raise nothing, and do nothing once nobody waits.
+        memory: the memory of its program.
+        functions: addresses by name, including `Py_AddPendingCall` and `machine_code.FUNCTIONS`.
+        text: the code; it must raise nothing, and do nothing once the sender no longer waits.
 
     """
 
@@ -57,7 +57,7 @@ class Request:
         self._memory = memory
         self._functions = functions
         self._text = text.encode("ascii") + b"\0"
-        if len(self._text) > SIZE - _TEXT:
+        if len(self._text) > SIZE - _TEXT_OFFSET:
             raise ValueError(
                 f"a request has at most {LONGEST} characters, got {len(text)}: use shorter paths"
             )
@@ -65,7 +65,7 @@ class Request:
         self._address: int | None = None
 
     def queue(self, thread: Tracee) -> None:
-        """Have the main thread begin it between two byte codes.
+        """Let the main thread start it between two byte codes.
 
         Raises:
             NotStopped: the interpreter takes no further call, or no memory is left.
@@ -77,28 +77,28 @@ class Request:
             if thread.call(self._functions["Py_AddPendingCall"], code.queued, address) & 0xFFFFFFFF:
                 self.withdraw()
                 raise NotStopped("has too many pending calls; try again")
-            self._memory.write(address + _QUEUED, _word(1))
+            self._memory.write(address + _QUEUED_OFFSET, _as_bytes(1))
 
     def begin(self, thread: Tracee) -> None:
-        """Have the main thread begin it now, which waits outside of the interpreter; see `queue`."""
+        """Let the main thread, which waits outside of the interpreter, start it now; see `queue`."""
         code = thread.code(self._functions)
         thread.call(code.begin, self._place(thread, code))
 
     def withdraw(self) -> None:
-        """A call that comes later begins nothing."""
+        """Prevent a later pending call from starting it."""
         if self._address is not None:
             with suppress(OSError, NotStopped):  # the process has ended
                 state = self._state_at(self._address)
                 if state.wanted and state.sender == self._sender:  # otherwise it has begun
-                    self._memory.write(self._address + _WANTED, _word(0))
+                    self._memory.write(self._address + _WANTED_OFFSET, _as_bytes(0))
 
     def _place(self, thread: Tracee, code: Code) -> int:
-        """Put the text into the process, the first time."""
+        """Return the address of the request; the first call writes it into the process."""
         if self._address is None:
             address = self._free(self._requests(thread, code))
             queued = self._state_at(address).queued
-            self._memory.write(address + _WANTED, _word(0))
-            self._memory.write(address + _TEXT, self._text)
+            self._memory.write(address + _WANTED_OFFSET, _as_bytes(0))
+            self._memory.write(address + _TEXT_OFFSET, self._text)
             self._memory.write(address, _STATE.pack(*_State(1, queued, 0, self._pid, self._sender)))
             self._address = address
         return self._address
@@ -111,11 +111,11 @@ class Request:
             error = -ctypes.c_int64(address).value
             if 0 < error <= _LARGEST_ERROR:
                 raise NotStopped(f"has no memory left: {os.strerror(error)}")
-            self._memory.write(code.requests, _word(address))
+            self._memory.write(code.requests, _as_bytes(address))
         return address
 
     def _free(self, requests: int) -> int:
-        """The first that neither a living command waits for nor a thread of this process uses."""
+        """Return the first slot that no running command waits for and no thread of this process uses."""
         for address in range(requests, requests + COUNT * SIZE, SIZE):
             state = self._state_at(address)
             if state.owner != self._pid or not (
@@ -128,5 +128,5 @@ class Request:
         return _State(*_STATE.unpack(self._memory.read(address, _STATE.size)))
 
 
-def _word(value: int) -> bytes:
+def _as_bytes(value: int) -> bytes:
     return value.to_bytes(8, "little")

@@ -1,1 +1,1 @@
-"""What a trainer serves, and the client that reads it."""
+"""The HTTP server of a trainer, and the client for it."""

@@ -1,4 +1,4 @@
-"""The names by which a service of this machine may be asked."""
+"""Host names under which a service of this machine accepts requests."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _ANY_ADDRESS = "*"
 
 
 def allowed_hosts(environ: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """The hosts in HEAPWATCH_ALLOWED_HOSTS, some with a port."""
-    given = environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
-    return frozenset(name.strip() for name in given) - {""}
+    """Return the hosts in HEAPWATCH_ALLOWED_HOSTS; some have a port."""
+    hosts = environ.get("HEAPWATCH_ALLOWED_HOSTS", "").lower().split(",")
+    return frozenset(name.strip() for name in hosts) - {""}
 
 
 def without_port(authority: str) -> str:
-    """The host of `host[:port]`, of `[v6][:port]` or of an IPv6 address alone."""
+    """Return the host of `host[:port]`, of `[v6][:port]` or of an IPv6 address."""
     if authority.startswith("["):
         return authority[1:].partition("]")[0]
     return authority if authority.count(":") > 1 else authority.partition(":")[0]
 
 
 def known_names(bind: str, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """Host names that a service which listens on `bind` accepts, with those of HEAPWATCH_ALLOWED_HOSTS.
+    """Return the host names that a service on `bind` accepts, with those of HEAPWATCH_ALLOWED_HOSTS.
 
-    This is against DNS rebinding: the owner of a web page can make its name resolve to this machine; the
-    browser then treats the service as part of the page. IP addresses cannot be misused so, and are accepted
-    if the service listens on more than loopback.
+    This prevents DNS rebinding: the owner of a web page can make its name resolve to this machine; the
+    browser then treats the service as part of the page. IP addresses cannot be misused that way. The service
+    accepts them if it listens on more than loopback.
     """
     names = {*LOOPBACK, *map(without_port, allowed_hosts(environ))} - {_ANY_ADDRESS}
     if bind not in LOOPBACK:

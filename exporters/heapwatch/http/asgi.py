@@ -1,4 +1,4 @@
-"""What the services on uvicorn share: its limits, and a check of the host that a client asks for."""
+"""Limits and a check of the Host and Origin headers for all services that run on uvicorn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to trainers, by the standard library: bounded, no proxies, no redirects."""
+"""HTTP client for trainers on the standard library: with limits, without proxies or redirects."""
 
 from __future__ import annotations
 
@@ -97,32 +97,32 @@ def _ask(
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes]:
     parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=timeout)
+    connection_type = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = connection_type(parts.hostname or "", parts.port, timeout=timeout)
     connection.response_class = _Response
     try:
-        sent = {"Accept-Encoding": "identity", **(headers or {})}
-        connection.request(method, signing.target_of(parts), body, sent)
+        all_headers = {"Accept-Encoding": "identity", **(headers or {})}
+        connection.request(method, signing.target_of(parts), body, all_headers)
         response = connection.getresponse()
-        good = 200 <= response.status < 300
-        most = max_bytes if good else _MAX_ERROR_BYTES
-        answer = response.read(most + 1)
-        if good and len(answer) > most:
-            raise ValueError(f"more than {most} bytes")
+        is_success = 200 <= response.status < 300
+        limit = max_bytes if is_success else _MAX_ERROR_BYTES
+        answer = response.read(limit + 1)
+        if is_success and len(answer) > limit:
+            raise ValueError(f"more than {limit} bytes")
     except TimeoutError:
         raise Unreachable(f"{url} does not answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(f"{url} does not answer: {_problem(error)}") from None
     finally:
         connection.close()
-    if not good:
+    if not is_success:
         reason = _reason(answer) or response.reason
         raise Unreachable(f"{url} answers {response.status}: {plain(reason, _MAX_REASON_CHARACTERS)}")
     return response.status, answer
 
 
 class _Response(http.client.HTTPResponse):
-    """A response that has to be complete within the connection's timeout."""
+    """A response that must be complete within the connection's timeout."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)

@@ -1,4 +1,4 @@
-"""Reading from a socket until a deadline, even if bytes keep arriving: a socket's own timeout begins anew."""
+"""Reads from a socket until a deadline; the timeout of a socket restarts with each byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class UntilDeadline(io.RawIOBase):
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._connection = connection
         self._stream = connection.makefile("rb", buffering=0)
-        self._until = time.monotonic() + seconds
+        self._deadline = time.monotonic() + seconds
 
     def readable(self) -> bool:
         """Whether it can be read, as `io.BufferedReader` asks."""
@@ -22,7 +22,7 @@ class UntilDeadline(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read what is there, at least a byte; 0 at the end."""
-        seconds = self._until - time.monotonic()
+        seconds = self._deadline - time.monotonic()
         if seconds <= 0:
             raise TimeoutError
         self._connection.settimeout(seconds)

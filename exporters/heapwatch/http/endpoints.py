@@ -144,12 +144,12 @@ class Endpoints(BaseHTTPRequestHandler):
             raise Refusal(HTTPStatus.NOT_FOUND, f"no such page; available: {', '.join(self.routes)}")
         allowed = ["POST"] if path == "/force_cleanup" else ["GET", "HEAD"]
         if self.command not in allowed:
-            listed = ", ".join(allowed)
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {listed}", {"Allow": listed})
+            methods = ", ".join(allowed)
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} answers {methods}", {"Allow": methods})
         getattr(self, method)()
 
-    def _collected(self, seconds: float) -> Snapshot:
-        return self.server.trainer.snapshots.take(seconds)
+    def _collected(self, timeout_seconds: float) -> Snapshot:
+        return self.server.trainer.snapshots.take(timeout_seconds)
 
     def _metrics(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)
@@ -259,7 +259,7 @@ class Endpoints(BaseHTTPRequestHandler):
 
 def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str, Any]:
     running = ticket.state == "running"
-    why = (
+    detail = (
         "it is still running" if running else "the trainer has not reached a safe point yet; it stays queued"
     )
     pending: dict[str, Any] = {
@@ -267,7 +267,7 @@ def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str
         "request_id": ticket.request_id,
         "action": ticket.action,
         "trigger": ticket.trigger,
-        "detail": f"{why}; repeat the request with the same request_id",
+        "detail": f"{detail}; repeat the request with the same request_id",
     }
     if seconds_since_safe_point is not None:
         pending["seconds_since_safe_point"] = round(seconds_since_safe_point, 3)

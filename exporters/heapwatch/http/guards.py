@@ -119,9 +119,9 @@ def needs_no_token(headers: Message) -> bool:
 
     A browser sends Origin or Sec-Fetch-Site with each POST of a page, an older one at least Referer.
     """
-    from_elsewhere = ("Authorization", "Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For")
-    asked = is_known(headers.get("Host") or "", LOOPBACK)
-    return asked and not any(name in headers for name in from_elsewhere)
+    foreign_headers = ("Authorization", "Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For")
+    names_loopback = is_known(headers.get("Host") or "", LOOPBACK)
+    return names_loopback and not any(name in headers for name in foreign_headers)
 
 
 def check_authority(headers: Message, token: str | None, *, method: str, path: str, body: bytes) -> None:
@@ -135,15 +135,15 @@ def check_authority(headers: Message, token: str | None, *, method: str, path: s
             "no token is configured: set HEAPWATCH_TOKEN or HEAPWATCH_TOKEN_FILE where the trainer starts, "
             "or heapwatch.start(token=...)",
         )
-    scheme, _, given = (headers.get("Authorization") or "").strip().partition(" ")
+    scheme, _, credentials = (headers.get("Authorization") or "").strip().partition(" ")
     if is_signed(headers):
         authority = (headers.get("Host") or "").strip()
         try:
-            check_signature(given, token, method=method, authority=authority, path=path, body=body)
+            check_signature(credentials, token, method=method, authority=authority, path=path, body=body)
         except NotSigned as problem:
             raise _unauthorized(str(problem)) from None
         return
-    matches = hmac.compare_digest(given.strip().encode("utf-8", "replace"), token.encode("ascii"))
+    matches = hmac.compare_digest(credentials.strip().encode("utf-8", "replace"), token.encode("ascii"))
     if scheme.lower() != "bearer" or not matches:
         raise _unauthorized(
             "sign the request with the token of this trainer, or send it as 'Authorization: Bearer TOKEN'"
@@ -199,30 +199,30 @@ def parse_cleanup(body: bytes, *, needs_id: bool = False) -> CleanupRequest:
 
     """
     try:
-        given = json.loads(body) if body.strip() else {}
+        document = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError):
         raise _bad("the body is not valid JSON") from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise _bad("the body must be a JSON object")
-    if unknown := sorted(given.keys() - set(_CLEANUP_FIELDS)):
+    if unknown := sorted(document.keys() - set(_CLEANUP_FIELDS)):
         raise _bad(f"unknown field {unknown[0][:40]!a}; allowed: {', '.join(_CLEANUP_FIELDS)}")
 
-    action = given.get("action", "emergency")
+    action = document.get("action", "emergency")
     if action not in ACTIONS:
         raise _bad(f"action must be one of {', '.join(ACTIONS)}")
-    reason = _text(given, "reason", "requested over HTTP")
-    request_id = given.get("request_id", "" if needs_id else secrets.token_hex(16))
+    reason = _text(document, "reason", "requested over HTTP")
+    request_id = document.get("request_id", "" if needs_id else secrets.token_hex(16))
     if not isinstance(request_id, str) or not _REQUEST_ID.fullmatch(request_id):
         raise _bad("request_id must be 1 to 128 printable ASCII characters without spaces")
-    seconds = given.get("timeout_seconds", DEFAULT_WAIT_SECONDS)
+    seconds = document.get("timeout_seconds", DEFAULT_WAIT_SECONDS)
     if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_WAIT_SECONDS:
         raise _bad(f"timeout_seconds must be a number from 0 to {MAX_WAIT_SECONDS:g}")
-    target = CleanupTarget(*(_text(given, name) for name in CleanupTarget._fields))
+    target = CleanupTarget(*(_text(document, name) for name in CleanupTarget._fields))
     return CleanupRequest(action, reason, request_id, float(seconds), target)
 
 
-def _text(given: Mapping[str, Any], name: str, default: str = "") -> str:
-    text = given.get(name, default)
+def _text(document: Mapping[str, Any], name: str, default: str = "") -> str:
+    text = document.get(name, default)
     if not isinstance(text, str) or len(text) > MAX_REASON_CHARACTERS or not text.isprintable():
         raise _bad(f"{name} must be a printable text of at most {MAX_REASON_CHARACTERS} characters")
     return text

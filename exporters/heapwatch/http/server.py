@@ -1,4 +1,4 @@
-"""A trainer's HTTP server: a free or a given port, fork-safe, stopped completely."""
+"""The HTTP server of a trainer: finds a free port, survives forks, and stops completely."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server:
     Args:
         host: the address to listen on.
         port: 0 takes any free one.
-        trainer: what is served.
+        trainer: the data to serve.
         port_search: move to the next free port when the given one is taken.
 
     """

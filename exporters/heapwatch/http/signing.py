@@ -1,4 +1,4 @@
-"""Signatures of requests that change something: the secret itself is never sent.
+"""Signs requests that change something, so that the secret itself is never sent.
 
 The header `Authorization: Heapwatch-HMAC-SHA256 timestamp=T, signature=S` has as S the HMAC-SHA256, keyed
 with the secret, of these lines: the scheme, the method, the host and port asked, the path with its query, T
@@ -40,7 +40,7 @@ def authorization(
 
 
 def signed_json(secret: str, url: str, document: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
-    """The body and the headers of a POST of this document that is signed with the secret."""
+    """Return the body and the headers of a signed POST of this document."""
     body = json.dumps(document).encode()
     signature = authorization(secret, "POST", url, body)
     return body, {"Content-Type": "application/json", "Authorization": signature}
@@ -78,18 +78,18 @@ def check_signature(
         NotSigned: it is not; the message may be shown.
 
     """
-    found = _CREDENTIALS.fullmatch(credentials.strip())
-    if found is None:
+    match = _CREDENTIALS.fullmatch(credentials.strip())
+    if match is None:
         raise NotSigned(f"after {SCHEME} must come: timestamp=SECONDS, signature=64 HEX")
-    timestamp, given = found.groups()
+    timestamp, signature = match.groups()
     expected = _signature(secret, method, _authority(authority, "http"), path, timestamp, body)
-    if not hmac.compare_digest(given, expected):
+    if not hmac.compare_digest(signature, expected):
         raise NotSigned("the signature does not match this request, or was made with another token")
     age = clock() - float(timestamp)
     if abs(age) > WINDOW_SECONDS:
-        apart = f"{duration(abs(age))} {'before' if age > 0 else 'after'} this trainer's time"
+        difference = f"{duration(abs(age))} {'before' if age > 0 else 'after'} this trainer's time"
         raise NotSigned(
-            f"signed {apart}, {duration(WINDOW_SECONDS)} are allowed: set the clocks of both machines"
+            f"signed {difference}, {duration(WINDOW_SECONDS)} are allowed: set the clocks of both machines"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a trainer tells of itself: the JSON of `/performance_status`, and the page at `/`."""
+"""The status of a trainer: the JSON of `/performance_status`, and the landing page `/`."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class _Rate:
             self._last = self.value = None
             return
         if self._last is not None:
-            seconds, more = now - self._last[0], total - self._last[1]
+            seconds, increase = now - self._last[0], total - self._last[1]
             if seconds < 1:
                 return
-            if more >= 0:
-                self.value = more / seconds
+            if increase >= 0:
+                self.value = increase / seconds
         self._last = (now, total)
 
 
@@ -144,10 +144,10 @@ class Status:
             "leaks": _leaks(explanation),
             **{key: _table(readings, label, fields) for key, (label, fields) in _TABLES.items()},
         }
-        known = {key: value for key, value in document.items() if value != {}}
+        present = {key: value for key, value in document.items() if value != {}}
         alerts = [*self._alerts(readings, levels, growth), *map(_alert, explanation.leaks)]
         last = self._last_cleanup()
-        return known | {
+        return present | {
             "alerts": [asdict(alert) for alert in alerts],
             "last_cleanup": None if last is None else last.as_dict(),
         }
@@ -164,11 +164,11 @@ class Status:
     ) -> Iterator[ExceededLimit]:
         limits, growth_limits = limits_of(readings), growth_limits_of(readings)
         for component, level in (levels | readings.grown()).items():
-            found = [threshold_alert(component, level, limit_of(component, limits) or {})]
+            alerts = [threshold_alert(component, level, limit_of(component, limits) or {})]
             for per, limit in (limit_of(component, growth_limits) or {}).items():
                 rate = growth.get(component) if per == "minute" else self._per_cycle(component, per)
-                found.append(growth_alert(component, rate, limit, per))
-            yield from filter(None, found)
+                alerts.append(growth_alert(component, rate, limit, per))
+            yield from filter(None, alerts)
 
     def _per_cycle(self, component: Component, unit: str) -> float | None:
         with self._observing:
@@ -178,7 +178,7 @@ class Status:
         resident = readings.value("trainer_process_resident_memory_bytes", role="trainer")
         steps = readings.value("trainer_progress_total", unit="step")
         cpu, fps = self._cpu.value, self._steps.value
-        known: dict[str, float | str | None] = {
+        values: dict[str, float | str | None] = {
             "memory_mb": None if resident is None else round(resident / 1e6, 3),
             "cpu_percent": None if cpu is None else round(100 * cpu, 2),
             "cpu_percent_of": None if cpu is None else "the trainer's process; 100 is one core",
@@ -186,7 +186,7 @@ class Status:
             "fps": None if fps is None else round(fps, 2),
             "seconds_since_progress": readings.seconds_since_progress(self._clock()),
         }
-        return {key: value for key, value in known.items() if value is not None}
+        return {key: value for key, value in values.items() if value is not None}
 
 
 def _entities(readings: Readings) -> dict[str, float]:
@@ -205,9 +205,9 @@ def _memory(readings: Readings) -> dict[str, Any]:
     malloc = {kind: readings.value(f"trainer_allocator_{kind}_bytes") for kind in ("used", "retained")}
     memory["allocator_bytes"] = _numbers({kind: held for kind, held in malloc.items() if held is not None})
     for name in ("limit", "available"):
-        known = readings.value(f"trainer_memory_{name}_bytes")
-        if known is not None:
-            memory[f"{name}_bytes"] = _number(known)
+        nbytes = readings.value(f"trainer_memory_{name}_bytes")
+        if nbytes is not None:
+            memory[f"{name}_bytes"] = _number(nbytes)
     return {key: value for key, value in memory.items() if value != {}}
 
 
@@ -258,10 +258,10 @@ def _number(value: float) -> float:
 def landing_page(status: Mapping[str, Any], *, problem: str | None = None) -> str:
     """Return the page as HTML, from the JSON of `/performance_status`; or with the problem instead."""
     trainer, leaks = status.get("trainer", {}).get("trainer", "trainer"), status.get("leaks", {})
-    said = [problem or f"Training: {status.get('training', 'unknown')}"]
+    lines = [problem or f"Training: {status.get('training', 'unknown')}"]
     if "verdict" in leaks:
-        said.append(f"Verdict: {labelled(leaks['verdict'], leaks.get('message', ''))}")
-    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in said)
+        lines.append(f"Verdict: {labelled(leaks['verdict'], leaks.get('message', ''))}")
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in lines)
     links = "".join(
         f'<tr><th><a href="{path}"><code>GET {path}</code></a></th><td>{what}</td></tr>'
         for path, what in _LINKS

@@ -1,6 +1,6 @@
-"""What all adapters share: a watch for as long as a framework trains, its phases, the buffers it finds.
+"""Shared code of all adapters: a watch while a framework trains, its phases, and its buffers.
 
-All sessions of a framework in a process share one watch; of declarations with one name the latest is read.
+All sessions of a framework in a process share one watch. The latest declaration of a name applies.
 `LightningHooks` is the callback of both Lightning packages.
 """
 
@@ -154,9 +154,9 @@ class Session:
     def _declare(self, declare: Callable[[_Declarations, Watch], None]) -> None:
         if self.watch is None:
             return
-        known = _declarations_of(self.watch)
+        declarations = _declarations_of(self.watch)
         try:
-            declare(known, self.watch)
+            declare(declarations, self.watch)
         except ValueError as error:
             say_once(f"{error}; training continues")
 
@@ -244,7 +244,7 @@ def accessor(owner: Any, name: str) -> Callable[[], Any]:
 
 def buffers_of(owner: Any) -> list[str]:
     """Names of the attributes of `owner` that look like buffers and can be measured."""
-    found = []
+    names = []
     for name, value in list((attributes_of(owner) or {}).items()):
         if name.startswith("__") or name in _TORCH_OWN:
             continue
@@ -255,8 +255,8 @@ def buffers_of(owner: Any) -> list[str]:
                 if is_trainers(error):
                     raise
                 continue
-            found.append(name)
-    return found[:_MOST_BUFFERS]
+            names.append(name)
+    return names[:_MOST_BUFFERS]
 
 
 _lock = threading.RLock()
@@ -329,11 +329,11 @@ class _Declarations:
         self._worlds.pop(member, None)
 
     def _all_worlds(self) -> list[Any]:
-        found: list[Any] = []
+        all_worlds: list[Any] = []
         for read in list(self._worlds.values()):
-            worlds = read()
-            found += worlds if isinstance(worlds, list) else [worlds]
-        return [world for world in found if world is not None]
+            read_worlds = read()
+            all_worlds += read_worlds if isinstance(read_worlds, list) else [read_worlds]
+        return [world for world in all_worlds if world is not None]
 
 
 _declarations: weakref.WeakKeyDictionary[Watch, _Declarations] = weakref.WeakKeyDictionary()

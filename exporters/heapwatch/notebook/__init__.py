@@ -1,1 +1,1 @@
-"""The IPython extension: what the cells of a notebook leave behind."""
+"""The IPython extension, which shows the memory that cells of a notebook keep."""

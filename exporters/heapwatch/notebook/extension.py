@@ -86,20 +86,22 @@ class Extension:
         self._tried(self._show_all)
 
     def _show_all(self) -> None:
-        since, now = self._since, self._notebook.snapshot()
-        grown = self._notebook.grown(since, now)
+        before, now = self._since, self._notebook.snapshot()
+        grown = self._notebook.grown(before, now)
         self._since = now
-        change = size_change(now.resident - since.resident)
+        change = size_change(now.resident - before.resident)
         about = f"Memory use is {size(now.resident)} of {size(memory_limit())}"
         watched = [f"{watch.name}: {headline(watch.exporter.explanation())}" for watch in lifecycle.running()]
-        rest = _rest(grown, now.resident - since.resident)
-        kept = [one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT]
+        rest = _rest(grown, now.resident - before.resident)
+        kept_holders = [
+            one for one in now.holders.values() if one.remedy is not None and one.bytes >= _LEAST_KEPT
+        ]
         self._show(
             text_of(
                 f"{about}, {change} since the last %heapwatch.",
                 [(one, self._function_line(one)) for one in grown[:_MOST_SHOWN]],
                 largest(now, _MOST_SHOWN),
-                kept,
+                kept_holders,
                 [*_unmeasured(now), *rest, *watched],
             )
         )
@@ -131,18 +133,18 @@ class Extension:
         about = f"{cell} {what} Memory use {size_change(change)}."
         return text_of(about, rows[:_MOST_SHOWN], notes=notes)
 
-    def _function_line(self, one: Growing) -> str | None:
+    def _function_line(self, growing: Growing) -> str | None:
         """The line of a function as a person finds it: of a cell by its number, of a file by its name."""
-        if one.site is None:
+        if growing.site is None:
             return None
         named = getattr(self._shell.compile, "format_code_name", None)
-        cell = named(one.site.file) if named is not None else None
-        file = cell[1] if cell else one.site.file.replace("\\", "/").rpartition("/")[2]
-        return f"{file}:{one.site.line}"
+        cell = named(growing.site.file) if named is not None else None
+        file = cell[1] if cell else growing.site.file.replace("\\", "/").rpartition("/")[2]
+        return f"{file}:{growing.site.line}"
 
-    def _cell_line(self, one: Growing, source: str, cell: str) -> str | None:
-        variable = self._shell.user_ns.get(one.name.partition(".")[0].partition("[")[0])
-        line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, one.name)
+    def _cell_line(self, growing: Growing, source: str, cell: str) -> str | None:
+        variable = self._shell.user_ns.get(growing.name.partition(".")[0].partition("[")[0])
+        line = None if isinstance(variable, (ModuleType, NoneType)) else _line_in(source, growing.name)
         return None if line is None else f"{cell}:{line}"
 
     def _show(self, text: str) -> None:
@@ -199,8 +201,8 @@ def text_of(
     return "\n".join(map(plain, [*lines, *notes]))
 
 
-def _kept_line(one: Holder) -> str:
-    return f"{one.name} keeps {size(one.bytes)}: {one.remedy}"
+def _kept_line(holder: Holder) -> str:
+    return f"{holder.name} keeps {size(holder.bytes)}: {holder.remedy}"
 
 
 def _line_in(source: str, path: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Snapshots of what a notebook holds, and what has grown between two of them.
+"""Takes snapshots of the memory that a notebook holds, and compares two of them.
 
 Every byte counts once: for the variables, in the order of their definition, then for what IPython keeps. So
 the bytes of `Out[12]` are those that are freed when IPython drops it.
@@ -86,75 +86,80 @@ class Notebook:
 
     def _snapshot(self) -> Snapshot:
         self._comparison.read()
-        found, unmeasured = _holders(self._shell)
-        levels = {known.path: _level(known) for known in self._known() if _is_read(known)}
-        return Snapshot(self._memory.read(), {one.name: one for one in found}, levels, tuple(unmeasured))
+        holders, unmeasured = _holders(self._shell)
+        levels = {container.path: _level(container) for container in self._known() if _is_read(container)}
+        return Snapshot(self._memory.read(), {one.name: one for one in holders}, levels, tuple(unmeasured))
 
     def _known(self) -> list[KnownContainer]:
         return list(self._comparison.inventory.known.values())
 
     def _grown(self, before: Snapshot, now: Snapshot) -> list[Growing]:
         paths = list(self._paths(before))
-        found: list[Growing] = []
+        findings: list[Growing] = []
         for holder in now.holders.values():
             inside = [one for one in paths if is_inside(one.name, holder.name)]
             paths = [one for one in paths if one not in inside]
             if more := _more(before.holders.get(holder.name), holder):
-                found += _named(inside, more) or [_whole(holder, inside, more)]
+                findings += _named(inside, more) or [_whole(holder, inside, more)]
             else:
-                found += [one for one in inside if one.graph]  # whose bytes cannot be measured
+                findings += [one for one in inside if one.graph]  # whose bytes cannot be measured
         outside = [one for one in paths if one.graph or (one.bytes or 0.0) >= LEAST_BYTES]
-        return sorted(found + outside, key=lambda one: -(one.bytes or 0.0))
+        return sorted(findings + outside, key=lambda one: -(one.bytes or 0.0))
 
     def _paths(self, before: Snapshot) -> Iterator[Growing]:
         """The containers that have grown, none inside another one of them."""
         growing = list(self._growing(before))
         # What a container weighs includes all that its items hold.
-        parents = tuple(f"{known.path}[*]" for _, known in growing if not known.in_bytes)
-        growing = [one for one in growing if not one[1].path.startswith(parents)]
-        growing.sort(key=lambda one: (not one[1].in_bytes, -one[0]))
-        more = {known.path: more for more, known in growing[:MOST_WEIGHED]}
+        parents = tuple(f"{container.path}[*]" for _, container in growing if not container.in_bytes)
+        growing = [candidate for candidate in growing if not candidate[1].path.startswith(parents)]
+        growing.sort(key=lambda candidate: (not candidate[1].in_bytes, -candidate[0]))
+        increases = {container.path: increase for increase, container in growing[:MOST_WEIGHED]}
         candidates = [
-            self._comparison.weighed(known, float("-inf"), _WEIGH_SECONDS)
-            for _, known in growing[:MOST_WEIGHED]
+            self._comparison.weighed(container, float("-inf"), _WEIGH_SECONDS)
+            for _, container in growing[:MOST_WEIGHED]
         ]
-        weighed = [(_bytes_of(one.known, more[one.known.path]), one) for one in candidates]
-        for held, one in foremost(weighed):
-            known = one.known
-            if held or one.traits.graph:
+        weighed = [
+            (_bytes_of(candidate.known, increases[candidate.known.path]), candidate)
+            for candidate in candidates
+        ]
+        for nbytes, candidate in foremost(weighed):
+            container = candidate.known
+            if nbytes or candidate.traits.graph:
                 # What a cell has just bound to a name is meant to be there.
-                meant = known.path not in before.levels and _root(known).name == "module __main__"
-                found = described(one, held, more[known.path])
-                is_sure = one.traits.graph or one.traits.view
-                yield replace(found, remedy=None) if meant and not is_sure else found
+                is_new_name = (
+                    container.path not in before.levels and _root(container).name == "module __main__"
+                )
+                finding = described(candidate, nbytes, increases[container.path])
+                is_sure = candidate.traits.graph or candidate.traits.view
+                yield replace(finding, remedy=None) if is_new_name and not is_sure else finding
 
     def _growing(self, before: Snapshot) -> Iterator[tuple[float, KnownContainer]]:
         """Containers with more items, or bytes, than before, and how many; another name is not more."""
         running = set(map(id, running_code()))
-        present = [known for known in self._known() if _is_read(known)]
-        seen = {known.identity for known in present if known.path in before.levels}
-        for known in present:
-            more = _level(known) - before.levels.get(known.path, 0.0)
-            again = known.path not in before.levels and known.identity in seen
-            seen.add(known.identity)
-            if more > 0 and not again and self._is_ours(known, running):
-                yield more, known
+        containers = [container for container in self._known() if _is_read(container)]
+        identities = {container.identity for container in containers if container.path in before.levels}
+        for container in containers:
+            more = _level(container) - before.levels.get(container.path, 0.0)
+            is_repeated = container.path not in before.levels and container.identity in identities
+            identities.add(container.identity)
+            if more > 0 and not is_repeated and self._is_ours(container, running):
+                yield more, container
 
-    def _is_ours(self, known: KnownContainer, running: set[int]) -> bool:
+    def _is_ours(self, container: KnownContainer, running: set[int]) -> bool:
         """Whether it is not IPython's: these are among the holders, and its running functions end."""
-        at, root = known.places[0], _root(known)
+        place, root = container.places[0], _root(container)
         name: object = None
-        while at.parent is not None:
-            name = None if at.step is None else at.step.key
-            at = at.parent
+        while place.parent is not None:
+            name = None if place.step is None else place.step.key
+            place = place.parent
         if root.frame_code is not None:
             return root.frame_code in running
         return not root.namespace or name not in self._shell.user_ns_hidden
 
 
-def _bytes_of(known: KnownContainer, more: float) -> float:
+def _bytes_of(container: KnownContainer, increase: float) -> float:
     """The bytes by which a container has grown; 0 where they cannot be measured."""
-    return more if known.in_bytes else (known.held.last or 0.0) * more / _level(known)
+    return increase if container.in_bytes else (container.held.last or 0.0) * increase / _level(container)
 
 
 def _named(inside: Sequence[Growing], more: float) -> list[Growing]:
@@ -165,37 +170,44 @@ def _named(inside: Sequence[Growing], more: float) -> list[Growing]:
 
 def _whole(holder: Holder, inside: Sequence[Growing], more: float) -> Growing:
     """A variable as a whole, with what is known of it as a container."""
-    whole = Growing(holder.name, holder.type, remedy=holder.remedy)
-    return replace(next((one for one in inside if one.name == holder.name), whole), bytes=more)
+    growing = Growing(holder.name, holder.type, remedy=holder.remedy)
+    return replace(next((one for one in inside if one.name == holder.name), growing), bytes=more)
 
 
-def _level(known: KnownContainer) -> float:
-    return (known.items.last or 0.0) * known.multiplicity
+def _level(container: KnownContainer) -> float:
+    return (container.items.last or 0.0) * container.multiplicity
 
 
-def _is_read(known: KnownContainer) -> bool:
-    return bool(known.places) and known.kind != "graph" and known.misses == 0 and _level(known) > 0
+def _is_read(container: KnownContainer) -> bool:
+    return (
+        bool(container.places)
+        and container.kind != "graph"
+        and container.misses == 0
+        and _level(container) > 0
+    )
 
 
-def _root(known: KnownContainer) -> Root:
-    at = known.places[0]
-    while at.parent is not None:
-        at = at.parent
-    assert at.root is not None
-    return at.root
+def _root(container: KnownContainer) -> Root:
+    place = container.places[0]
+    while place.parent is not None:
+        place = place.parent
+    assert place.root is not None
+    return place.root
 
 
 def _more(before: Holder | None, now: Holder) -> float:
     """The growth of what a name holds; 0 if that may be the error of the estimates."""
-    was, error = (0.0, now.error) if before is None else (before.bytes, math.hypot(before.error, now.error))
-    more = now.bytes - was
-    return more if more >= max(LEAST_BYTES, _ERRORS * error) else 0.0
+    previous, error = (
+        (0.0, now.error) if before is None else (before.bytes, math.hypot(before.error, now.error))
+    )
+    increase = now.bytes - previous
+    return increase if increase >= max(LEAST_BYTES, _ERRORS * error) else 0.0
 
 
 def largest(snapshot: Snapshot, count: int) -> Sequence[Holder]:
     """The names that hold most, most first."""
-    held = sorted(snapshot.holders.values(), key=lambda one: -one.bytes)
-    return [one for one in held[:count] if one.bytes >= LEAST_BYTES]
+    holders = sorted(snapshot.holders.values(), key=lambda one: -one.bytes)
+    return [one for one in holders[:count] if one.bytes >= LEAST_BYTES]
 
 
 def _holders(shell: Any) -> tuple[list[Holder], list[str]]:

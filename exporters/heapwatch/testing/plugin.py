@@ -108,16 +108,18 @@ def _text_of(growing: Any) -> str:
     return str(growing.text("a round", line))
 
 
-def _annotate(test: pytest.Item, found: Sequence[Any]) -> None:
+def _annotate(test: pytest.Item, findings: Sequence[Any]) -> None:
     """Keep an annotation for each finding, and add them to the summary of the job."""
     from heapwatch.text.actions import annotation, append_summary, in_actions
     from heapwatch.text.markdown import escaped
 
     if not in_actions():
         return
-    for growing in found:
+    for growing in findings:
         site = growing.site
         file, line = (site.file, site.line) if site else (str(test.path), (test.reportinfo()[1] or 0) + 1)
-        kept = test.config.stash.setdefault(_annotations, [])
-        kept.append(annotation("error", f"Heapwatch: leak in {test.name}", _text_of(growing), file, line))
+        annotations = test.config.stash.setdefault(_annotations, [])
+        annotations.append(
+            annotation("error", f"Heapwatch: leak in {test.name}", _text_of(growing), file, line)
+        )
         append_summary(f"- **leak** in `{test.name}`: {escaped(_text_of(growing))}\n")

@@ -85,10 +85,10 @@ class GrowthCheck:
             read_apart(self._read)
             if self.done >= FEWEST_ROUNDS and not self._moved():
                 return []
-        found = read_apart(self._judge)
-        if any(growing.site is None and growing.name in self._inventory.known for growing in found):
-            return self._traced(unit, found)
-        return found
+        findings = read_apart(self._judge)
+        if any(growing.site is None and growing.name in self._inventory.known for growing in findings):
+            return self._traced(unit, findings)
+        return findings
 
     def _read(self) -> None:
         collected = gc.isenabled()
@@ -124,7 +124,7 @@ class GrowthCheck:
         weighed = [
             self._comparison.weighed(known, self._start, _WEIGH_SECONDS) for known in rising[:MOST_WEIGHED]
         ]
-        found: list[Growing] = []
+        findings: list[Growing] = []
         bounded: list[Candidate] = []
         for _, candidate in foremost((one.bytes_per_minute, one) for one in weighed):
             if candidate.bounded:
@@ -132,14 +132,16 @@ class GrowthCheck:
             elif self._matters(candidate):
                 # The candidate's seconds are rounds.
                 items = candidate.growth.per_second * candidate.known.multiplicity
-                found.append(described(candidate, candidate.bytes_per_minute / 60, items))
-        found += self._processes()
-        if not found:
-            found += self._cycles() or self._types(bounded)
+                findings.append(described(candidate, candidate.bytes_per_minute / 60, items))
+        findings += self._processes()
+        if not findings:
+            findings += self._cycles() or self._types(bounded)
         # What fills a buffer with a bound is no leak, and explains as much of malloc's growth.
-        explained = sum(one.bytes or 0.0 for one in found) + sum(one.bytes_per_minute / 60 for one in bounded)
-        found += self._unexplained(explained)
-        return [one for one in found if not any(allowed.fullmatch(one.name) for allowed in self._patterns)]
+        explained = sum(one.bytes or 0.0 for one in findings) + sum(
+            one.bytes_per_minute / 60 for one in bounded
+        )
+        findings += self._unexplained(explained)
+        return [one for one in findings if not any(allowed.fullmatch(one.name) for allowed in self._patterns)]
 
     def _matters(self, candidate: Candidate) -> bool:
         # The memory that a graph keeps alive cannot be measured.
@@ -190,26 +192,28 @@ class GrowthCheck:
         found = [self._type(known, growth.per_second) for known, growth in growing]
         return [one for one in found if (one.bytes or 0.0) >= self._least]
 
-    def _type(self, known: GrowingType, rate: float) -> Growing:
-        size = rate * known.each_bytes if known.each_bytes else None
-        return Growing(known.name, "instances", size, rate, holders=known.holders or ("nothing in Python",))
+    def _type(self, growing_type: GrowingType, rate: float) -> Growing:
+        size = rate * growing_type.each_bytes if growing_type.each_bytes else None
+        return Growing(
+            growing_type.name, "instances", size, rate, holders=growing_type.holders or ("nothing in Python",)
+        )
 
-    def _traced(self, unit: Callable[[], object], found: list[Growing]) -> list[Growing]:
+    def _traced(self, unit: Callable[[], object], findings: list[Growing]) -> list[Growing]:
         """The findings, with lines that were not known from one more round under `tracemalloc`."""
         if tracemalloc.is_tracing():
-            return found
+            return findings
         tracemalloc.start(FRAMES)
         try:
             unit()
-            return [self._with_line(growing) for growing in found]
+            return [self._with_line(growing) for growing in findings]
         finally:
             tracemalloc.stop()
 
     def _with_line(self, growing: Growing) -> Growing:
-        known = self._inventory.known.get(growing.name)
-        if growing.site is not None or known is None:
+        container = self._inventory.known.get(growing.name)
+        if growing.site is not None or container is None:
             return growing
-        return replace(growing, site=made_at(newest_of(known, self._inventory)))
+        return replace(growing, site=made_at(newest_of(container, self._inventory)))
 
 
 class ProcessLevels:
@@ -245,12 +249,14 @@ class ProcessLevels:
         return added or self.native(since) is not None
 
 
-def unreached_container(known: LongContainer) -> Growing:
+def unreached_container(container: LongContainer) -> Growing:
     """A container without a path; its holders are named instead."""
-    rate = known.items_per_minute / 60
-    size = None if known.bytes is None else rate * known.bytes / known.items
-    name = " < ".join(known.holders) or OUTSIDE
-    return Growing(name, known.type, size, rate, known.site, remedy=remedy_for_type(known.holders))
+    rate = container.items_per_minute / 60
+    size = None if container.bytes is None else rate * container.bytes / container.items
+    name = " < ".join(container.holders) or OUTSIDE
+    return Growing(
+        name, container.type, size, rate, container.site, remedy=remedy_for_type(container.holders)
+    )
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -1,1 +1,1 @@
-"""Numbers and foreign texts as words: the only place that formats sizes, durations, tables and Markdown."""
+"""Formats sizes, durations, tables and Markdown, and escapes untrusted text; no other package does."""

@@ -1,4 +1,4 @@
-"""What a job of GitHub Actions shows beside its log: annotations, and the summary."""
+"""Annotations and the job summary of GitHub Actions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def append_summary(text: str) -> None:
 def relative(file: str) -> str:
     """A file as the repository names it: from the working directory, where it is below it."""
     try:
-        found = os.path.relpath(os.path.realpath(file), os.path.realpath(os.curdir))
+        path = os.path.relpath(os.path.realpath(file), os.path.realpath(os.curdir))
     except (OSError, ValueError):
         return file
-    return file if found.startswith(os.pardir) else found.replace(os.sep, "/")
+    return file if path.startswith(os.pardir) else path.replace(os.sep, "/")
 
 
 def _data(text: str) -> str:

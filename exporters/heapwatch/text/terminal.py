@@ -1,4 +1,4 @@
-"""Text from untrusted sources, escaped: every line that is printed, logged or reported passes here."""
+"""Escapes text from untrusted sources in every line that is printed, logged or reported."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def plain(text: object, most: int = 0) -> str:
         most: largest number of characters; 0 keeps all.
 
     """
-    given = str(text)
-    if most and len(given) > most:
-        given = given[: most - 3] + "..."
-    if given.isprintable():
-        return given
-    return "".join(character if character.isprintable() else _escaped(character) for character in given)
+    shown = str(text)
+    if most and len(shown) > most:
+        shown = shown[: most - 3] + "..."
+    if shown.isprintable():
+        return shown
+    return "".join(character if character.isprintable() else _escaped(character) for character in shown)
 
 
 def _escaped(character: str) -> str:

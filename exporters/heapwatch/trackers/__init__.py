@@ -1,4 +1,4 @@
-"""Memory in the experiment tracker of a trainer: one module for each tracker, imported on use."""
+"""Logs memory to experiment trackers; each tracker has a module that is imported on use."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class CycleLogger:
 
     def _values(self, point: Point, unit: str, cycle: int) -> dict[str, float]:
         values = {}
-        for name, level, what in _levels(point):
-            values[f"memory/{name}{what}"] = level
-            recent = self._recent[name + what]
+        for name, level, suffix in _levels(point):
+            values[f"memory/{name}{suffix}"] = level
+            recent = self._recent[name + suffix]
             recent.append((cycle, level))
             if len(recent) > 1:
-                growth = f"growth_per_{unit}" if what == "/count" else f"growth_mb_per_{unit}"
+                growth = f"growth_per_{unit}" if suffix == "/count" else f"growth_mb_per_{unit}"
                 values[f"memory/{name}/{growth}"] = median_slope(tuple(recent))
         return values
 

@@ -6,7 +6,7 @@ import sys
 _here = os.path.dirname(os.path.abspath(__file__))
 sys.path.remove(_here)
 del sys.modules["sitecustomize"]
-# Where this package was found may be no longer on the path.
+# The folder of this package may no longer be on the path.
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(_here))))
 try:
     from heapwatch.cli.program import begin
@@ -14,5 +14,5 @@ finally:
     sys.path.pop()
 begin()
 
-# Without one this is the error that the interpreter expects.
+# If the program has no `sitecustomize`, the interpreter expects this ImportError.
 import sitecustomize  # type: ignore[import-not-found]  # noqa: E402, F401
