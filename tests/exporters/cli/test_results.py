@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from heapwatch.cli import results
+from heapwatch.cli.explain import _Result
 from heapwatch.explain.findings import Explanation, Finding
 from heapwatch.explain.sites import Site
 from tests.support.repository import REPOSITORY
@@ -61,7 +62,7 @@ def test_only_a_job_of_github_gets_annotations(tmp_path, monkeypatch):
 
 
 def test_explain_writes_what_it_is_asked_for(tmp_path, monkeypatch, run):
-    monkeypatch.setattr("heapwatch.cli.explain._read", lambda _: (explanation("growing"), False))
+    monkeypatch.setattr("heapwatch.cli.explain._read", lambda _: _Result(explanation("growing")))
     files = [tmp_path / f"found{ending}" for ending in (".md", ".json")]
     words = [word for file in files for word in ("--output", file)]
     assert run("explain", "1", *words)[0] == 0
