@@ -40,10 +40,10 @@ def leaking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_visit_ends_when_the_time_is_up_with_what_is_known(
     leaking: subprocess.Popen[str], run: Any
 ) -> None:
-    code, printed, errors = run("explain", leaking.pid, "--seconds", "3", "--json")
+    code, printed, errors = run("explain", leaking.pid, "--seconds", "8", "--json")
     assert (code, json.loads(printed)["verdict"]) == (0, "too early")
     assert errors.splitlines() == [
-        f"process {leaking.pid} (train) is entered, for 3 s at most",
+        f"process {leaking.pid} (train) is entered, for 8 s at most",
         f"process {leaking.pid} is left",
     ]
     assert leaking.poll() is None
