@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
+from types import FunctionType
 from typing import Any
 
 from heapwatch.explain.places import SHORTEST_INTERVAL, SIZED, KnownContainer, KnownKind, Lengths, Place
@@ -321,7 +322,7 @@ class Inventory:
         label = path if full else path + step.label
         self._seen.add(id(obj))
         below = Place(place, step, None, weight)
-        if not below.is_users and kind == "object" and is_user_module(layout.module):
+        if not below.is_users and kind == "object" and _is_users(layout):
             below.is_users, label = True, layout.name  # what leads to it are names of a library
         if below.item_steps == 0 and len(self._anchors) < _MOST_ANCHORS:
             self._anchors[id(obj)] = label
@@ -397,3 +398,12 @@ def _above(place: Place, memory: dict[Place | str, Any]) -> dict[Place | str, An
 def _as_dict(part: Any) -> dict[Any, Any]:
     """A dict, or one of a subclass, whose own methods may do more than read; empty for anything else."""
     return part if layout_of(type(part)).kind == "dict" else {}
+
+
+def _is_users(layout: Layout) -> bool:
+    """Whether a class is the user's; one that was pickled by value may name a module that is not here."""
+    if is_user_module(layout.module) or layout.module in sys.modules:
+        return is_user_module(layout.module)
+    values = chain.from_iterable(list(namespace_of(base).values()) for base in layout.mro[:-1])
+    functions = [value for value in values if type(value) is FunctionType]
+    return any(is_user_file(function.__code__.co_filename) for function in functions)

@@ -51,6 +51,17 @@ def test_a_path_begins_at_the_users_object_where_a_librarys_names_lead_to_it():
     assert paths(is_users=True) == ['worker["actors"][*].kept']
 
 
+def test_a_class_that_was_sent_from_a_script_that_is_not_here_is_the_users():
+    sent = type("Rollout", (), {"__module__": "train", "sample": lambda self: None})
+    actor = sent()
+    actor.kept = ["a"] * 9  # type: ignore[attr-defined]
+    library = {"worker": {"actors": {1: actor}}}
+    root = Root("", "module __main__", lambda: library, namespace=True, is_users=False)
+    inventory = Inventory(lambda: 0.0, lambda: 0.0, extra_roots=lambda: [root])
+    walk(inventory)
+    assert "Rollout.kept" in inventory.known
+
+
 def test_the_program_may_resize_an_array_while_containers_are_read():
     """`ndarray.resize` fails if anybody else refers to the array."""
     held = Holder(**{f"array{at}": np.zeros(100_000) for at in range(64)})
