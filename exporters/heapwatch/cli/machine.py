@@ -67,7 +67,7 @@ def explain_machine(
     *,
     everyone: bool = False,
     among: Callable[[], Collection[int] | None] = lambda: None,
-    show: Callable[[Survey], None] = lambda found: None,
+    show: Callable[[Survey], None] = lambda explanation: None,
 ) -> MachineExplanation:
     """Look at processes, enter one of the group that grows most, and explain it.
 
@@ -92,24 +92,24 @@ def explain_machine(
         entered = _entered(visits, group, max(_LEAST_SECONDS, left))
         if entered is None:
             continue
-        pid, found = entered
-        if best.group is None or WORDS.index(found.verdict) > WORDS.index(best.explanation.verdict):
-            best = MachineExplanation(looked_at, for_group(found, group), group, pid)
-        if found.verdict in SERIOUS or visits.is_interrupted:
+        pid, explanation = entered
+        if best.group is None or WORDS.index(explanation.verdict) > WORDS.index(best.explanation.verdict):
+            best = MachineExplanation(looked_at, for_group(explanation, group), group, pid)
+        if explanation.verdict in SERIOUS or visits.is_interrupted:
             break
     return best._replace(has_died=visits.has_died)
 
 
-def for_group(found: Explanation, group: GroupGrowth) -> Explanation:
+def for_group(explanation: Explanation, group: GroupGrowth) -> Explanation:
     """The explanation of one process, whose findings say how many of its group grow like it."""
     if len(group.members) == 1:
-        return found
+        return explanation
     alike = f"{len(group.growing or group.members)} of {len(group.members)} {group.name}"
     findings = tuple(
         replace(finding, type=f"{finding.type} in {alike}") if finding.path else finding
-        for finding in found.findings
+        for finding in explanation.findings
     )
-    return replace(found, findings=findings)
+    return replace(explanation, findings=findings)
 
 
 def _entered(visits: Visits, group: GroupGrowth, seconds: float) -> tuple[int, Explanation] | None:

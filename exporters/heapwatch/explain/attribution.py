@@ -74,8 +74,8 @@ def explain(
     findings, rate = _agreed(findings, levels)
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
-    reported = [found for found in findings if _is_reported(found, levels)]
-    named = _rate_of([found for found in reported if found.kind != "native"])
+    reported = [finding for finding in findings if _is_reported(finding, levels)]
+    named = _rate_of([finding for finding in reported if finding.kind != "native"])
     share = min(1.0, named / rate) if rate > 0 else 1.0
     known_in = _known_in(levels, candidates, counted_seconds) if walked or not searched else None
     verdict, detail = _verdict(levels, reported, since_startup, known_in)
@@ -104,7 +104,7 @@ def is_unexplained(explanation: Explanation, levels: MemoryGrowth) -> bool:
 
 
 def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidate]) -> Finding:
-    known, growth, bounded = candidate.known, candidate.growth, candidate.bounded
+    container, growth, bounded = candidate.known, candidate.growth, candidate.bounded
     ids = candidate.traits.ids
     owner = next((one.known.path for one in seen if ids & one.traits.ids), None)
     kind: FindingKind = "buffer" if bounded else "container"
@@ -115,18 +115,18 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
     capacity = candidate.capacity if bounded else None
     return Finding(
         kind=kind,
-        path=known.path,
-        type=" of ".join(filter(None, (known.type_name, candidate.traits.item_type))),
-        items=round((known.items.last or 0.0) * known.multiplicity) if known.counted else None,
+        path=container.path,
+        type=" of ".join(filter(None, (container.type_name, candidate.traits.item_type))),
+        items=round((container.items.last or 0.0) * container.multiplicity) if container.counted else None,
         bytes=None if candidate.bytes is None else round(candidate.bytes),
-        items_per_minute=60 * growth.per_second * known.multiplicity if known.counted else None,
+        items_per_minute=60 * growth.per_second * container.multiplicity if container.counted else None,
         bytes_per_minute=0.0 if owner else rate,  # see `_folded`
-        capacity_items=None if capacity is None else round(capacity * known.multiplicity),
+        capacity_items=None if capacity is None else round(capacity * container.multiplicity),
         site=candidate.site,
         holders=candidate.holders,
         remedy=candidate.remedy,
         is_leak=continues and not bounded,
-        steady=_is_steady(known, levels),
+        steady=_is_steady(container, levels),
         fits=not continues if bounded else None,  # a sure growth is compared with the memory by `_with_fits`
         shared_with=owner,
     )
@@ -136,21 +136,21 @@ def _folded(findings: Sequence[Finding]) -> list[Finding]:
     """One finding for containers that keep the same items: that of a leak, which names another of them."""
     folded: dict[str | None, Finding] = {}
     first_of: dict[str | None, str | None] = {}
-    for at, found in enumerate(findings):
-        key = found.path or str(at)
-        first_of[key] = owner = first_of.get(found.shared_with, key)
-        first = folded.setdefault(owner, found)
-        if first is not found:
-            other, main = sorted((found, first), key=lambda one: (one.is_leak, one.inferred))
-            rate = first.bytes_per_minute + found.bytes_per_minute
+    for at, finding in enumerate(findings):
+        key = finding.path or str(at)
+        first_of[key] = owner = first_of.get(finding.shared_with, key)
+        first = folded.setdefault(owner, finding)
+        if first is not finding:
+            other, main = sorted((finding, first), key=lambda one: (one.is_leak, one.inferred))
+            rate = first.bytes_per_minute + finding.bytes_per_minute
             folded[owner] = replace(main, bytes_per_minute=rate, shared_with=other.path)
     return list(folded.values())
 
 
-def _is_steady(known: KnownContainer, levels: MemoryGrowth) -> bool:
+def _is_steady(container: KnownContainer, levels: MemoryGrowth) -> bool:
     """Whether its items or its bytes keep their rate: episodes that get longer become fewer."""
     progress, start = levels.memory.progress, levels.start
-    return any(is_steady(level, progress, start) for level in (known.items, known.held))
+    return any(is_steady(level, progress, start) for level in (container.items, container.held))
 
 
 def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
@@ -205,10 +205,10 @@ def _is_per_entity(items: LevelSeries, levels: MemoryGrowth) -> bool:
 def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[Finding]:
     """The findings with their shares of all growth, which add up to 1 at most: leaks come first."""
     left, shares = 1.0, []
-    for found in ranked(findings):
-        share = min(left, found.bytes_per_minute / bytes_per_minute) if bytes_per_minute > 0 else 0.0
+    for finding in ranked(findings):
+        share = min(left, finding.bytes_per_minute / bytes_per_minute) if bytes_per_minute > 0 else 0.0
         left -= share
-        shares.append(replace(found, share=share))
+        shares.append(replace(finding, share=share))
     return shares
 
 
@@ -418,24 +418,26 @@ def _is_name(path: str) -> bool:
     return path.rpartition(".")[2].strip("_") != ""
 
 
-def plausible(found: Finding, levels: MemoryGrowth) -> Finding:
+def plausible(finding: Finding, levels: MemoryGrowth) -> Finding:
     """Leave out the size of a type whose instances share what they reach; all growth at most is theirs."""
     most = levels.per_minute
-    if not 0 < _IMPOSSIBLE * most < found.bytes_per_minute:
-        return found
-    return replace(found, bytes=None, bytes_per_minute=most)
+    if not 0 < _IMPOSSIBLE * most < finding.bytes_per_minute:
+        return finding
+    return replace(finding, bytes=None, bytes_per_minute=most)
 
 
 def with_types(findings: list[Finding], types: Sequence[Finding], levels: MemoryGrowth) -> list[Finding]:
     """Add growing types while a part of the growth is unexplained."""
-    for found in types:
+    for finding in types:
         residual = _residual(findings, levels)
         if residual:
-            if found.inferred:
-                found = replace(found, bytes_per_minute=min(residual, found.bytes_per_minute))
-            grown = found.bytes_per_minute / 60 * levels.faster[1].span
-            leaks = _continues(levels) and grown >= MATERIAL_BYTES and levels.matters(found.bytes_per_minute)
-            findings = [*findings, replace(found, is_leak=leaks)]
+            if finding.inferred:
+                finding = replace(finding, bytes_per_minute=min(residual, finding.bytes_per_minute))
+            grown = finding.bytes_per_minute / 60 * levels.faster[1].span
+            leaks = (
+                _continues(levels) and grown >= MATERIAL_BYTES and levels.matters(finding.bytes_per_minute)
+            )
+            findings = [*findings, replace(finding, is_leak=leaks)]
     return findings
 
 

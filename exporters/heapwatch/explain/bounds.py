@@ -72,24 +72,24 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
         if value.sort == "modulo"
     }
     # There may be one in what cannot be read.
-    found: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
+    limits: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
     for code, one in zip(naming, read, strict=True):
         for test, first, last in one.guards:
             test = answers.get(test.value, test) if test.sort == "call" else test
             if _is_end(test, name, code):
                 continue
             if test.sort == "comparison" and any(first <= line <= last for line in lines):
-                found.update(dict.fromkeys(_limits_in(test, name)))
+                limits.update(dict.fromkeys(_limits_in(test, name)))
         for container, key in one.keys:
             cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
             if container == name and cycle is not None and cycle.sort in ("name", "number"):
-                found[Limit(cycle.value)] = None
+                limits[Limit(cycle.value)] = None
         for container, ends in one.cuts:
             if container == name:
                 known = [end.value for end in ends if end.sort in ("name", "number") and end.value]
-                found[Limit(known[0] if len(known) == 1 else None)] = None
+                limits[Limit(known[0] if len(known) == 1 else None)] = None
     moving = set().union(*map(_moving, naming))
-    return [limit for limit in found if limit.limit not in moving]
+    return [limit for limit in limits if limit.limit not in moving]
 
 
 def _moving(code: CodeType) -> set[str]:
@@ -170,8 +170,8 @@ def bound_of(
     if beside is not None:
         return beside
     values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]
-    found = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
-    return max(map(round, found), default=None)
+    bounds = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
+    return max(map(round, bounds), default=None)
 
 
 def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
@@ -194,17 +194,17 @@ def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
 def _namespace(owner: Any) -> dict[Any, Any] | None:
     if owner is None:
         return None
-    found = attributes_of(owner) if layout_of(type(owner)).kind == "object" else owner
-    return found if type(found) is dict else None
+    namespace = attributes_of(owner) if layout_of(type(owner)).kind == "object" else owner
+    return namespace if type(namespace) is dict else None
 
 
 def _value(limit: int | str, owner: Any) -> float | None:
     """The value of a limit: a number, or a name that the owner or its settings give a number."""
-    found: Any = _found(limit, owner) if type(limit) is str else limit
-    if type(found) is float and not found.is_integer():
+    value: Any = _found(limit, owner) if type(limit) is str else limit
+    if type(value) is float and not value.is_integer():
         return None
-    is_number = type(found) is int or type(found) is float
-    return abs(found) if is_number and abs(found) > 1 else None
+    is_number = type(value) is int or type(value) is float
+    return abs(value) if is_number and abs(value) > 1 else None
 
 
 def _found(name: str, owner: Any) -> Any:
@@ -221,18 +221,18 @@ def _found(name: str, owner: Any) -> Any:
     return next((space[name] for space in namespaces if space is not None and name in space), None)
 
 
-def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
+def bound_by_keys(container: KnownContainer, inventory: Inventory) -> int | None:
     """Length of a container that stands still and has a thing for each key of this dictionary.
 
     A dictionary of networks by the ids of agents grows as long as not all have learned yet. Its keys are keys
     of that container too, or one attribute of all things in it. Numbers in rising order are steps, not names.
     None where there is no such container.
     """
-    length = known.items.last or 0.0
-    if known.kind != "dict" or not _FEWEST <= length <= _MOST:
+    length = container.items.last or 0.0
+    if container.kind != "dict" or not _FEWEST <= length <= _MOST:
         return None
-    wanted = _keys(known, inventory)
-    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, known))
+    wanted = _keys(container, inventory)
+    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, container))
     for other in islice(still, _MOST_SEARCHED):
         for obj, layout in inventory.places_of(other):
             if any(wanted <= names for names in _names(obj, layout)):
@@ -240,18 +240,18 @@ def bound_by_keys(known: KnownContainer, inventory: Inventory) -> int | None:
     return None
 
 
-def _stands_still(other: KnownContainer, known: KnownContainer) -> bool:
+def _stands_still(other: KnownContainer, container: KnownContainer) -> bool:
     """Whether a container is at least as long as the growing one, and had not changed for long before."""
-    if other.kind not in _COMPARED or len(other.places) != 1 or other is known:
+    if other.kind not in _COMPARED or len(other.places) != 1 or other is container:
         return False
     read = other.items.since(float("-inf"))
     still_since = max(other.items.changed_at, read[0].start) if read else float("inf")
-    long_enough = known.items.changed_at - still_since >= _STILL_SECONDS
-    return long_enough and (known.items.last or 0.0) <= (other.items.last or 0.0) <= _MOST
+    long_enough = container.items.changed_at - still_since >= _STILL_SECONDS
+    return long_enough and (container.items.last or 0.0) <= (other.items.last or 0.0) <= _MOST
 
 
-def _keys(known: KnownContainer, inventory: Inventory) -> set[Any]:
-    for obj, layout in inventory.places_of(known):
+def _keys(container: KnownContainer, inventory: Inventory) -> set[Any]:
+    for obj, layout in inventory.places_of(container):
         keys = list(dict.keys(obj)) if layout.kind == "dict" else []
         if all(map(_is_plain, keys)) and not (all(type(key) is int for key in keys) and keys == sorted(keys)):
             return set(keys)
@@ -263,13 +263,13 @@ def _names(obj: Any, layout: Layout) -> list[set[Any]]:
     if layout.kind not in _COMPARED:  # there was a list or a dictionary when the place was read
         return []
     things = first_items(obj, _MOST, dict.values if layout.kind == "dict" else list.__iter__)
-    found = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
+    names = [set(filter(_is_plain, list(dict.keys(obj))))] if layout.kind == "dict" else []
     by_name: dict[str, set[Any]] = {}
     for thing in things:
         for name, value in list(dict.items(attributes_of(thing) or {})):
             if _is_plain(value):
                 by_name.setdefault(name, set()).add(value)
-    return found + [values for values in by_name.values() if len(values) >= _DISTINCT * len(things)]
+    return names + [values for values in by_name.values() if len(values) >= _DISTINCT * len(things)]
 
 
 def _is_plain(value: object) -> bool:

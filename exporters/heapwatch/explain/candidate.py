@@ -49,18 +49,18 @@ class Candidate:
 
         They were measured when there were fewer items: each counts as one of those.
         """
-        known, items = self.known, self.known.items.last or 0.0
-        if known.in_bytes:
-            return items * known.multiplicity
-        return known.held.last if known.bytes_each is None else items * known.bytes_each
+        container, items = self.known, self.known.items.last or 0.0
+        if container.in_bytes:
+            return items * container.multiplicity
+        return container.held.last if container.bytes_each is None else items * container.bytes_each
 
     @property
     def bytes_per_minute(self) -> float:
         """Growth of the items times the bytes of a new one; 0 while these are not measured."""
-        known, rate = self.known, 60 * self.growth.per_second
-        if known.in_bytes:
-            return rate * known.multiplicity
-        return rate * (known.bytes_of_new or 0.0)
+        container, rate = self.known, 60 * self.growth.per_second
+        if container.in_bytes:
+            return rate * container.multiplicity
+        return rate * (container.bytes_of_new or 0.0)
 
     @property
     def rising(self) -> bool:

@@ -181,8 +181,8 @@ class Census:
 
     def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
-        found = [(known, known.counts.growth(start)) for known in list(self.types.values())]
-        rising = [entry for entry in found if entry[1].rising]
+        growths = [(known, known.counts.growth(start)) for known in list(self.types.values())]
+        rising = [entry for entry in growths if entry[1].rising]
         return sorted(rising, key=lambda entry: -entry[1].per_second)
 
     def inspect(
@@ -337,16 +337,16 @@ def _name_of(cls: type) -> str:
 
 def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:
     """The newest objects of each type, the newest first, of lists in which the oldest come first."""
-    found: dict[int, list[Any]] = {key: [] for key in type_ids}
-    lacking = len(found)
+    newest: dict[int, list[Any]] = {key: [] for key in type_ids}
+    lacking = len(newest)
     for obj in chain.from_iterable(map(reversed, reversed(listed))):
-        instances = found.get(id(type(obj)))  # the program may have changed it meanwhile
+        instances = newest.get(id(type(obj)))  # the program may have changed it meanwhile
         if instances is not None and len(instances) < _WEIGHED:
             instances.append(obj)
             lacking -= len(instances) == _WEIGHED
             if not lacking:
                 break
-    return found
+    return newest
 
 
 def _type_of(container: Any) -> str:
@@ -378,8 +378,8 @@ def _typical_size(instances: list[Any], anchors: Mapping[int, str]) -> int | Non
     return sorted(sizes)[len(sizes) // 2] if sizes else None
 
 
-def _usable(found: list[Any], seen: set[int]) -> list[Any]:
-    return [one for one in islice(found, _MOST_REFERRERS) if id(one) not in seen and not _is_own(one)]
+def _usable(objects: list[Any], seen: set[int]) -> list[Any]:
+    return [one for one in islice(objects, _MOST_REFERRERS) if id(one) not in seen and not _is_own(one)]
 
 
 def _is_own(obj: Any) -> bool:

@@ -93,25 +93,25 @@ class Comparison:
         """Look for new containers, and read every one."""
         self.readings += 1
         self.inventory.discover(_READ_SECONDS)
-        for known in list(self.inventory.known.values()):
-            known.due = 0.0
+        for container in list(self.inventory.known.values()):
+            container.due = 0.0
         self.inventory.lengths.read(_READ_SECONDS)
 
-    def weighed(self, known: KnownContainer, since: float, seconds: float) -> Candidate:
+    def weighed(self, container: KnownContainer, since: float, seconds: float) -> Candidate:
         """A container with its growth since a reading, its bytes, measured in this time, and its line."""
-        weigh(known, self.inventory, self.now(), seconds)
+        weigh(container, self.inventory, self.now(), seconds)
         # One at a time: of several, the describer puts some off until it is asked again.
-        return self.describer.describe_all([(known, known.items.growth(since))])[0]
+        return self.describer.describe_all([(container, container.items.growth(since))])[0]
 
 
 def described(candidate: Candidate, nbytes: float, items: float) -> Growing:
     """What is said of a container that has grown by so much."""
-    known = candidate.known
+    container = candidate.known
     return Growing(
-        known.path,
-        " of ".join(filter(None, (known.type_name, candidate.traits.item_type))),
+        container.path,
+        " of ".join(filter(None, (container.type_name, candidate.traits.item_type))),
         nbytes if nbytes > 0 else None,
-        None if known.in_bytes else items,
+        None if container.in_bytes else items,
         candidate.site,
         candidate.holders,
         candidate.remedy,
@@ -127,12 +127,12 @@ def foremost(weighed: Iterable[tuple[float, Candidate]]) -> Iterator[tuple[float
     paths: list[str] = []
     ids: set[int] = set()
     for nbytes, one in sorted(weighed, key=lambda entry: (-entry[0], len(entry[1].known.path))):
-        known = one.known
-        if not (one.traits.ids & ids or any(is_inside(known.path, path) for path in paths)):
+        container = one.known
+        if not (one.traits.ids & ids or any(is_inside(container.path, path) for path in paths)):
             yield nbytes, one
         ids |= one.traits.ids
-        if nbytes > 0 and (known.kind == "ring" or not one.bounded):
-            paths.append(known.path)
+        if nbytes > 0 and (container.kind == "ring" or not one.bounded):
+            paths.append(container.path)
 
 
 def read_apart(work: Callable[[], T]) -> T:

@@ -81,11 +81,11 @@ class Describer:
 
     def _searched_of(self, path: str) -> _Searched:
         """What is known of a path; of too many, the one that was used least recently is forgotten."""
-        found = self._searched.pop(path, None) or _Searched()
+        searched = self._searched.pop(path, None) or _Searched()
         if len(self._searched) >= _MOST_KEPT:
             del self._searched[next(iter(self._searched))]
-        self._searched[path] = found
-        return found
+        self._searched[path] = searched
+        return searched
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
         """Describe growing containers, which come with the most important first.
@@ -94,30 +94,32 @@ class Describer:
         delays the verdict.
         """
         self._until = own_time() + _SEARCHING_SECONDS
-        return [self.describe(known, growth, always=False) for known, growth in growing]
+        return [self.describe(container, growth, always=False) for container, growth in growing]
 
-    def describe(self, known: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
+    def describe(self, container: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
         """Describe one growing container; unless `always`, without its code if its growth may not matter.
 
         A framework has dozens of containers that grow by a few bytes, and to search their code takes long.
         """
-        traits = traits_of(known, self._inventory)
-        place = known.places[0] if known.places else None
+        traits = traits_of(container, self._inventory)
+        place = container.places[0] if container.places else None
         if place is None:
-            return Candidate(known, growth, traits, known.capacity, remedy=remedy_for(known, traits, None))
+            return Candidate(
+                container, growth, traits, container.capacity, remedy=remedy_for(container, traits, None)
+            )
         way, searched = _way_to(place), None
-        if always or traits.opaque or _may_matter(known, growth):
-            searched = self._code_of(known, place, way)
+        if always or traits.opaque or _may_matter(container, growth):
+            searched = self._code_of(container, place, way)
         if searched is None:
-            remedy = remedy_for(known, traits, known.capacity, way.library)
-            return Candidate(known, growth, traits, known.capacity, emptied="trimmed", remedy=remedy)
+            remedy = remedy_for(container, traits, container.capacity, way.library)
+            return Candidate(container, growth, traits, container.capacity, emptied="trimmed", remedy=remedy)
         uses, limits, site = searched
         # What is cut only now and then is above its limit until then.
-        owner, items = way.owner, growth.floor or known.items.last or 0.0
-        emptied = emptying_of(uses, limits, owner, items) if known.kind != "graph" else "never"
-        capacity = known.capacity
-        if capacity is None and known.kind not in ("ring", "graph") and emptied != "never":
-            capacity = bound_of(owner, limits, items, known.bytes_each, growth)
+        owner, items = way.owner, growth.floor or container.items.last or 0.0
+        emptied = emptying_of(uses, limits, owner, items) if container.kind != "graph" else "never"
+        capacity = container.capacity
+        if capacity is None and container.kind not in ("ring", "graph") and emptied != "never":
+            capacity = bound_of(owner, limits, items, container.bytes_each, growth)
             if (
                 capacity is not None
                 and emptied == "trimmed"
@@ -125,30 +127,35 @@ class Describer:
             ):
                 emptied = "some"
         if capacity is None:
-            capacity = self._bound_by_keys(known)
+            capacity = self._bound_by_keys(container)
         if capacity is not None and capacity >= UNLIMITED:
             capacity = None
-        found = Candidate(
-            known,
+        candidate = Candidate(
+            container,
             growth,
             traits,
             capacity,
-            self._searched_of(known.path).traced or site or self._called_at(known, place, owner),
+            self._searched_of(container.path).traced or site or self._called_at(container, place, owner),
             emptied,
             way.holders,
         )
-        remedy = remedy_for(known, traits, capacity, way.library, is_kept=found.bounded)
+        remedy = remedy_for(container, traits, capacity, way.library, is_kept=candidate.bounded)
         if emptied == "whole" and capacity is None:
             line = next(use.site for use in uses if use.effect == "empties")
             remedy = f"empty it before it is too large, as at {place_of(line)}"
-        return replace(found, remedy=remedy)
+        return replace(candidate, remedy=remedy)
 
-    def _bound_by_keys(self, known: KnownContainer) -> int | None:
+    def _bound_by_keys(self, container: KnownContainer) -> int | None:
         """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
-        now, found = known.items.read_at, self._searched_of(known.path)
-        if now >= found.bound_due or (found.bound is not None and (known.items.last or 0.0) > found.bound):
-            found.bound, found.bound_due = bound_by_keys(known, self._inventory), now + _BOUND_SECONDS
-        return found.bound
+        now, searched = container.items.read_at, self._searched_of(container.path)
+        if now >= searched.bound_due or (
+            searched.bound is not None and (container.items.last or 0.0) > searched.bound
+        ):
+            searched.bound, searched.bound_due = (
+                bound_by_keys(container, self._inventory),
+                now + _BOUND_SECONDS,
+            )
+        return searched.bound
 
     def describe_type(self, known: GrowingType, growth: FloorGrowth) -> Finding:
         """Make a finding of a growing type."""
@@ -168,12 +175,14 @@ class Describer:
             remedy=remedy_for_type(holders),
         )
 
-    def describe_segments(self, known: KnownContainer, growth: FloorGrowth, lines: set[Site]) -> Candidate:
+    def describe_segments(
+        self, container: KnownContainer, growth: FloorGrowth, lines: set[Site]
+    ) -> Candidate:
         """Describe segments of shared memory, which these lines have made."""
         codes = user_code()
         removes = not are_read("unlink", codes, self._until) or lines_of("loaded", "unlink", codes)
         emptied: Emptying = "whole" if removes else "never"
-        return Candidate(known, growth, site=_only(lines), emptied=emptied, remedy=UNLINK)
+        return Candidate(container, growth, site=_only(lines), emptied=emptied, remedy=UNLINK)
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""
@@ -223,52 +232,52 @@ class Describer:
             )
         ]
 
-    def describe_long(self, found: LongContainer) -> Finding:
+    def describe_long(self, long: LongContainer) -> Finding:
         """Make a finding of a growing container that no root reaches; its holders are its path."""
-        each = (found.bytes or 0) / max(1, found.items)
+        each = (long.bytes or 0) / max(1, long.items)
         return Finding(
             kind="container",
-            path=" < ".join(found.holders) or None,
-            type=found.type,
-            items=found.items,
-            bytes=found.bytes,
-            items_per_minute=found.items_per_minute,
-            bytes_per_minute=found.items_per_minute * each,
-            site=found.site,
-            holders=found.holders or (OUTSIDE,),
-            remedy=remedy_for_type(found.holders),
+            path=" < ".join(long.holders) or None,
+            type=long.type,
+            items=long.items,
+            bytes=long.bytes,
+            items_per_minute=long.items_per_minute,
+            bytes_per_minute=long.items_per_minute * each,
+            site=long.site,
+            holders=long.holders or (OUTSIDE,),
+            remedy=remedy_for_type(long.holders),
         )
 
-    def is_traceable(self, known: KnownContainer) -> bool:
+    def is_traceable(self, container: KnownContainer) -> bool:
         """Whether no single line is known to fill a container, and its new items can be looked at."""
-        found = self._searched_of(known.path)
-        located = found.traced or (found.code and found.code[2])
-        return not located and known.counted and known.kind != "ring"
+        searched = self._searched_of(container.path)
+        located = searched.traced or (searched.code and searched.code[2])
+        return not located and container.counted and container.kind != "ring"
 
-    def trace(self, known: KnownContainer, tracer: Tracer, interval: float) -> None:
+    def trace(self, container: KnownContainer, tracer: Tracer, interval: float) -> None:
         """Trace allocations until the container has grown, and keep the line that makes its items.
 
         The `interval` is the usual time in seconds between two additions.
         """
         site = tracer.trace(
-            known.path,
-            functools.partial(_length, known, self._inventory),
-            functools.partial(newest_of, known, self._inventory),
+            container.path,
+            functools.partial(_length, container, self._inventory),
+            functools.partial(newest_of, container, self._inventory),
             interval,
         )
         if site is not None:
             line = site._replace(function=function_at(site, user_code()))
-            self._searched_of(known.path).traced = line
+            self._searched_of(container.path).traced = line
 
-    def _called_at(self, known: KnownContainer, place: Place, owner: Any) -> Site | None:
+    def _called_at(self, container: KnownContainer, place: Place, owner: Any) -> Site | None:
         """The one line of the user's code that has been seen to call the library which fills a container."""
-        found = self._searched_of(known.path)
-        if found.library is None:
-            found.library = _library_codes(place, owner)
-        if found.library and len(found.callers) < 2 and own_time() <= self._until:
-            line = calling_line(found.library)
-            found.callers |= {Site(*line)} if line is not None else set()
-        return _only(found.callers)
+        searched = self._searched_of(container.path)
+        if searched.library is None:
+            searched.library = _library_codes(place, owner)
+        if searched.library and len(searched.callers) < 2 and own_time() <= self._until:
+            line = calling_line(searched.library)
+            searched.callers |= {Site(*line)} if line is not None else set()
+        return _only(searched.callers)
 
     def stored_at(self, key: str) -> Site | None:
         """The only line of the user's code that stores under a name; None if there are several or none."""
@@ -291,16 +300,16 @@ class Describer:
         return self._only_lines[key]
 
     def _code_of(
-        self, known: KnownContainer, place: Place, way: _Way
+        self, container: KnownContainer, place: Place, way: _Way
     ) -> tuple[list[Use], list[Limit], Site | None] | None:
         """What the code does to a container, the limits it sets, and the line that fills it.
 
         None if there was no time to search it.
         """
-        found = self._searched_of(known.path)
+        found = self._searched_of(container.path)
         if found.code is not None:
             return found.code
-        if known.kind == "cache":
+        if container.kind == "cache":
             return [], [], _cached_function(place)
         name = way.name
         if name is None:
@@ -314,10 +323,10 @@ class Describer:
         for searched, wanted in ((own, way.scope), (codes, way.scope), (codes, "any")):
             if not are_read(name, searched, self._until):
                 return None
-            if known.kind == "graph":  # a name bound to what is made of its old value makes it longer
+            if container.kind == "graph":  # a name bound to what is made of its old value makes it longer
                 uses = [Use("grows", site) for site in lines_of("rebinds", name, searched, wanted)]
             else:
-                uses = uses_of(name, searched, wanted, sequence=known.kind in ("list", "deque"))
+                uses = uses_of(name, searched, wanted, sequence=container.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):
                 break
         emptying = [use.site for use in uses if use.effect == "empties"]
@@ -354,10 +363,10 @@ class Describer:
         ]
 
 
-def _may_matter(known: KnownContainer, growth: FloorGrowth) -> bool:
+def _may_matter(container: KnownContainer, growth: FloorGrowth) -> bool:
     """Whether a container that can be measured has been, and grows by more than a few bytes."""
-    is_measured = known.held.last is not None or known.in_bytes or known.weigh_failures
-    return bool(is_measured) and not 0 < Candidate(known, growth).bytes_per_minute < _LEAST_PER_MINUTE
+    is_measured = container.held.last is not None or container.in_bytes or container.weigh_failures
+    return bool(is_measured) and not 0 < Candidate(container, growth).bytes_per_minute < _LEAST_PER_MINUTE
 
 
 def _cached_function(place: Place) -> Site | None:
@@ -368,9 +377,9 @@ def _cached_function(place: Place) -> Site | None:
     return site_of(function.__code__) if type(function) is FunctionType else None
 
 
-def _length(known: KnownContainer, inventory: Inventory) -> float | None:
+def _length(container: KnownContainer, inventory: Inventory) -> float | None:
     total: float | None = None
-    for obj, layout in inventory.places_of(known):
+    for obj, layout in inventory.places_of(container):
         total = (total or 0.0) + (items_in(obj, layout) or 0)
     return total
 

@@ -85,7 +85,7 @@ class Visits(Protocol):
     def step(self, grows: bool) -> None:
         """Begin a visit if the workers grow, or take what it has found."""
 
-    def with_names(self, found: Explanation) -> Explanation:
+    def with_names(self, explanation: Explanation) -> Explanation:
         """The explanation with what the last visit has found."""
 
     def abandon(self) -> None:
@@ -245,8 +245,8 @@ class Explainer:
         if not matters(freed, left + freed):
             return
         now, before = self._clock(), self._concluded()
-        for known in list(self.inventory.known.values()):
-            known.leaking_since = None
+        for container in list(self.inventory.known.values()):
+            container.leaking_since = None
         self._cleaned = Cleaned(action, now, freed, left, before)
         self.memory.cleaned_at = self._due["judge"] = now
         self._recent.clear()
@@ -270,8 +270,8 @@ class Explainer:
         allow_capture()
         self.memory.make_due()
         self._read_memory()
-        for known in list(self.inventory.known.values()):
-            known.due = 0.0
+        for container in list(self.inventory.known.values()):
+            container.due = 0.0
         self.inventory.lengths.read(0.5)
         self._weigh(_MOST_WEIGHED)
         self._judge()
@@ -382,8 +382,10 @@ class Explainer:
         is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS and not self._searching
         return max(_IDLE_ROUND_SECONDS, self._schedule.walk) if is_idle else self._schedule.walk
 
-    def _set_schedule(self, levels: MemoryGrowth, found: Explanation) -> None:
-        filling = sum(one.bytes_per_minute for one in found.findings if one.kind == "buffer" and one.fits)
+    def _set_schedule(self, levels: MemoryGrowth, explanation: Explanation) -> None:
+        filling = sum(
+            one.bytes_per_minute for one in explanation.findings if one.kind == "buffer" and one.fits
+        )
         schedule = schedule_for(levels, self.inventory.rounds, filling)
         if schedule is not self._schedule:
             self._schedule = schedule
@@ -433,7 +435,9 @@ class Explainer:
         self.memory.referenced = max((one.shared_bytes for one in known if one.shared_share), default=0.0)
         self.memory.read_resident()
         self.memory.read_parts()
-        named = [found.path for found in self.latest.findings[:_MOST_FOLLOWED] if found.path is not None]
+        named = [
+            finding.path for finding in self.latest.findings[:_MOST_FOLLOWED] if finding.path is not None
+        ]
         self.inventory.lengths.read_named(named)
         if not gc.isenabled():
             self.uncollected.count()
@@ -443,14 +447,14 @@ class Explainer:
         now = self._clock()
         start = self._levels(now).start
         growing = [
-            (known.weighed_items / max(1.0, known.items.last or 0.0), known)
-            for known in list(self.inventory.known.values())
-            if known.weighing_due <= now and known.items.growth(start).total > 0
+            (container.weighed_items / max(1.0, container.items.last or 0.0), container)
+            for container in list(self.inventory.known.values())
+            if container.weighing_due <= now and container.items.growth(start).total > 0
         ]
         growing.sort(key=lambda entry: entry[0])
         storages_unread = [
-            weigh(known, self.inventory, now, ask=self._reads.ask)
-            for done, known in growing[:most]
+            weigh(container, self.inventory, now, ask=self._reads.ask)
+            for done, container in growing[:most]
             if done < 0.95
         ]
         if storages_unread:
@@ -460,13 +464,13 @@ class Explainer:
         levels, cleaned_at = self._levels(self._clock()), self.memory.cleaned_at
         growing = []
         start = levels.start
-        for known in list(self.inventory.known.values()):
-            growth = self._growth_of(known, start)
+        for container in list(self.inventory.known.values()):
+            growth = self._growth_of(container, start)
             if growth.total > 0 and growth.steps > 2:
-                growing.append((growth.per_second * (known.bytes_each or 1.0), known))
+                growing.append((growth.per_second * (container.bytes_each or 1.0), container))
         growing.sort(key=lambda entry: -entry[0])
         candidates = self._describer.describe_all(
-            [(known, self._growth_of(known, start)) for _, known in growing[:_MOST_DESCRIBED]]
+            [(container, self._growth_of(container, start)) for _, container in growing[:_MOST_DESCRIBED]]
         )
         with suppress(OSError):
             self._touched.read(levels.now)
@@ -477,43 +481,43 @@ class Explainer:
             for path, one in segments.known.items()
         ]
         walked = self.inventory.rounds > 0
-        found = explain(levels, candidates, walked=walked, searched=self.enabled)
-        self._searching = self.enabled and is_unexplained(found, levels)
+        explanation = explain(levels, candidates, walked=walked, searched=self.enabled)
+        self._searching = self.enabled and is_unexplained(explanation, levels)
         if self._searching:
             self._budget.advance()
-            found = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
-        self._workers_grow = grows_in_workers(found) is not None
+            explanation = explain(levels, candidates, self._types(levels), self.census.seconds, walked=walked)
+        self._workers_grow = grows_in_workers(explanation) is not None
         if self.workers is not None:
-            found = self.workers.with_names(found)
-        found = replace(
-            found,
-            findings=tuple(map(self._located, found.findings)),
+            explanation = self.workers.with_names(explanation)
+        explanation = replace(
+            explanation,
+            findings=tuple(map(self._located, explanation.findings)),
             unread=self._unread(),
             other_machines=self._other_machines(),
         )
-        found = finished(found, self.judge, levels, self._declared)
-        found = self._with_cleanup(found)
+        explanation = finished(explanation, self.judge, levels, self._declared)
+        explanation = self._with_cleanup(explanation)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
-            return found
-        leaking = {one.path for one in found.findings if one.is_leak and one.kind != "worker"}
-        for path, known in list(self.inventory.known.items()):
-            since = start if known.leaking_since is None else known.leaking_since
-            known.leaking_since = since if path in leaking else None
+            return explanation
+        leaking = {one.path for one in explanation.findings if one.is_leak and one.kind != "worker"}
+        for path, container in list(self.inventory.known.items()):
+            since = start if container.leaking_since is None else container.leaking_since
+            container.leaking_since = since if path in leaking else None
         self.judged_at = time.time()
         if not self._stopped.is_set():
-            self.latest = found
-        self._recent.append((self.memory.held, found))
-        self._set_schedule(levels, found)
-        line = self._log_limit.line(found, levels.now)
+            self.latest = explanation
+        self._recent.append((self.memory.held, explanation))
+        self._set_schedule(levels, explanation)
+        line = self._log_limit.line(explanation, levels.now)
         if line is not None:
             log.log(line.level, "%s", line.text)
-        return found
+        return explanation
 
     @staticmethod
-    def _growth_of(known: KnownContainer, start: float) -> FloorGrowth:
+    def _growth_of(container: KnownContainer, start: float) -> FloorGrowth:
         """How a container grows; one that leaked is not judged anew when `start` moves."""
-        growth, since = known.items.growth(start), known.leaking_since
-        return growth if growth.rising or since is None else known.items.growth(min(since, start))
+        growth, since = container.items.growth(start), container.leaking_since
+        return growth if growth.rising or since is None else container.items.growth(min(since, start))
 
     def _located(self, finding: Finding) -> Finding:
         """The finding with the line that no search of its container can tell."""
@@ -538,7 +542,7 @@ class Explainer:
 
     def _types(self, levels: MemoryGrowth) -> list[Finding]:
         """What the search among all objects has found."""
-        long = [self._describer.describe_long(found) for found in self._long]
+        long = [self._describer.describe_long(finding) for finding in self._long]
         if not gc.isenabled():
             return [*long, *self._describer.describe_garbage(self.uncollected, levels)]
         self._growing_types = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
@@ -549,7 +553,7 @@ class Explainer:
             )
             for known, growth in self._growing_types
         ]
-        findings.sort(key=lambda found: (found.bytes is None, -found.bytes_per_minute))
+        findings.sort(key=lambda finding: (finding.bytes is None, -finding.bytes_per_minute))
         return [*long, *findings[:_TYPES_REPORTED]]
 
     def _trace(self) -> bool:
@@ -560,12 +564,16 @@ class Explainer:
         for finding in self.latest.findings[:_TYPES_REPORTED]:
             if not finding.is_leak and self._schedule is not HURRIED:
                 continue
-            known = self.inventory.known.get(finding.path or "")
-            if known is None or finding.share < _TRACED_SHARE or not self._describer.is_traceable(known):
+            container = self.inventory.known.get(finding.path or "")
+            if (
+                container is None
+                or finding.share < _TRACED_SHARE
+                or not self._describer.is_traceable(container)
+            ):
                 continue
-            if self.tracer.may_trace(known.path):
+            if self.tracer.may_trace(container.path):
                 interval = 60 / max(1.0, finding.items_per_minute or 0.0)
-                self._describer.trace(known, self.tracer, interval)
+                self._describer.trace(container, self.tracer, interval)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False
@@ -606,12 +614,12 @@ class Explainer:
         )
 
 
-def _at_its_end(found: Explanation) -> Explanation:
+def _at_its_end(explanation: Explanation) -> Explanation:
     """What is said when the program has ended: what was not known yet is not announced for later."""
-    if found.verdict != "too early":
-        return found
-    findings, missing = found.findings, "only a longer run can tell"
-    if found.seconds < TOO_EARLY_SECONDS:
+    if explanation.verdict != "too early":
+        return explanation
+    findings, missing = explanation.findings, "only a longer run can tell"
+    if explanation.seconds < TOO_EARLY_SECONDS:
         findings, missing = (), f"a verdict needs about {wait(TOO_EARLY_SECONDS)}"
     named = tuple(finding for finding in findings if finding.kind != "native")
-    return replace(found, detail=f"It ended; {missing}.", findings=named, time_left=None)
+    return replace(explanation, detail=f"It ended; {missing}.", findings=named, time_left=None)

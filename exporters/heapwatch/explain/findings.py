@@ -297,4 +297,4 @@ def growth_text(grown: float, on_gpu: float) -> str:
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort findings: leaks first, then by growth, the fastest first."""
-    return tuple(sorted(findings, key=lambda found: (not found.is_leak, -found.bytes_per_minute)))
+    return tuple(sorted(findings, key=lambda finding: (not finding.is_leak, -finding.bytes_per_minute)))

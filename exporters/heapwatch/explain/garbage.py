@@ -103,19 +103,19 @@ class Uncollected:
         examined = min(new, _MOST_EXAMINED)
         del objects[: len(objects) - examined]
         objects += tuples_in(objects)
-        found = unreachable(objects)
+        uncollected = unreachable(objects)
         # The newest stand for all that came since the last time, not for what had come before.
         scale = 1.0 if begins else new / max(1, examined)
-        self.garbage.add(self._clock(), (self.garbage.last or 0.0) + scale * len(found))
-        if found or begins:
-            types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in found)
+        self.garbage.add(self._clock(), (self.garbage.last or 0.0) + scale * len(uncollected))
+        if uncollected or begins:
+            types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in uncollected)
             common = types.most_common(_TYPES_NAMED)
             self.latest = Garbage(
-                len(found),
-                len(found) / max(1, len(objects)),
-                bytes_held(objects, found),
-                tuple(name for name, number in common if number >= _COMMON * len(found)),
-                closing_key(objects, found),
+                len(uncollected),
+                len(uncollected) / max(1, len(objects)),
+                bytes_held(objects, uncollected),
+                tuple(name for name, number in common if number >= _COMMON * len(uncollected)),
+                closing_key(objects, uncollected),
             )
 
 
@@ -127,14 +127,14 @@ _HELD = next(map(sys.getrefcount, [object()]))
 
 def tuples_in(objects: list[Any]) -> list[Any]:
     """Tracked tuples to which these objects refer, also inside other such tuples."""
-    found: dict[int, Any] = {}
+    tuples: dict[int, Any] = {}
     parts = gc.get_referents(*objects)
     while parts:
         part = parts.pop()
-        if type(part) is tuple and id(part) not in found and gc.is_tracked(part):
-            found[id(part)] = part
+        if type(part) is tuple and id(part) not in tuples and gc.is_tracked(part):
+            tuples[id(part)] = part
             parts += gc.get_referents(part)
-    return list(found.values())
+    return list(tuples.values())
 
 
 def unreachable(objects: list[Any]) -> list[int]:

@@ -163,19 +163,19 @@ class Inventory:
             self._pending, self._later = self._later, self._pending
         return bool(self._pending)
 
-    def places_of(self, known: KnownContainer) -> Iterator[tuple[Any, Layout]]:
+    def places_of(self, container: KnownContainer) -> Iterator[tuple[Any, Layout]]:
         """The objects at a path with their layouts. The caller must not keep them."""
-        for place in known.places:
+        for place in container.places:
             if (obj := place.seek({})) is not None:
                 yield obj, layout_of(type(obj))
 
     def ids(self) -> set[int]:
         """Ids of all known containers and of the objects on the paths to them."""
-        found: set[int] = set(self.anchors)
+        ids: set[int] = set(self.anchors)
         memory: dict[Place | str, Any] = {}
-        for known in list(self.known.values()):
-            found.update(id(place.seek(memory)) for place in known.places)
-        return found
+        for container in list(self.known.values()):
+            ids.update(id(place.seek(memory)) for place in container.places)
+        return ids
 
     def _begin(self) -> None:
         self._walking = True
@@ -203,9 +203,9 @@ class Inventory:
         self._seen = set()
         self._paths = set()
         for path, places in self._round_places.items():
-            if (known := self.known.get(path)) is not None:
-                known.places = places
-                known.stand_for(self._round_multiplicity[path])
+            if (container := self.known.get(path)) is not None:
+                container.places = places
+                container.stand_for(self._round_multiplicity[path])
         stale = [path for path in self.known if path not in self._round_places]
         self._rename(stale)
         if len(self.known) > _MOST_KNOWN:
@@ -219,9 +219,9 @@ class Inventory:
     def _rename(self, stale: list[str]) -> None:
         """Drop paths that this walk did not take to containers which it found under others."""
         walked = filter(None, map(self.known.get, self._round_places))
-        found = {known.identity: known for known in walked}
+        by_identity = {container.identity: container for container in walked}
         for path in stale:
-            now = found.get(self.known[path].identity)
+            now = by_identity.get(self.known[path].identity)
             if now is None or now.kind != self.known[path].kind:
                 continue
             if len(now.items.since(float("-inf"))) < len(self.known[path].items.since(float("-inf"))):
@@ -246,36 +246,36 @@ class Inventory:
         self._note(obj, layout, place, path)
         if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
             self._note_world(place, path)
-        found = list(parts(obj, layout, _samples(place)))
+        children = list(parts(obj, layout, _samples(place)))
         if layout.kind == "object":
-            named = {str(step.key): part for step, part in found if step.how == "name"}
+            named = {str(step.key): part for step, part in children if step.how == "name"}
             if ring_of(named) is not None:
                 self._remember(path, "ring", layout, place, obj)
         books = bookkeeping_of(layout)
         if books:
-            found = self._without_books(obj, found, books, place, path)
+            children = self._without_books(obj, children, books, place, path)
         length = items_in(obj, layout) or 0
-        sampled = sum(step.how in _TO_ITEMS for step, _ in found)
+        sampled = sum(step.how in _TO_ITEMS for step, _ in children)
         weight = place.weight * max(1.0, length / sampled if sampled else 1.0)
-        for step, part in found:
+        for step, part in children:
             self._push(part, place, step, path, weight if step.label == "[*]" else place.weight)
         if layout.kind == "object" and is_user_module(layout.module):
             self._push(cls, place, Step("type", "", ""), qualified_type_name(layout), full=True)
 
     def _without_books(
-        self, obj: Any, found: list[tuple[Step, Any]], books: frozenset[str], place: Place, path: str
+        self, obj: Any, children: list[tuple[Step, Any]], books: frozenset[str], place: Place, path: str
     ) -> list[tuple[Step, Any]]:
         """The parts of an object without a library's bookkeeping, unless that has grown since the last walk.
 
         The modules of a torch module are pushed under the names that they have in code.
         """
-        kept = {str(step.key): part for step, part in found if step.key in books}
+        kept = {str(step.key): part for step, part in children if step.key in books}
         count = entries(kept, books)
         before = self._entries.get(id(obj), count)
         if len(self._entries) < _MOST_COUNTED:
             self._entries[id(obj)] = count
         if count > before or any(f"{path}.{name}" in self.known for name in kept):
-            return found
+            return children
         parameters, modules = _as_dict(kept.get(PARAMETERS)), _as_dict(kept.get(MODULES))
         for parameter in list(dict.values(parameters)):
             if len(self._anchors) < _MOST_ANCHORS:
@@ -285,7 +285,7 @@ class Inventory:
             for step, part in list(parts(modules, layout_of(type(modules)), _samples(place))):
                 named = str(step.key).isidentifier()
                 self._push(part, within, step._replace(label=f".{step.key}" if named else "[*]"), path)
-        return [(step, part) for step, part in found if step.key not in books]
+        return [(step, part) for step, part in children if step.key not in books]
 
     def _namespace(self, namespace: dict[str, Any], place: Place, path: str) -> None:
         of_ipython = path == "" and "IPython" in sys.modules
@@ -348,26 +348,26 @@ class Inventory:
     def _remember(self, path: str, kind: KnownKind, layout: Layout, place: Place, obj: Any) -> None:
         if not path:
             return
-        known = self.known.get(path)
-        if known is None:
+        container = self.known.get(path)
+        if container is None:
             if len(self.known) >= 2 * _MOST_KNOWN:
                 return
             now = self._clock()
-            known = self.known[path] = KnownContainer(path, kind, layout.name, now)
+            container = self.known[path] = KnownContainer(path, kind, layout.name, now)
             length = length_of(obj, layout) if kind in _LISTED else None
             if length is not None:  # to follow the path to it again would cost far more
-                known.items.add(now, length)
-                known.places_read = 1
-                known.due = now + SHORTEST_INTERVAL
+                container.items.add(now, length)
+                container.places_read = 1
+                container.due = now + SHORTEST_INTERVAL
             self.newest_round = self.rounds
         if path not in self._round_places:
             self._round_places[path] = []
             self._round_multiplicity[path] = 0.0
-            known.identity = id(obj)
+            container.identity = id(obj)
         places = self._round_places[path]
         # A level is the mean of all places, so those of the last walk count until this one is complete.
-        if not known.places or known.misses:
-            known.places = places
+        if not container.places or container.misses:
+            container.places = places
         self._round_multiplicity[path] += place.weight
         # All values of a small dict are read, since those under keys that may not be shown have one path. One
         # graph for each path is enough: those of a rollout's states contain one another.
@@ -386,13 +386,13 @@ def _above(place: Place, memory: dict[Place | str, Any]) -> dict[Place | str, An
 
     No root is among them: it may be a copy of local variables, which would keep all of them alive.
     """
-    found: dict[Place | str, Any] = {}
+    above: dict[Place | str, Any] = {}
     at = place.parent
     while at is not None and at.parent is not None:
         if at in memory:
-            found[at] = memory[at]
+            above[at] = memory[at]
         at = at.parent
-    return found
+    return above
 
 
 def _as_dict(part: Any) -> dict[Any, Any]:

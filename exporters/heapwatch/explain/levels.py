@@ -114,8 +114,8 @@ def _with_rising(explanation: Explanation, judge: TrainerJudge) -> Explanation:
     """The explanation without comfort while counts rise, or were read too rarely to say so."""
     rising = judge.rising()
     if rising:
-        found = (*map(_rising_finding, rising), *explanation.findings)
-        return replace(explanation, verdict="too early", detail=_waits(rising[0]), findings=found)
+        findings = (*map(_rising_finding, rising), *explanation.findings)
+        return replace(explanation, verdict="too early", detail=_waits(rising[0]), findings=findings)
     if judge.counts and judge.watched_minutes < _COUNTED_MINUTES:
         return replace(explanation, verdict="too early", detail="Counts have been read too few times.")
     return explanation
@@ -149,11 +149,11 @@ def _is_named(component: Component, explanation: Explanation) -> bool:
     """Whether a leak of the explanation is the same growth."""
     kinds = ("gpu",) if component.resource == "gpu_memory" else _SAME_KINDS.get(component, ())
     return any(
-        found.type == str(component)
-        or found.kind in kinds
-        or (component.resource == "buffer" and _is_of(found.path, component.name))
-        for found in explanation.findings
-        if found.is_leak
+        finding.type == str(component)
+        or finding.kind in kinds
+        or (component.resource == "buffer" and _is_of(finding.path, component.name))
+        for finding in explanation.findings
+        if finding.is_leak
     )
 
 

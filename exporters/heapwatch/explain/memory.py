@@ -145,10 +145,10 @@ class ProcessMemory(MemoryLevels):
         self.granted.add(now, now - int(waited) / 1e9)
 
     def _read_status(self, now: float) -> None:
-        found = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
-        if b"VmSize" in found:
-            self.virtual.add(now, found[b"VmSize"])
-        mapped = found.get(b"RssShmem", 0)
+        fields = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
+        if b"VmSize" in fields:
+            self.virtual.add(now, fields[b"VmSize"])
+        mapped = fields.get(b"RssShmem", 0)
         if mapped >= LEAST_SHARED:
             self.shared_files.add(mapped_files("self"))
         shared: float = without_files(mapped, "self")
@@ -156,10 +156,10 @@ class ProcessMemory(MemoryLevels):
             # Which pages of the store a worker of Ray maps says nothing about what it keeps there.
             shared = max(0 if is_ray_worker(os.getpid()) else shared, self._in_store())
         shared += self.shared_files.bytes
-        if b"RssShmem" in found:
+        if b"RssShmem" in fields:
             self.shared.add(now, shared)
-        if b"RssAnon" in found:
-            self.private.add(now, found[b"RssAnon"] + shared)
+        if b"RssAnon" in fields:
+            self.private.add(now, fields[b"RssAnon"] + shared)
 
     def _read_shared_files(self, now: float) -> None:
         self.shared_files.read(now)
@@ -206,8 +206,8 @@ class ProcessMemory(MemoryLevels):
         workers = descendants(os.getpid(), _MOST_WORKERS)
         if self.shared.last or self.shared_files.known:  # else they can hardly have mapped one
             self.shared_files.add(name for pid in workers for name in mapped_files(pid))
-        found = map(private_bytes, workers)
-        sizes = [size for size in found if size is not None]
+        private_sizes = map(private_bytes, workers)
+        sizes = [size for size in private_sizes if size is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.

@@ -94,13 +94,13 @@ class Place:
         if self.parent is None:
             assert self.root is not None
             name = self.root.name
-            found = memory[name] if name in memory else memory.setdefault(name, self.root.read())
+            obj = memory[name] if name in memory else memory.setdefault(name, self.root.read())
         else:
             assert self.step is not None
-            found = follow(self.parent.find(memory), self.step)
-        if gc.is_tracked(found) and layout_of(type(found)).kind not in SIZED:
-            memory[self] = found
-        return found
+            obj = follow(self.parent.find(memory), self.step)
+        if gc.is_tracked(obj) and layout_of(type(obj)).kind not in SIZED:
+            memory[self] = obj
+        return obj
 
     def seek(self, memory: dict[Place | str, Any]) -> Any:
         """The same as `find`, but None if nothing is at this path any more."""
@@ -253,15 +253,15 @@ class Lengths:
     def read(self, seconds: float) -> int:
         """Read the containers that are due for this many CPU seconds; returns how many were read."""
         now, until = self._clock(), self._spent() + seconds
-        due = [known for known in list(self._known.values()) if known.due <= now]
+        due = [container for container in list(self._known.values()) if container.due <= now]
         memory: dict[Place | str, Any] = {}
         count = 0
-        graphs = [known for known in due if known.kind == "graph"]
+        graphs = [container for container in due if container.kind == "graph"]
         # By delay relative to the interval: if time is short, unchanged containers wait.
-        for known in sorted(due, key=lambda known: (known.due - now) / known.interval):
-            if known.kind == "graph":
+        for container in sorted(due, key=lambda container: (container.due - now) / container.interval):
+            if container.kind == "graph":
                 continue
-            self._read(known, now, memory)
+            self._read(container, now, memory)
             count += 1
             if not count & 15:
                 if self._spent() > until:
@@ -279,116 +279,118 @@ class Lengths:
         """Read these containers if they are due, without a limit of time: there must be few."""
         now = self._clock()
         for path in paths:
-            known = self._known.get(path)
-            if known is not None and known.kind != "graph" and known.due <= now:
-                self._read(known, now, {})
+            container = self._known.get(path)
+            if container is not None and container.kind != "graph" and container.due <= now:
+                self._read(container, now, {})
 
-    def _read(self, known: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
+    def _read(self, container: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
         levels: list[float] = []
-        for place in known.places:
+        for place in container.places:
             try:
                 obj = place.find(memory)
                 layout = layout_of(type(obj))
                 level: float | None
-                if known.kind == "ring":
-                    level = _read_ring(known, obj, now)
+                if container.kind == "ring":
+                    level = _read_ring(container, obj, now)
                 elif is_object_array(obj):
-                    level, known.capacity = items_in(obj, layout), int(obj.size)
+                    level, container.capacity = items_in(obj, layout), int(obj.size)
                 elif layout.kind in SIZED:
                     level = array_bytes(obj, layout)
                 else:
                     level = length_of(obj, layout)
-                    known.capacity = capacity_of(obj, layout)
+                    container.capacity = capacity_of(obj, layout)
             except (Gone, RuntimeError):
                 continue
             if level is not None:
-                if known.kind != "ring":
-                    known.kind = "objects" if is_object_array(obj) else layout.kind
-                    known.type_name = layout.name
+                if container.kind != "ring":
+                    container.kind = "objects" if is_object_array(obj) else layout.kind
+                    container.type_name = layout.name
                 levels.append(level)
         if not levels:
-            self._miss(known, now)
-            if known.places and known.places[0].is_local:
-                self._known.pop(known.path, None)  # it lived for one call
+            self._miss(container, now)
+            if container.places and container.places[0].is_local:
+                self._known.pop(container.path, None)  # it lived for one call
             return
-        known.misses = 0
-        if len(levels) == len(known.places):
-            known.join(levels)
+        container.misses = 0
+        if len(levels) == len(container.places):
+            container.join(levels)
         level = sum(levels) / len(levels)
-        changed = level != known.items.last
-        known.items.add(now, level)
+        changed = level != container.items.last
+        container.items.add(now, level)
         longest = _LONGEST_INTERVAL * max(1.0, len(self._known) / _READ_AT_THAT_RATE)
         shortest = self.shortest_interval
-        known.interval = shortest if changed else min(longest, max(shortest, known.interval) * _BACKED_OFF)
-        known.due = now + known.interval
+        container.interval = (
+            shortest if changed else min(longest, max(shortest, container.interval) * _BACKED_OFF)
+        )
+        container.due = now + container.interval
 
     def _read_graphs(self, graphs: list[KnownContainer], now: float) -> None:
         """Read the newest operations of graphs, and look for older ones in one of them if it is its turn."""
         tensors: dict[int, tuple[KnownContainer, ref[Any]]] = {}
-        for known in graphs:
-            found = self._weak(known)
+        for container in graphs:
+            found = self._weak(container)
             if found is None:
-                self._miss(known, now)
+                self._miss(container, now)
             else:
-                known.due = now + _GRAPH_INTERVAL
-                tensors[found[0]] = known, found[1]
+                container.due = now + _GRAPH_INTERVAL
+                tensors[found[0]] = container, found[1]
         wanted = partial(read_graphs, [weak for _, weak in tensors.values()])
         read = [] if not tensors else first_answer(wanted, self._ask)
         self.graphs_unread = read is None
         if read is None:
             return
         may_search = now >= self._graphs_due
-        searched = min(graphs, key=lambda known: known.items.read_at) if may_search else None
+        searched = min(graphs, key=lambda container: container.items.read_at) if may_search else None
         operations = dict(read)
         read.clear()
-        for key, (known, _) in tensors.items():
+        for key, (container, _) in tensors.items():
             operation = operations.pop(key, None)
             if operation is None:
-                self._miss(known, now)
+                self._miss(container, now)
             else:
-                self._read_graph(known, operation, now, search=known is searched)
+                self._read_graph(container, operation, now, search=container is searched)
 
-    def _weak(self, known: KnownContainer) -> tuple[int, ref[Any]] | None:
+    def _weak(self, container: KnownContainer) -> tuple[int, ref[Any]] | None:
         """The id of a tensor with a graph, and a weak reference: the program may free it meanwhile."""
-        tensor = known.places[0].seek({})
+        tensor = container.places[0].seek({})
         return (id(tensor), ref(tensor)) if has_graph(tensor) else None
 
-    def _read_graph(self, known: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
+    def _read_graph(self, container: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
         """Note the newest operation of a graph and, if `search`, look for operations of the last reading.
 
         A search may take long. It looks for operations made between the last two readings. It takes longer if
         more operations were made since.
         """
         newest = number_of(operation)
-        known.misses = 0
-        known.interval = _GRAPH_INTERVAL
-        kept_seconds, (earlier, before) = known.items.last or 0.0, known.newest
+        container.misses = 0
+        container.interval = _GRAPH_INTERVAL
+        kept_seconds, (earlier, before) = container.items.last or 0.0, container.newest
         if newest == before:
-            known.items.add(now, kept_seconds)
+            container.items.add(now, kept_seconds)
             return
-        known.newest = (before, newest)
+        container.newest = (before, newest)
         if earlier < 0:
-            known.items.add(now, 0.0)
+            container.items.add(now, 0.0)
         elif search:
             began = self._spent()
             held = holds_operation(operation, earlier, before)
             self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
-            known.items.add(now, kept_seconds + now - known.items.read_at if held else 0.0)
+            container.items.add(now, kept_seconds + now - container.items.read_at if held else 0.0)
 
-    def _miss(self, known: KnownContainer, now: float) -> None:
-        known.misses += 1
-        known.due = now + known.interval
-        if known.misses > 20:
-            self._known.pop(known.path, None)
+    def _miss(self, container: KnownContainer, now: float) -> None:
+        container.misses += 1
+        container.due = now + container.interval
+        if container.misses > 20:
+            self._known.pop(container.path, None)
 
 
-def _read_ring(known: KnownContainer, obj: Any, now: float) -> float | None:
+def _read_ring(container: KnownContainer, obj: Any, now: float) -> float | None:
     namespace = attributes_of(obj)
     ring = None if namespace is None else ring_of(namespace)
     if ring is None:
         return None
-    known.capacity = ring.rows
-    known.held.add(now, ring.held_bytes)
+    container.capacity = ring.rows
+    container.held.add(now, ring.held_bytes)
     return ring.filled
 
 

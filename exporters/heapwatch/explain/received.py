@@ -32,9 +32,9 @@ def explanation_of(document: Any) -> Explanation:
 
 def _read(document: dict[str, Any]) -> Explanation:
     findings = []
-    for found in document["findings"]:
-        values = {name: found[name] for name in _REQUIRED}
-        values |= {name: value for name, value in found.items() if name in Finding.__dataclass_fields__}
+    for entry in document["findings"]:
+        values = {name: entry[name] for name in _REQUIRED}
+        values |= {name: value for name, value in entry.items() if name in Finding.__dataclass_fields__}
         site = values.get("site")
         values["site"] = None if site is None else Site(**site)
         values["holders"] = tuple(values.get("holders") or ())

@@ -39,7 +39,7 @@ _QUEUE_BUFFER = "_feed().buffer"
 
 
 def remedy_for(
-    known: KnownContainer,
+    container: KnownContainer,
     traits: ItemTraits,
     capacity: int | None,
     owner: str | None = None,
@@ -60,36 +60,36 @@ def remedy_for(
         return None
     if capacity is not None:
         return f"its limit of {capacity:,} items does not hold: remove items `while` there are too many"
-    if known.path == "Out" and "IPython" in sys.modules:
+    if container.path == "Out" and "IPython" in sys.modules:
         return DROP_RESULTS
-    if "_hooks" in known.path.rpartition(".")[2]:
+    if "_hooks" in container.path.rpartition(".")[2]:
         return "keep the handle that registering returns and call `handle.remove()`"
     by_type = next((remedy for name, remedy in _BY_TYPE.items() if name in traits.classes), None)
     if by_type is not None:
         return by_type
-    if known.path == _QUEUE_BUFFER:
+    if container.path == _QUEUE_BUFFER:
         return f"`Queue(maxsize=...)`: {_SLOW_CONSUMER}"
     if traits.item_type.startswith(BOUND):
         return "register a function that does not refer to the object: what is registered keeps it alive"
     if owner is not None:
-        name = known.path.rpartition(".")[2]
+        name = container.path.rpartition(".")[2]
         ways = (
             way for library, attribute, way in _BY_OWNER if owner.startswith(library) and attribute == name
         )
         return next(ways, None)
-    if known.kind == "programs":
+    if container.kind == "programs":
         return (
             "pad to few shapes, and pass what varies as arrays, not as `static_argnums`; `jax.clear_caches()`"
         )
-    if known.kind == "cache":
+    if container.kind == "cache":
         return "`functools.lru_cache(maxsize=...)`, and no cache on methods"
-    if known.kind in ("list", "deque"):
+    if container.kind in ("list", "deque"):
         return "`collections.deque(maxlen=...)`"
-    if known.kind == "dict":
+    if container.kind == "dict":
         return "delete entries that are done, or bound their number"
-    if known.kind == "set":
+    if container.kind == "set":
         return "remove what is done, or keep a bounded structure"
-    if known.kind in ("array", "tensor", "text", "frame_table"):
+    if container.kind in ("array", "tensor", "text", "frame_table"):
         return "keep the parts in a `collections.deque(maxlen=...)`, or write them to a file"
     return None
 

@@ -150,13 +150,13 @@ class PauseLimit:
     def timed(self, call: Callable[[], list[T]], what: What | None = None) -> list[T]:
         """What `call` returns. With `what` it lists all tracked objects: that predicts the next time."""
         began = own_time()  # CPU time: waiting for a processor does not count
-        found = call()
+        result = call()
         took = own_time() - began
         self.longest = max(self.longest, took)
         if what is not None:
             rate = took / max(1, sys.getallocatedblocks())
             self._rate[what] = 0.5 * (self._rate.get(what, rate) + rate)
-        return found
+        return result
 
 
 _HOLDS_SECONDS = 60.0
@@ -207,5 +207,5 @@ class LogLimit:
 
 def _states(explanation: Explanation) -> list[str]:
     """The states that last: each leak, the most important first; without a leak, the verdict alone."""
-    leaks = [found for found in explanation.findings if found.is_leak]
-    return [f"leak {found.path or found.type}" for found in leaks] or [explanation.verdict]
+    leaks = [finding for finding in explanation.findings if finding.is_leak]
+    return [f"leak {finding.path or finding.type}" for finding in leaks] or [explanation.verdict]

@@ -47,8 +47,8 @@ class SharedFiles:
     def add(self, files: Iterable[str], site: Site | None = None) -> None:
         """Add files by name that a process of the program has made or maps."""
         for name in files:
-            found = _PATTERN.match(name)
-            path = f"{self._folder}/{found[0]}*" if found else f"{self._folder}/{name}"
+            match = _PATTERN.match(name)
+            path = f"{self._folder}/{match[0]}*" if match else f"{self._folder}/{name}"
             sizes = self._sizes.setdefault(path, {})
             if len(sizes) < _MOST_FILES:
                 sizes.setdefault(name)
@@ -70,12 +70,12 @@ class SharedFiles:
             newest = list(sizes)[-_READ_AGAIN:]
             for name in {*newest, *(name for name, size in list(sizes.items()) if size is None)}:
                 sizes[name] = self._size(name)
-            known = self.known.setdefault(path, KnownContainer(path, "list", "shared memory segments"))
+            container = self.known.setdefault(path, KnownContainer(path, "list", "shared memory segments"))
             new = list(filter(None, sizes.values()))
-            known.items.add(now, len(new))
-            known.held.add(now, sum(new))
-            known.weighed_items = len(new)
-        self.bytes = sum(known.held.last or 0.0 for known in self.known.values())
+            container.items.add(now, len(new))
+            container.held.add(now, sum(new))
+            container.weighed_items = len(new)
+        self.bytes = sum(container.held.last or 0.0 for container in self.known.values())
 
     def close(self) -> None:
         """Wrap no longer; also in a forked child, which would note its segments for ever."""
@@ -96,8 +96,8 @@ class SharedFiles:
 
     def _size(self, name: str) -> int:
         with suppress(OSError):
-            found = os.stat(f"{self._folder}/{name}")
-            return 512 * found.st_blocks if found.st_ctime >= self._began else 0
+            status = os.stat(f"{self._folder}/{name}")
+            return 512 * status.st_blocks if status.st_ctime >= self._began else 0
         return 0
 
 

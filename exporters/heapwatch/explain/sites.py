@@ -24,13 +24,13 @@ _MOST_CODE = 4000
 
 def user_code() -> list[CodeType]:
     """The code of the user's functions, methods and running scripts, with nested functions."""
-    found: dict[int, CodeType] = {}
+    codes: dict[int, CodeType] = {}
     for name in user_modules():
         for value in list((module_namespace(name) or {}).values()):
-            _collect(value, found, depth=0)
+            _collect(value, codes, depth=0)
     for code in running_code():
-        found |= {id(one): one for one in nested_code(code)}
-    return [code for code in found.values() if is_user_file(code.co_filename)]
+        codes |= {id(one): one for one in nested_code(code)}
+    return [code for code in codes.values() if is_user_file(code.co_filename)]
 
 
 def is_user_class(cls: type) -> bool:
@@ -41,34 +41,34 @@ def is_user_class(cls: type) -> bool:
 
 def code_of_class(cls: type) -> list[CodeType]:
     """The code of a class's methods, including inherited ones."""
-    found: dict[int, CodeType] = {}
+    codes: dict[int, CodeType] = {}
     for base in layout_of(cls).mro[:-1]:
         for value in list(namespace_of(base).values()):
-            _collect(value, found, depth=1)
-    return list(found.values())
+            _collect(value, codes, depth=1)
+    return list(codes.values())
 
 
-def _collect(value: Any, found: dict[int, CodeType], depth: int) -> None:
-    if len(found) > _MOST_CODE:
+def _collect(value: Any, codes: dict[int, CodeType], depth: int) -> None:
+    if len(codes) > _MOST_CODE:
         return
     kind = type(value)
     if kind is staticmethod or kind is classmethod:
-        _collect(value.__func__, found, depth)
+        _collect(value.__func__, codes, depth)
     elif kind is property:
-        _collect(value.fget, found, depth)
-        _collect(value.fset, found, depth)
+        _collect(value.fget, codes, depth)
+        _collect(value.fset, codes, depth)
     elif kind is FunctionType:
-        found |= {id(one): one for one in nested_code(value.__code__)}
+        codes |= {id(one): one for one in nested_code(value.__code__)}
         for inner in gc.get_referents(*value.__closure__ or ()):
             if depth < 3 and type(inner) is FunctionType:
-                _collect(inner, found, depth + 1)
+                _collect(inner, codes, depth + 1)
     elif layout_of(kind).kind == "class" and depth == 0 and is_user_class(value):
         for part in list(namespace_of(value).values()):
-            _collect(part, found, depth=1)
+            _collect(part, codes, depth=1)
     elif kind is CACHE_TYPE:
         inner = getattr(value, "__wrapped__", None)
         if type(inner) is FunctionType:
-            _collect(inner, found, depth + 1)
+            _collect(inner, codes, depth + 1)
 
 
 class Site(NamedTuple):
@@ -101,21 +101,21 @@ def uses_of(
 ) -> list[Use]:
     """What these functions do to a container of this name; each line once for each effect."""
     effects = _SEQUENCE if sequence else _MAPPING
-    found: dict[tuple[str, int, str], Use] = {}
+    uses: dict[tuple[str, int, str], Use] = {}
     for deed, site in _deeds(name, codes, scope):
         if deed in effects:
             use = Use(effects[deed], site)
-            found.setdefault((site.file, site.line, use.effect), use)
-    return list(found.values())
+            uses.setdefault((site.file, site.line, use.effect), use)
+    return list(uses.values())
 
 
 def lines_of(deed: Deed, name: str, codes: Iterable[CodeType], scope: Scope = "any") -> list[Site]:
     """The lines on which these functions do `deed` to a name; of each line the first site."""
-    found: dict[tuple[str, int], Site] = {}
+    sites: dict[tuple[str, int], Site] = {}
     for done, site in _deeds(name, codes, scope):
         if done == deed:
-            found.setdefault((site.file, site.line), site)
-    return list(found.values())
+            sites.setdefault((site.file, site.line), site)
+    return list(sites.values())
 
 
 def _deeds(name: str, codes: Iterable[CodeType], scope: Scope) -> Iterator[tuple[Deed, Site]]:

@@ -124,12 +124,12 @@ def is_read(code: CodeType) -> bool:
 
 def statements_of(code: CodeType) -> Statements:
     """What the source of a function does."""
-    found = _known.get(code)
-    if found is None:
+    statements = _known.get(code)
+    if statements is None:
         body = source_of(code)
-        found = _known[code] = statements_in(body or [], code)
-        found.missing = body is None and code.co_name not in ("<lambda>", *_PARTS_OF_CODE, *_GENERATED)
-    return found
+        statements = _known[code] = statements_in(body or [], code)
+        statements.missing = body is None and code.co_name not in ("<lambda>", *_PARTS_OF_CODE, *_GENERATED)
+    return statements
 
 
 def statements_in(body: list[ast.stmt], code: CodeType) -> Statements:
@@ -149,7 +149,7 @@ def _parts(statement: ast.stmt) -> list[ast.AST]:
         RecursionError: they are nested too deeply to be looked at.
 
     """
-    found: list[ast.AST] = []
+    parts: list[ast.AST] = []
     left: list[tuple[ast.AST | None, int]] = [(statement, 0)]
     while left:
         node, depth = left.pop()
@@ -157,7 +157,7 @@ def _parts(statement: ast.stmt) -> list[ast.AST]:
             continue
         if depth > _DEEPEST:
             raise RecursionError
-        found.append(node)
+        parts.append(node)
         children: list[ast.AST | None] = list(ast.iter_child_nodes(node))
         match node:
             case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
@@ -167,7 +167,7 @@ def _parts(statement: ast.stmt) -> list[ast.AST]:
             case ast.AnnAssign():
                 children = [node.target, node.value]
         left += [(child, depth + 1) for child in reversed(children)]
-    return found
+    return parts
 
 
 class _Reader:
@@ -385,9 +385,9 @@ def source_of(code: CodeType) -> list[ast.stmt] | None:
     """
     for lines in _files(code.co_filename) if code.co_name not in _PARTS_OF_CODE else ():
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            found = _found_in(lines, code)
-            if found is not None:
-                return found
+            body = _found_in(lines, code)
+            if body is not None:
+                return body
     return None
 
 

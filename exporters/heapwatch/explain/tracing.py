@@ -209,11 +209,11 @@ def _traceback_of(obj: Any) -> Sequence[tracemalloc.Frame]:
 
     Python 3.11 itself looks for an instance that keeps its attributes apart at a wrong address.
     """
-    found = tracemalloc.get_object_traceback(obj)
-    if found is None and _LOOKS_AT_A_WRONG_ADDRESS and keeps_values_apart(type(obj)):
+    traceback = tracemalloc.get_object_traceback(obj)
+    if traceback is None and _LOOKS_AT_A_WRONG_ADDRESS and keeps_values_apart(type(obj)):
         frames = _frames_at(0, id(obj) - _HEADERS)
-        found = frames and tracemalloc.Traceback(frames)
-    return found or ()
+        traceback = frames and tracemalloc.Traceback(frames)
+    return traceback or ()
 
 
 def _address_reader() -> Any:

@@ -68,7 +68,7 @@ NO_TRAITS = ItemTraits("", frozenset(), False, False, None, frozenset())
 
 
 def weigh(
-    known: KnownContainer,
+    container: KnownContainer,
     inventory: Inventory,
     now: float,
     budget_seconds: float = _BUDGET_SECONDS,
@@ -78,47 +78,47 @@ def weigh(
 
     It returns True if storages of tensors could not be read. Of these only the part in use is counted.
     """
-    if known.kind in ("ring", "graph") or known.in_bytes:
+    if container.kind in ("ring", "graph") or container.in_bytes:
         return False
     storages = Storages()
     with same_samples() as again:
-        held = _bytes_of(known, inventory, budget_seconds, storages)
+        held = _bytes_of(container, inventory, budget_seconds, storages)
         unread = storages.wanted and not storages.read(ask)
         if storages.known:
             again()
-            held = _bytes_of(known, inventory, budget_seconds, storages) or held
+            held = _bytes_of(container, inventory, budget_seconds, storages) or held
     if held is None:
-        known.weighing_due = now + _RETRY_SECONDS * 2 ** min(known.weigh_failures, _MOST_DOUBLINGS)
-        known.weigh_failures += 1
+        container.weighing_due = now + _RETRY_SECONDS * 2 ** min(container.weigh_failures, _MOST_DOUBLINGS)
+        container.weigh_failures += 1
     else:
-        known.held.add(now, held)
-        known.weighed_items = known.items.last or 0.0
+        container.held.add(now, held)
+        container.weighed_items = container.items.last or 0.0
     return unread
 
 
 def _bytes_of(
-    known: KnownContainer, inventory: Inventory, budget_seconds: float, storages: Storages
+    container: KnownContainer, inventory: Inventory, budget_seconds: float, storages: Storages
 ) -> float | None:
     """The bytes of all containers at a path; None where time did not suffice for one of them."""
-    anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, known.path)]
+    anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, container.path)]
     total, shared, count = 0.0, 0.0, 0
-    until = own_time() + budget_seconds * (_LONGER if known.weigh_failures else 1)
-    for obj, layout in inventory.places_of(known):
+    until = own_time() + budget_seconds * (_LONGER if container.weigh_failures else 1)
+    for obj, layout in inventory.places_of(container):
         left = until - own_time()
         if left <= 0:
             break
         try:
-            size = _size_of(obj, layout, left, anchors, storages, is_large=known.weigh_failures > 0)
+            size = _size_of(obj, layout, left, anchors, storages, is_large=container.weigh_failures > 0)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         # Once Ray is shut down, nobody knows what its references kept until then.
-        if size is not None and not (known.shared_share and size.unread and not size.shared_bytes):
+        if size is not None and not (container.shared_share and size.unread and not size.shared_bytes):
             total += size.bytes + size.gpu_bytes + size.shared_bytes
             shared += size.shared_bytes
             count += 1
     if total:
-        known.shared_share = shared / total
-    return total / count * known.multiplicity if count else None
+        container.shared_share = shared / total
+    return total / count * container.multiplicity if count else None
 
 
 def _size_of(
@@ -135,19 +135,19 @@ def _size_of(
     return None if held is None else deep_size(held, samples=samples, **options)
 
 
-def traits_of(known: KnownContainer, inventory: Inventory) -> ItemTraits:
+def traits_of(container: KnownContainer, inventory: Inventory) -> ItemTraits:
     """Find the properties of the newest items of a container."""
-    if known.kind == "graph":
+    if container.kind == "graph":
         return ItemTraits("autograd history", frozenset(), True, True, None, frozenset())
-    if known.kind == "programs":
+    if container.kind == "programs":
         return ItemTraits("compiled program", frozenset(), True, False, None, frozenset())
-    newest = newest_of(known, inventory)
-    return _inspect(newest, known, inventory) if newest else NO_TRAITS
+    newest = newest_of(container, inventory)
+    return _inspect(newest, container, inventory) if newest else NO_TRAITS
 
 
-def newest_of(known: KnownContainer, inventory: Inventory) -> list[Any]:
+def newest_of(container: KnownContainer, inventory: Inventory) -> list[Any]:
     """The newest items of a container, the newest last; empty if unknown. The caller must not keep them."""
-    for obj, layout in inventory.places_of(known):
+    for obj, layout in inventory.places_of(container):
         with suppress(RuntimeError):
             newest = _newest(obj, layout)
             if newest:
@@ -184,14 +184,14 @@ def _newest(obj: Any, layout: Layout) -> list[Any]:
     return [part for _, part in list(parts(obj, layout, 8))[-_NEWEST:]]
 
 
-def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> ItemTraits:
+def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory) -> ItemTraits:
     item_type = _finalizes(newest[-1]) or type_of(newest[-1])
     kept = [(item, layout_of(type(item))) for item in newest]
     ids = {id(item) for item, layout in kept if layout.kind != "atom"}
     ids |= {memory_key(item, layout) for item, layout in kept} - {0}
     opaque = graph = False
     view: tuple[int, int] | None = None
-    found: set[str] = set()
+    names: set[str] = set()
     ahead: deque[tuple[Any, int]] = deque([(newest[-1], 0)])
     seen: set[int] = set()
     while ahead and len(seen) < _MOST_INSPECTED:
@@ -199,13 +199,13 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        if not is_inside(inventory.anchors.get(id(obj), known.path), known.path):
+        if not is_inside(inventory.anchors.get(id(obj), container.path), container.path):
             continue  # the item only refers to it
         layout = layout_of(type(obj))
         if layout.kind in ("atom", "class", "module", "text"):
             continue
         if depth <= _DEEPEST_NAMED:
-            found.update(qualified_type_name(layout_of(base)) for base in layout.mro)
+            names.update(qualified_type_name(layout_of(base)) for base in layout.mro)
         if layout.kind == "tensor":
             graph = graph or has_graph(obj)
         elif layout.kind == "array":
@@ -214,7 +214,7 @@ def _inspect(newest: list[Any], known: KnownContainer, inventory: Inventory) -> 
             opaque = True
         if layout.kind not in ("array", "tensor"):
             ahead += ((part, depth + 1) for part in gc.get_referents(obj)[:20])
-    return ItemTraits(item_type, frozenset(ids), opaque or graph, graph, view, frozenset(found))
+    return ItemTraits(item_type, frozenset(ids), opaque or graph, graph, view, frozenset(names))
 
 
 def is_inside(path: str, of: str) -> bool:

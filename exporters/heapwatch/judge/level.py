@@ -213,14 +213,14 @@ def _append(buckets: list[Bucket], bucket: Bucket, width: float) -> None:
 
 def _bridged(floors: list[tuple[float, float] | None]) -> list[tuple[float, float]] | None:
     """Times and floors of all quarters; None where more than one inner quarter has none."""
-    found = [floor for floor in floors if floor is not None]
-    if len(found) == len(floors):
-        return found
+    known = [floor for floor in floors if floor is not None]
+    if len(known) == len(floors):
+        return known
     gap = floors.index(None)
-    if len(found) < len(floors) - 1 or not 0 < gap < len(floors) - 1:
+    if len(known) < len(floors) - 1 or not 0 < gap < len(floors) - 1:
         return None
-    (earlier, low), (later, high) = found[gap - 1 : gap + 1]
-    return [*found[:gap], ((earlier + later) / 2, (low + high) / 2), *found[gap:]]
+    (earlier, low), (later, high) = known[gap - 1 : gap + 1]
+    return [*known[:gap], ((earlier + later) / 2, (low + high) / 2), *known[gap:]]
 
 
 STEADY_SECONDS = 200.0  # least time of even growth; the rules wait for three evaluations in addition

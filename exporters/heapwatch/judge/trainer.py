@@ -152,7 +152,7 @@ class TrainerJudge:
 
     def rising(self) -> list[Rise]:
         """Counts that rose at each of the last readings to their highest, the fastest first."""
-        found = []
+        lasting = []
         for component, level in self._levels.items():
             seen = level.levels.last(steps(MATURE_MINUTES))
             rises = len(list(takewhile(lambda pair: pair[0] > pair[1], pairwise(reversed(seen)))))
@@ -161,8 +161,8 @@ class TrainerJudge:
             minutes = rises * STEP_SECONDS / 60
             rate = (seen[-1] - seen[-1 - rises]) / minutes
             if seen[-1] == max(seen) and rate > _RISING_SHARE * seen[-1]:
-                found.append(Rise(component, rate, seen[-1], minutes))
-        return sorted(found, key=lambda rise: -rise.per_minute)
+                lasting.append(Rise(component, rate, seen[-1], minutes))
+        return sorted(lasting, key=lambda rise: -rise.per_minute)
 
     @property
     def counts(self) -> bool:
@@ -226,17 +226,17 @@ class TrainerJudge:
         ages = self._ages.get(component, self._ages.get(component.resource))
         maturity = self._maturity(component, sample)
         mature = maturity == 2 and component != _RETAINED  # what malloc keeps levels off slowly
-        found = []
+        growths = []
         for minutes in WINDOWS:
             stale = max(ages.last(steps(minutes)), default=0.0) if ages else 0.0
             watched = self._watched >= steps(1.5 * minutes) and (minutes > WINDOWS[0] or mature)
             if watched and stale <= minutes * 60 / 8:
-                found.append(level.in_window(component, minutes))
+                growths.append(level.in_window(component, minutes))
         stale = max(ages.last(FAST_STEPS), default=0.0) if ages else 0.0
         if maturity and stale <= _STALE_SECONDS and self._watched >= FAST_STEPS:
-            found.append(level.fast(component, self._steps, self._speed(), mature=mature))
-        found.append(self._by_cycles(component))
-        return [growth for growth in found if growth is not None]
+            growths.append(level.fast(component, self._steps, self._speed(), mature=mature))
+        growths.append(self._by_cycles(component))
+        return [growth for growth in growths if growth is not None]
 
     def _maturity(self, component: Component, sample: Sample) -> int:
         """2: past start-up and two cycles; 1: younger, but training and past four cycles; 0: too early."""

@@ -164,8 +164,8 @@ class MachineJudge:
         visited = self._visits.inside(group.name)
         if visited is None:
             return (whole,)
-        found = with_names(Explanation("growing", 0.0, rate, 1.0, (whole,)), *visited, group.name)
-        return tuple(replace(finding, is_leak=is_leak and finding.is_leak) for finding in found.findings)
+        named = with_names(Explanation("growing", 0.0, rate, 1.0, (whole,)), *visited, group.name)
+        return tuple(replace(finding, is_leak=is_leak and finding.is_leak) for finding in named.findings)
 
     def _verdict(
         self, seconds: float, leaks: tuple[Leak, ...], groups: list[GroupGrowth]

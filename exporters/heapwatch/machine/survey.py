@@ -93,14 +93,14 @@ def survey(
         readings += 1
         pause(max(_EVERY_SECONDS, (time.thread_time() - spent) / _TIME_SHARE))
     seconds_seen = time.monotonic() - began
-    found = levels.groups()
+    all_groups = levels.groups()
     sharing = {
         group.name
-        for group in found
+        for group in all_groups
         if any(member.is_python and groups.shares_memory(member.pid) for member in group.members)
     }
     since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_seen
-    return Survey(since_boot, seconds_seen, tuple(found), frozenset(sharing))
+    return Survey(since_boot, seconds_seen, tuple(all_groups), frozenset(sharing))
 
 
 def _row(group: GroupGrowth) -> tuple[str, ...]:

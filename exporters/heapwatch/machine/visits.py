@@ -46,8 +46,8 @@ _prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" e
 
 def command_for(pid: int) -> list[str]:
     """The command that explains a process as JSON; it finds the packages where this process has them."""
-    found = (find_spec(name) for name in _PACKAGES)
-    folders = [str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin]
+    specs = (find_spec(name) for name in _PACKAGES)
+    folders = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
     code = f"import sys; sys.path += {folders!a}; from {VISITOR} import main; sys.exit(main())"
     return [sys.executable, "-I", "-c", code, "explain", str(pid), "--json", f"--seconds={STAY_SECONDS:.0f}"]
 
@@ -93,11 +93,11 @@ class WorkerVisits:
             self.stop()
             log.warning("heapwatch: the search for what grows in workers has ended: %s", raised(error))
 
-    def with_names(self, found: Explanation) -> Explanation:
+    def with_names(self, explanation: Explanation) -> Explanation:
         """The explanation with what the last visits have found, while the workers grow."""
         for inside, entered in self._inside.values():
-            found = with_names(found, inside, entered)
-        return found
+            explanation = with_names(explanation, inside, entered)
+        return explanation
 
     def inside(self, group: str) -> tuple[Explanation, Representative] | None:
         """What the last visit of a process of this group has found, and which one that was."""

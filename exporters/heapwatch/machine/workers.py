@@ -66,17 +66,17 @@ def grown_most(before: Mapping[Member, int], after: Mapping[Member, int]) -> Rep
 
 
 def with_names(
-    found: Explanation, inside: Explanation, entered: Representative, called: str = ""
+    explanation: Explanation, inside: Explanation, entered: Representative, called: str = ""
 ) -> Explanation:
     """The explanation of the parent with what grows in a worker, for all workers that are like it.
 
     The growth of the workers is attributed to the names. What is left stays a finding if it is the most.
     The workers are `called` so, or by what they are to the parent.
     """
-    whole = grows_in_workers(found)
+    whole = grows_in_workers(explanation)
     named = [one for one in inside.findings if one.path]
     if whole is None or not named:
-        return found
+        return explanation
     left, whole_rate, added = whole.bytes_per_minute, whole.bytes_per_minute, []
     for one in named:
         rate = min(left, entered.alike * one.bytes_per_minute)
@@ -97,11 +97,11 @@ def with_names(
     if left > EXPLAINED * whole_rate:
         share = whole.share * left / whole_rate
         added.append(replace(whole, remedy=None, bytes_per_minute=left, share=share))
-    others = [one for one in found.findings if one is not whole]
+    others = [one for one in explanation.findings if one is not whole]
     return replace(
-        found,
-        verdict=inside.verdict if inside.verdict in SERIOUS else found.verdict,
+        explanation,
+        verdict=inside.verdict if inside.verdict in SERIOUS else explanation.verdict,
         findings=ranked((*added, *others)),
-        time_left=found.time_left or inside.time_left,
-        ends_on_gpu=found.ends_on_gpu if found.time_left else inside.ends_on_gpu,
+        time_left=explanation.time_left or inside.time_left,
+        ends_on_gpu=explanation.ends_on_gpu if explanation.time_left else inside.ends_on_gpu,
     )

@@ -133,7 +133,7 @@ def test_of_the_object_store_counts_once_what_a_process_stands_for(
     assert memory.private.last == 1024 * (2000 + shared)
 
 
-def test_a_rise_that_slows_down_with_the_machine_is_even_in_the_time_that_was_granted(monkeypatch, tmp_path):
+def test_a_rise_that_slows_with_the_machine_is_even_in_granted_time(monkeypatch, tmp_path):
     """After 150 seconds others take half of the main thread's time."""
     scheduler, at = tmp_path / "schedstat", 0.0
     monkeypatch.setattr(subject, "_SCHEDULER", scheduler)
