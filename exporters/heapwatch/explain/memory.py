@@ -22,13 +22,13 @@ from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc
 from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.process.private_memory import (
-    LEAST_SHARED,
-    is_ray_worker,
+    anonymous_bytes,
+    bytes_of_files,
     mapped_files,
-    private_bytes,
-    without_files,
+    resident_parts,
 )
 from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.ray_job import is_ray_worker
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
 _SHARE, _MALLOC_SHARE, _WORKERS_SHARE = 0.0001, 0.0002, 0.0002
@@ -40,6 +40,7 @@ _FIRST_COST_SECONDS, _FIRST_SHARE = 0.02, 0.0025
 _MANY_MODULES = 12
 _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
+_LEAST_SHARED = 1_000_000  # bytes for which the files of shared memory are looked up
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _STATUS = Path("/proc/self/status")
 _SCHEDULER = Path("/proc/self/schedstat")  # of the main thread: nanoseconds of running and of waiting
@@ -78,6 +79,8 @@ class ProcessMemory(MemoryLevels):
         self._clock = clock
         self._read_resident = ResidentMemory()
         self._store = ObjectStore()
+        self._workers: list[int] = []
+        self._in_files = 0
         self.referenced = 0.0
         self._due: dict[str, float] = {}
 
@@ -117,6 +120,7 @@ class ProcessMemory(MemoryLevels):
         """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read, share in (
             (self._read_shared_files, _WORKERS_SHARE),
+            (self._read_mappings, _SHARE),
             (self._read_status, _SHARE),
             (self._read_granted, _SHARE),
             (self._read_malloc, _MALLOC_SHARE),
@@ -148,10 +152,7 @@ class ProcessMemory(MemoryLevels):
         fields = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
         if b"VmSize" in fields:
             self.virtual.add(now, fields[b"VmSize"])
-        mapped = fields.get(b"RssShmem", 0)
-        if mapped >= LEAST_SHARED:
-            self.shared_files.add(mapped_files("self"))
-        shared: float = without_files(mapped, "self")
+        shared: float = max(0, fields.get(b"RssShmem", 0) - self._in_files)
         if "ray" in sys.modules:
             # Which pages of the store a worker of Ray maps says nothing about what it keeps there.
             shared = max(0 if is_ray_worker(os.getpid()) else shared, self._in_store())
@@ -160,6 +161,15 @@ class ProcessMemory(MemoryLevels):
             self.shared.add(now, shared)
         if b"RssAnon" in fields:
             self.private.add(now, fields[b"RssAnon"] + shared)
+
+    def _read_mappings(self, _: float) -> None:
+        """Look up which files of shared memory are mapped, where there can be any."""
+        parts = resident_parts(os.getpid())
+        mapped = 0 if parts is None else parts.shared
+        names = mapped_files("self") if mapped >= _LEAST_SHARED else set[str]()
+        if mapped or self.shared_files.known:  # else workers can hardly have mapped one
+            self.shared_files.add(names.union(*map(mapped_files, self._workers)))
+        self._in_files = bytes_of_files(names)
 
     def _read_shared_files(self, now: float) -> None:
         self.shared_files.read(now)
@@ -203,11 +213,8 @@ class ProcessMemory(MemoryLevels):
         self.ceiling = min(ceiling, median(self._ceilings))
 
     def _read_workers(self, now: float) -> None:
-        workers = descendants(os.getpid(), _MOST_WORKERS)
-        if self.shared.last or self.shared_files.known:  # else they can hardly have mapped one
-            self.shared_files.add(name for pid in workers for name in mapped_files(pid))
-        private_sizes = map(private_bytes, workers)
-        sizes = [size for size in private_sizes if size is not None]
+        self._workers = descendants(os.getpid(), _MOST_WORKERS)
+        sizes = [size for pid in self._workers if (size := anonymous_bytes(pid)) is not None]
         resident, count = sum(sizes), len(sizes)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.

@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -19,6 +18,7 @@ from heapwatch.explain.sites import Site, site_of
 from heapwatch.explain.tracing import SHARE, is_profiled
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
+from heapwatch.runtime.failures import is_trainers
 
 _SECONDS, _PAUSE_SECONDS = 3.0, 30.0
 _MOST_EVENTS, _EVENT_SECONDS = 50_000, 1e-5
@@ -66,19 +66,28 @@ class Rises:
         now, pause = self._clock(), max(_PAUSE_SECONDS, self._events * _EVENT_SECONDS / SHARE)
         if growth > 0 and self._enabled and now >= self._until + pause and not is_profiled():
             self._until, self._events, self._highest = now + _SECONDS, 0, self._resident()
-            self._ask(lambda: sys.setprofile(self._note))
+            self._ask(self._begin)
 
     def stop(self) -> None:
         """End a window with the next call of the main thread."""
         self._until = float("-inf")
 
+    def _begin(self) -> None:
+        if sys.getprofile() is None:  # the program may have begun to profile itself meanwhile
+            sys.setprofile(self._note)
+
     def _note(self, frame: FrameType | None, event: str, argument: Any) -> None:
         if frame is not None and frame.f_code.co_name == "<genexpr>":  # one event for each item
             return
         self._events += 1
-        with suppress(OSError):  # raised here it would be raised in the program
+        try:
             self._add(frame, self._resident())
-        if self._events > _MOST_EVENTS or self._clock() > self._until:
+            is_over = self._events > _MOST_EVENTS or self._clock() > self._until
+        except Exception as error:
+            if is_trainers(error):  # a signal handler of the program has raised it here
+                raise
+            is_over = True
+        if is_over:
             sys.setprofile(None)
 
     def _add(self, frame: FrameType | None, resident: int) -> None:

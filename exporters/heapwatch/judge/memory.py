@@ -45,7 +45,7 @@ class MemoryLevels:
         gpu: memory that the allocators of torch and JAX have handed out on GPUs.
         devices: the same of each GPU, by its number.
         gpu_left: bytes that they can still hand out on each GPU; without those where that is unknown.
-        workers: resident memory of all child processes that belongs to no file, without Ray's object store.
+        workers: anonymous resident memory of all child processes: what they share counts in this one.
         processes: number of child processes.
         steps: number of steps that the program has counted.
         cycles: number of cycles that it has ended.

@@ -19,7 +19,6 @@ from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
 from heapwatch.measure.process.memory import free_memory
-from heapwatch.measure.process.private_memory import private_bytes
 from heapwatch.text.numbers import wait
 
 log = logging.getLogger("heapwatch")
@@ -183,10 +182,9 @@ class MachineJudge:
         return "healthy", f"{looked_at}."
 
     def _sizes(self) -> dict[Member, int]:
-        """Own memory of the processes that may be entered: those of groups that grow."""
-        members = (member for group in self._reported for member in group.members)
-        sizes = {member: private_bytes(member.pid) for member in members if member.is_python}
-        return {member: size for member, size in sizes.items() if size is not None}
+        """Private memory of the processes that may be entered: those of groups that grow."""
+        members = (member for group in self._reported for member in group.members if member.is_python)
+        return {member: size for member in members if (size := self._levels.private(member)) is not None}
 
 
 def _time_left(per_minute: float) -> TimeLeft | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,10 +14,8 @@ from heapwatch.judge.level import LevelSeries
 from heapwatch.machine.gpu import gpu_bytes
 from heapwatch.machine.groups import Member
 from heapwatch.measure.gpu import NvmlSession
-from heapwatch.measure.process.private_memory import SHARED_FILES
-from heapwatch.measure.process.procfs import read
+from heapwatch.measure.process.private_memory import SHARED_FILES, resident_parts
 
-_FIELD = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
 _ALIKE = 0.5  # of the growth of the member that grew most
 _MATERIAL_MINUTES = 60.0  # in which growth has to be a rise that matters
 
@@ -103,18 +100,22 @@ class MachineLevels:
         on_gpus = gpu_bytes(self._nvml)
         since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
         for member in members:
-            kilobytes = dict(_FIELD.findall(read(f"{self._proc}/{member.pid}/status")))
-            if b"RssAnon" in kilobytes:
+            parts = resident_parts(member.pid, self._proc)
+            if parts is not None:
                 started_at = now - (since_boot - member.started) + self._startup_seconds
                 levels = self._levels[member] = previous.get(member) or _Levels(started_at)
-                levels.private.add(now, 1024 * int(kilobytes[b"RssAnon"]))
+                levels.private.add(now, parts.anonymous)
                 # What Ray's processes map is its object store, whatever each of them keeps there.
-                shared = 0 if member.is_of_ray else int(kilobytes.get(b"RssShmem", 0))
-                levels.shared.add(now, 1024 * shared)
+                levels.shared.add(now, 0 if member.is_of_ray else parts.shared)
                 levels.gpu.add(now, on_gpus[member.pid])
         with suppress(OSError):
             files = os.statvfs(self._shared_files)
             self._files.add(now, (files.f_blocks - files.f_bfree) * files.f_frsize)
+
+    def private(self, member: Member) -> int | None:
+        """Bytes of private memory at the last reading; None of a process that was not read then."""
+        levels = self._levels.get(member)
+        return None if levels is None else round(levels.private.last or 0.0)
 
     def groups(self, since: float = float("-inf")) -> list[GroupGrowth]:
         """All groups with their growth from a time on, the one that grows most first."""

@@ -14,7 +14,7 @@ from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, grows_in_workers, ranked
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
-from heapwatch.measure.process.private_memory import private_bytes
+from heapwatch.measure.process.private_memory import anonymous_bytes
 from heapwatch.measure.process.process_tree import descendants
 
 _MOST_WORKERS = 512
@@ -45,11 +45,11 @@ class Representative(NamedTuple):
 
 
 def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]:
-    """Bytes of own memory of each worker of this process, or of another one, that runs Python."""
+    """Anonymous memory of each worker of this process, or of another one, that runs Python, in bytes."""
     sizes: dict[Member, int] = {}
     with suppress(psutil.NoSuchProcess):
         for member in groups.members(descendants(parent or os.getpid(), _MOST_WORKERS)):
-            if member.is_python and (size := private_bytes(member.pid)) is not None:
+            if member.is_python and (size := anonymous_bytes(member.pid)) is not None:
                 sizes[member] = size
     return sizes
 

@@ -88,7 +88,7 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(monkeypatc
     held = [0]
     monkeypatch.setattr(subject, "free_memory", lambda: 10_000 * MB)
     monkeypatch.setattr(subject, "descendants", lambda *_: range(1, 1 + held[0]))
-    monkeypatch.setattr(subject, "private_bytes", lambda _: 2_400 * MB)
+    monkeypatch.setattr(subject, "anonymous_bytes", lambda _: 2_400 * MB)
     now = [0.0]
     memory = ProcessMemory(clock=lambda: now[0])
     memory.limit = 16_000 * MB

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -113,3 +115,45 @@ def test_nothing_is_named_where_it_rises_in_many_functions_or_by_little(memory):
     add(memory, 1000)
     sys.setprofile(None)
     assert found.site is None
+
+
+def test_a_profiler_that_begins_before_the_window_stays(memory):
+    def ask(read: Callable[[], Any]) -> Any:
+        sys.setprofile(ignored)
+        return read()
+
+    Rises(ask, memory.read).step(60 * MB)
+    found = sys.getprofile()
+    sys.setprofile(None)
+    assert found is ignored
+
+
+def ignored(*_: object) -> None:
+    """A profile function of the program."""
+
+
+def test_a_reading_that_fails_ends_the_window_and_not_the_program(memory, monkeypatch):
+    found = Rises(call, memory.read, lambda: 0.0)
+    found.step(60 * MB)
+    monkeypatch.setattr(found, "_resident", Mock(side_effect=RuntimeError))
+    len([])
+    assert sys.getprofile() is None
+
+
+class OutOfTime(Exception):
+    """What a signal handler of the program raises."""
+
+
+def test_what_a_signal_handler_raises_in_a_window_reaches_the_program():
+    def expire(*_: object) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, expire)
+    found = Rises(call, lambda: signal.raise_signal(signal.SIGALRM) or 0, lambda: 0.0)
+    try:
+        with pytest.raises(OutOfTime):
+            sys.setprofile(found._note)
+            len([])
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGALRM, before)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from heapwatch.measure.process.private_memory import is_raylet
-from heapwatch.measure.process.procfs import read
+from heapwatch.measure.process.procfs import status_of
+from heapwatch.measure.process.ray_job import raylets
 
 _FILE = "/dev/shm/plasma"  # of which Ray removes the name as soon as it is open
 _BLOCK = 512  # bytes: stat(2)
@@ -36,13 +36,14 @@ class ObjectStore:
         """Look for raylets, unless the own one is known: it may be started beside others."""
         if self.is_own and self.read() is not None:
             return
-        raylets = [int(name) for name in os.listdir(self._proc) if name.isdigit()]
-        raylets = [pid for pid in raylets if is_raylet(pid, self._proc)]
+        all_raylets = raylets(self._proc)
         own_raylets = [
-            pid for pid in raylets if b"\nPPid:\t%d\n" % os.getpid() in read(f"{self._proc}/{pid}/status")
+            pid
+            for pid in all_raylets
+            if (status := status_of(pid, self._proc)) and status.parent == os.getpid()
         ]
         self.is_own = bool(own_raylets)
-        self._files = [file for pid in own_raylets or raylets if (file := self._file_of(pid))]
+        self._files = [file for pid in own_raylets or all_raylets if (file := self._file_of(pid))]
 
     def read(self) -> int | None:
         """Bytes of memory that they take; None where no store is known, or has ended."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
-from heapwatch.measure.process.procfs import children_of, command_of, pids, status_of
+from heapwatch.measure.process.procfs import children_of, command_of, pids, read
 
 _DRIVER = re.compile(r"/(session_[^/]+)/logs/python-core-driver-([0-9a-f]{8})f*_\d+\.log$")
 _WORKER = re.compile(r"/(session_[^/]+)/logs/worker-[0-9a-f]+-([0-9a-f]{8})-\d+\.(?:out|err)$")
@@ -24,7 +24,7 @@ _JOB = re.compile(rb"^:job_id:([0-9a-f]{8})$", re.MULTILINE)
 _ACTOR = re.compile(rb"^:actor_name:(.{1,200})$", re.MULTILINE)
 _NO_JOB = "ffffffff"
 _HEAD_BYTES = 4096
-_RAYLET = "raylet"
+_RAYLET, _WORKER_TITLE = b"/raylet", b"ray::"
 _FOUND_AGAIN_SECONDS = 60.0
 
 
@@ -85,6 +85,17 @@ def ray_workers(driver: int, proc: str = "/proc") -> list[int]:
     ]
 
 
+def is_ray_worker(pid: int, proc: str = "/proc") -> bool:
+    """Whether a process runs tasks or an actor of Ray, by the title that Ray gives it."""
+    return read(f"{proc}/{pid}/cmdline").startswith(_WORKER_TITLE)
+
+
+def raylets(proc: str = "/proc") -> list[int]:
+    """The processes that serve a node of a Ray cluster on this machine."""
+    commands = ((pid, read(f"{proc}/{pid}/cmdline")) for pid in pids(proc))
+    return [pid for pid, command in commands if command.partition(b"\0")[0].endswith(_RAYLET)]
+
+
 def raylets_of(session: str, proc: str = "/proc") -> tuple[int, ...]:
     """The raylets of a session on this machine, looked for once a minute."""
     return _raylets_in_minute(session, proc, int(time.monotonic() / _FOUND_AGAIN_SECONDS))
@@ -92,8 +103,7 @@ def raylets_of(session: str, proc: str = "/proc") -> tuple[int, ...]:
 
 @lru_cache(maxsize=1)
 def _raylets_in_minute(session: str, proc: str, _minute: int) -> tuple[int, ...]:
-    raylets = (pid for pid in pids(proc) if (status := status_of(pid, proc)) and status.name == _RAYLET)
-    return tuple(pid for pid in raylets if session in " ".join(command_of(pid, proc)))
+    return tuple(pid for pid in raylets(proc) if session in " ".join(command_of(pid, proc)))
 
 
 def _head(file: str) -> bytes:

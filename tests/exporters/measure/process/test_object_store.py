@@ -10,35 +10,25 @@ import pytest
 
 from heapwatch.measure.process import object_store
 from heapwatch.measure.process.object_store import ObjectStore
-from heapwatch.measure.process.private_memory import private_bytes
+from heapwatch.measure.process.ray_job import is_ray_worker, raylets
+from tests.support.process_files import ProcessFiles
 
-STATUS = "Name:\tany\nPPid:\t{}\nRssAnon:\t   1000 kB\nRssFile:\t 500 kB\nRssShmem:\t    4000 kB\n"
-RAYLET = "/venv/ray/core/src/ray/raylet/raylet\0--raylet_socket_name=/tmp/ray/raylet\0"
+RAYLET = "/venv/ray/core/src/ray/raylet/raylet\0--raylet_socket_name=/tmp/ray/raylet"
 
 
 def process(proc: Path, pid: int, command: str, parent: int = 1) -> Path:
     """A process of a procfs; returns its folder."""
-    folder = proc / str(pid)
-    (folder / "fd").mkdir(parents=True)
-    (folder / "status").write_text(STATUS.format(parent))
-    (folder / "cmdline").write_text(command)
-    return folder
+    ProcessFiles(proc).process(pid, *command.split("\0"), parent=parent)
+    return proc / str(pid)
 
 
-@pytest.mark.parametrize(
-    ("command", "kilobytes"),
-    [
-        ("python\0train.py\0", 5000),
-        ("ray::Rollout.step", 1000),
-        ("ray::IDLE\0\0", 1000),
-        (RAYLET, 1000),
-        ("python\0raylet.py\0/raylet\0", 5000),
-    ],
-    ids=["a program", "an actor", "an idle worker", "a raylet", "a script called raylet"],
-)
-def test_pages_of_the_store_are_not_private_to_each_that_maps_them(tmp_path, command, kilobytes):
-    process(tmp_path, 7, command)
-    assert private_bytes(7, str(tmp_path)) == 1024 * kilobytes
+def test_processes_of_ray_are_known_by_their_titles_and_programs(tmp_path):
+    commands = ("python\0train.py", "ray::Rollout.step", "ray::IDLE\0", RAYLET, "python\0raylet.py\0/raylet")
+    for pid, command in enumerate(commands):
+        process(tmp_path, pid, command)
+    proc = str(tmp_path)
+    assert [pid for pid in range(len(commands)) if is_ray_worker(pid, proc)] == [1, 2]
+    assert raylets(proc) == [3]
 
 
 @pytest.fixture

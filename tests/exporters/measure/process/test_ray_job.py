@@ -22,8 +22,8 @@ def files(tmp_path: Path) -> ProcessFiles:
     logs.mkdir(parents=True)
     files.process(DRIVER, "python", "train.py")
     files.opens(DRIVER, 15, logs / f"python-core-driver-01000000{48 * 'f'}_{DRIVER}.log")
-    files.process(RAYLET, "raylet", f"--session-name={SESSION}", name="raylet", program="/ray/raylet")
-    files.process(30, "raylet", "--session-name=session_other", name="raylet", program="/ray/raylet")
+    files.process(RAYLET, "/ray/raylet", f"--session-name={SESSION}", name="raylet", program="/ray/raylet")
+    files.process(30, "/ray/raylet", "--session-name=session_other", name="raylet", program="/ray/raylet")
     outputs = {
         21: ("01000000", ":job_id:01000000\n:actor_name:Rollout\n"),
         22: ("ffffffff", ":job_id:01000000\n"),
