@@ -15,6 +15,7 @@ from heapwatch.judge.verdict import SERIOUS, WORDS
 from heapwatch.machine.groups import Groups
 from heapwatch.machine.levels import GroupGrowth
 from heapwatch.machine.survey import Survey, survey
+from heapwatch.text.numbers import counted
 from heapwatch.text.terminal import say
 
 _MOST_GROUPS, _MOST_TRIED = 3, 3
@@ -24,29 +25,37 @@ _LEAST_SECONDS = 60.0  # of a visit: a verdict takes less
 class MachineExplanation(NamedTuple):
     """What grows on a machine: its groups, and the explanation of the process that was entered.
 
-    `group` and `pid` are None where none was entered.
+    `group` and `pid` are None where none was entered. `tried` are the groups of which it was attempted.
     """
 
     survey: Survey
     explanation: Explanation
     group: GroupGrowth | None = None
     pid: int | None = None
+    tried: frozenset[str] = frozenset()
     has_died: bool = False
 
     def about(self) -> tuple[str, ...]:
-        """A line about the process that was entered; empty if none was."""
+        """Lines about the process that was entered, and about growing groups that were not looked into."""
         if self.group is None:
             return ()
-        processes, growing = len(self.group.members), len(self.group.growing)
-        if processes == 1:
-            return (f"Process {self.pid} ({self.group.name}):",)
-        return (f"Process {self.pid}, one of {growing} that grow among {processes} {self.group.name}:",)
+        growing = [group for group in self.survey.growing if group.members]
+        names = [group.name for group in growing if group.name not in self.tried]
+        others = (f"Not entered, though they grow: {', '.join(names)}.",) if names else ()
+        among, alike = len(self.group.members), len(self.group.growing)
+        which = f", one of {alike} that grow among {among} {self.group.name}"
+        if among == 1:
+            which = f" ({self.group.name})"
+        elif not alike:
+            which = f", one of {among} {self.group.name}"
+        return (*others, f"Process {self.pid}{which}:")
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as `GET /explain` has it, with the groups and the process that was entered."""
         return {
             **self.explanation.as_json(),
             "entered": None if self.group is None else {"pid": self.pid, "group": self.group.name},
+            "tried": sorted(self.tried),
             "groups": [
                 {
                     "group": group.name,
@@ -82,13 +91,14 @@ def explain_machine(
     """
     looked_at = survey(Groups(everyone=everyone), among)
     show(looked_at)
-    growing = looked_at.to_enter[:_MOST_GROUPS]
+    growing, tried = looked_at.to_enter[:_MOST_GROUPS], set[str]()
     best = MachineExplanation(looked_at, _nothing_grows(looked_at))
     until, visits = time.monotonic() + seconds, Visits()
     for rank, group in enumerate(growing):
         left = (until - time.monotonic()) / (len(growing) - rank)
         if rank and left < _LEAST_SECONDS / 2:
             break
+        tried.add(group.name)
         entered = _entered(visits, group, max(_LEAST_SECONDS, left))
         if entered is None:
             continue
@@ -97,7 +107,7 @@ def explain_machine(
             best = MachineExplanation(looked_at, for_group(explanation, group), group, pid)
         if explanation.verdict in SERIOUS or visits.is_interrupted:
             break
-    return best._replace(has_died=visits.has_died)
+    return best._replace(tried=frozenset(tried), has_died=visits.has_died)
 
 
 def for_group(explanation: Explanation, group: GroupGrowth) -> Explanation:
@@ -129,5 +139,6 @@ def _nothing_grows(looked_at: Survey) -> Explanation:
     if looked_at.growing:
         detail = "No process that grows could be entered."
     else:
-        detail = f"None of {looked_at.processes:,} processes grows by an amount that matters."
+        read = counted(looked_at.processes, "process", "processes")
+        detail = f"Nothing grows by an amount that matters in {read}."
     return Explanation("too early", looked_at.seconds, 0.0, 0.0, detail=detail)

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from heapwatch.errors import UsageError, reason
 from heapwatch.registration import choose
 from heapwatch.runtime.own_files import make_private, replace
 from heapwatch.text.terminal import say
@@ -63,7 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ConnectionError as error:
         say(f"heapwatch: {error}", error=True)
         return 1
-    file = arguments.targets or choose().folder / _FILE
+    try:
+        file = arguments.targets or choose().folder / _FILE
+    except OSError as error:
+        raise UsageError(f"the folder of targets is not known, give --targets: {reason(error)}") from None
     if arguments.stop:
         removed = nodes.remove()
         file.unlink(missing_ok=True)

@@ -6,14 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
 from heapwatch.cli import above_zero
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import registered_trainers, url_of
-from heapwatch.cli.top_machine import MachineSource, chosen_on_screen, documents
+from heapwatch.cli.top_machine import MachineSource, chosen_on_screen
 from heapwatch.cli.top_machine import printed as printed_rows
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
@@ -80,22 +80,39 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.source is not None:
             url = url_of(arguments.source)
             urls = [] if url is None else [url]
-        with _source(arguments.source, urls) as source:
-            snapshots = source.read() if once else _on_screen(source, arguments.interval)
-    except Ended as end:
-        say(f"heapwatch: {end}", error=True)
-        return end.exit_code or 3
+        snapshots, end = _shown(arguments.source, urls, None if once else arguments.interval)
     except (CannotEnter, Unreachable) as error:
         say(f"heapwatch: {error}", error=True)
         return 3
     if arguments.json:
         trainers = [asdict(one) for one in snapshots]
-        say_json(trainers if rows is None else {"groups": documents(rows), "trainers": trainers})
+        say_json(trainers if rows is None else {"groups": list(map(asdict, rows)), "trainers": trainers})
     elif once:
         say(*([] if rows is None else printed_rows(rows)), *printed(snapshots))
-    if source.end is not None:
-        say(f"heapwatch: {source.end}", error=True)
-    return (source.end and source.end.exit_code) or _exit_code(snapshots)
+    if end is None:
+        return _exit_code(snapshots)
+    say(f"heapwatch: {end}", error=True)
+    return end.exit_code or (_exit_code(snapshots) if snapshots else 3)
+
+
+def _shown(
+    source: str | None, urls: list[str], interval: float | None
+) -> tuple[Sequence[Snapshot], Ended | None]:
+    """Show trainers that serve, or a process that is entered, until the user quits; without interval once.
+
+    Returns:
+        What was read last, and the end of the process if that came meanwhile.
+
+    Raises:
+        CannotEnter: the process cannot be entered.
+
+    """
+    try:
+        with nullcontext(Served(urls)) if urls or source is None else Entered(int(source)) as opened:
+            snapshots = opened.read() if interval is None else _on_screen(opened, interval)
+    except Ended as end:
+        return [], end
+    return snapshots, opened.end
 
 
 def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
@@ -112,17 +129,14 @@ def _machine_on_screen(arguments: argparse.Namespace) -> int:
     machine = MachineSource(everyone=arguments.all_users)
     while (row := chosen_on_screen(machine, arguments.interval)) is not None:
         try:
-            with _source(str(row.pid), [row.url] if row.url else []) as source:
-                _on_screen(source, arguments.interval)
-        except (CannotEnter, Ended) as error:
+            _, end = _shown(str(row.pid), [row.url] if row.url else [], arguments.interval)
+        except CannotEnter as error:
             say(f"heapwatch: {error}", error=True)
             return 3
+        if end is not None:
+            say(f"heapwatch: {end}", error=True)
+            return end.exit_code
     return 0
-
-
-def _source(source: str | None, urls: list[str]) -> AbstractContextManager[Source]:
-    """Return the trainers to read, else the process to enter."""
-    return nullcontext(Served(urls)) if urls or source is None else Entered(int(source))
 
 
 def _exit_code(snapshots: Sequence[Snapshot]) -> int:

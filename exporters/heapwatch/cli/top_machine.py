@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from heapwatch.cli.sources import read_all, registered_processes
 from heapwatch.cli.top_source import Snapshot, snapshot_of
@@ -46,8 +46,8 @@ class Row:
         """The columns."""
         return (
             plain(self.group, 48),
-            f"{self.processes:,}",
-            size(self.private_bytes),
+            f"{self.processes:,}" if self.processes else "",
+            size(self.private_bytes) if self.processes else "",
             size(self.shared_bytes) if self.shared_bytes else "",
             size(self.gpu_bytes) if self.gpu_bytes else "",
             size_change(self.bytes_per_minute) if self.bytes_per_minute else "",
@@ -88,8 +88,10 @@ def _row(group: GroupGrowth, watched: dict[int, tuple[str, Snapshot]]) -> Row:
     pid = first.pid if first is not None and first.is_python else None
     if worst is not None:
         verdict = worst.problem or worst.verdict or ""
+    elif first is None:  # files in shared memory
+        verdict = ""
     else:
-        verdict = _NO_PYTHON if pid is None else NOT_ENTERED
+        verdict = NOT_ENTERED if first.is_python else _NO_PYTHON
     return Row(
         group.name,
         len(group.members),
@@ -116,11 +118,6 @@ def printed(rows: Sequence[Row]) -> list[str]:
     return [*lines, *([f"and {more} more groups"] if more > 0 else [])]
 
 
-def documents(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows for JSON."""
-    return [asdict(row) for row in rows]
-
-
 def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
     """Show the groups until one of them is chosen, or the screen is left."""
     from textual.app import App, ComposeResult
@@ -135,7 +132,6 @@ def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
         BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", "quit")]
         ENABLE_COMMAND_PALETTE = False
         CSS = "#state { height: 1; padding: 0 1; } DataTable { height: 1fr; padding: 0 1; }"
-        rows: ClassVar[list[Row]] = []
 
         def compose(self) -> ComposeResult:
             yield Static("reading", id="state")
@@ -143,6 +139,7 @@ def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
             yield Footer()
 
         def on_mount(self) -> None:
+            self._rows: list[Row] = []
             self.query_one(DataTable).add_columns(*COLUMNS)
             self._read_soon()
             self.set_interval(interval, self._read_soon)
@@ -158,7 +155,7 @@ def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
         def _show(self, rows: list[Row]) -> None:
             table = self.query_one(DataTable)
             at = table.cursor_row
-            type(self).rows = rows
+            self._rows = rows
             table.clear()
             for row in rows:
                 style = "red" if row.verdict in SERIOUS else ""
@@ -168,7 +165,7 @@ def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
             self.query_one("#state", Static).update(state)
 
         def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-            row = self.rows[selected.cursor_row]
+            row = self._rows[selected.cursor_row]
             if row.url or row.pid is not None:
                 self.exit(row)
 

@@ -7,17 +7,20 @@ from collections import Counter
 from heapwatch.measure.gpu import NvmlSession
 
 
-def gpu_bytes(session: NvmlSession) -> Counter[int]:
-    """Bytes on all GPUs by process id; empty without a driver, or if that is lost.
+def gpu_bytes(session: NvmlSession) -> Counter[int] | None:
+    """Bytes on all GPUs by process id; None without a driver, or if that is lost.
 
     In a container the driver may list the ids that processes have outside: these are then no known processes.
     """
-    held: Counter[int] = Counter()
-    lost: type[Exception] = getattr(session.library, "NVMLError", OSError)
+    sizes: Counter[int] = Counter()
     try:
-        for name in session.devices():
+        devices = session.devices()
+        for name in devices:
             for process in session.library.nvmlDeviceGetComputeRunningProcesses(session.handle(name)):
-                held[process.pid] += process.usedGpuMemory or 0
-    except lost:
+                sizes[process.pid] += process.usedGpuMemory or 0
+    except Exception as error:
+        if not isinstance(error, getattr(session.library, "NVMLError", ())):
+            raise
         session.disconnect()
-    return held
+        return None
+    return sizes if devices else None

@@ -62,6 +62,7 @@ class Groups:
     def members(self, among: Collection[int] | None = None) -> list[Member]:
         """The live processes, or those `among` them; without kernel threads, helpers and this program."""
         live = []
+        self._with_tracker.clear()
         for pid in pids(self._proc) if among is None else among:
             status = status_of(pid, self._proc) if self._is_watched(pid) else None
             if status is None or status.state in _ENDED:
@@ -113,7 +114,7 @@ class Groups:
         if words[0].startswith(_RAY):
             return self._of_ray(pid, words[0])
         if "python" in program and "python" not in os.path.basename(words[0]):
-            return _without_numbers(words[0])  # a title that the program has given itself
+            return _without_numbers(os.path.basename(words[0]))  # a title that the program has given itself
         if "python" in program and (starter := self._starter(status.parent, words)):
             kind = "data loader workers" if status.name.startswith(_DATA_LOADER) else "workers"
             return f"{kind} of {starter}"

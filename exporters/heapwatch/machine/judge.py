@@ -19,7 +19,7 @@ from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
 from heapwatch.measure.process.memory import free_memory
-from heapwatch.text.numbers import wait
+from heapwatch.text.numbers import counted, wait
 
 log = logging.getLogger("heapwatch")
 
@@ -101,7 +101,7 @@ class MachineJudge:
 
     def exposed(self) -> list[GroupGrowth]:
         """The groups that have series: the largest, and all others as one."""
-        largest = sorted(self.growing, key=lambda group: -group.private)
+        largest = sorted(self.growing, key=lambda group: -group.held)
         kept, rest = largest[:_MOST_GROUPS], largest[_MOST_GROUPS:]
         if not rest:
             return kept
@@ -154,7 +154,7 @@ class MachineJudge:
             "worker",
             None,
             f"memory of {group.name}",
-            len(group.members),
+            len(group.members) or None,
             group.held,
             bytes_per_minute=rate,
             share=rate / total if total else 0.0,
@@ -175,11 +175,11 @@ class MachineJudge:
         if groups:
             lasts = f" Whether it lasts is known in {wait(known_in)}." if known_in > 0 else ""
             return ("too early" if known_in > 0 else "growing"), f"{groups[0].name} grows.{lasts}"
-        processes = sum(len(group.members) for group in self.growing)
-        looked_at = f"{processes:,} processes in {len(self.growing):,} groups were read"
+        processes = counted(sum(len(group.members) for group in self.growing), "process", "processes")
+        watched = f"{processes} in {counted(sum(1 for group in self.growing if group.members), 'group')}"
         if known_in > 0:
-            return "too early", f"{looked_at}; a verdict takes {wait(known_in)} more."
-        return "healthy", f"{looked_at}."
+            return "too early", f"It watches {watched}; a verdict takes {wait(known_in)} more."
+        return "healthy", f"It watches {watched}."
 
     def _sizes(self) -> dict[Member, int]:
         """Private memory of the processes that may be entered: those of groups that grow."""

@@ -107,7 +107,8 @@ class MachineLevels:
                 levels.private.add(now, parts.anonymous)
                 # What Ray's processes map is its object store, whatever each of them keeps there.
                 levels.shared.add(now, 0 if member.is_of_ray else parts.shared)
-                levels.gpu.add(now, on_gpus[member.pid])
+                if on_gpus is not None:
+                    levels.gpu.add(now, on_gpus[member.pid])
         with suppress(OSError):
             files = os.statvfs(self._shared_files)
             self._files.add(now, (files.f_blocks - files.f_bfree) * files.f_frsize)

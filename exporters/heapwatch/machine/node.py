@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any
 
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.collectors.process import InfoCollector, StandardCollector
@@ -83,10 +82,6 @@ class Node:
             self._server.on_observe.append(self._registration.refresh)
         self._thread.start()
         return f"{host}:{self._server.port}"
-
-    def status(self) -> dict[str, Any]:
-        """The explanation as JSON."""
-        return self.judge.now().as_json()
 
     def stop(self) -> None:
         """Leave the process that is visited, take the target back, and stop serving."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from heapwatch.machine.groups import Groups
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
-from heapwatch.text.numbers import size, size_change
+from heapwatch.text.numbers import counted, size, size_change
 from heapwatch.text.tables import aligned
 
 SURVEY_SECONDS = 25.0
@@ -60,8 +60,10 @@ class Survey(NamedTuple):
 
     def lines(self) -> list[str]:
         """A table of the groups that grow; without any a sentence."""
+        groups = sum(1 for group in self.groups if group.members)
         looked_at = (
-            f"Looked at {self.processes:,} processes in {len(self.groups):,} groups for {self.seconds:.0f} s."
+            f"Looked at {counted(self.processes, 'process', 'processes')} in {counted(groups, 'group')}"
+            f" for {self.seconds:.0f} s."
         )
         if not self.growing:
             return [f"{looked_at} None grows by an amount that matters."]
@@ -104,13 +106,12 @@ def survey(
 
 
 def _row(group: GroupGrowth) -> tuple[str, ...]:
-    shared = size(group.shared) if group.shared else ""
     growing = f"{len(group.growing)} of {len(group.members)}"
     return (
         group.name,
-        f"{len(group.members):,}",
-        size(group.private),
-        shared,
+        f"{len(group.members):,}" if group.members else "",
+        size(group.private) if group.members else "",
+        size(group.shared) if group.shared else "",
         size_change(group.per_minute + group.shared_per_minute),
         f"{growing}: {', '.join(str(member.pid) for member in group.growing[:3])}" if group.growing else "",
     )

@@ -62,3 +62,8 @@ def count_change(items: float) -> str:
 def from_to(before: float, after: float) -> str:
     """A count at two times: "2 -> 18 (+16)"."""
     return f"{before:.0f} -> {after:.0f} ({after - before:+.0f})"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Such as `1 group` and `2,000 groups`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

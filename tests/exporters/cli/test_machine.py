@@ -54,7 +54,10 @@ def test_one_of_the_group_that_grows_most_is_entered_for_all(
     found = explain_machine(60.0)
     (finding,) = found.explanation.findings
     assert finding.type == "list in 3 of 3 Rollout of Ray job 01"
-    assert found.about() == ("Process 7, one of 3 that grow among 3 Rollout of Ray job 01:",)
+    assert found.about() == (
+        "Not entered, though they grow: reward.",
+        "Process 7, one of 3 that grow among 3 Rollout of Ray job 01:",
+    )
     document = found.as_json()
     assert document["entered"] == {"pid": 7, "group": "Rollout of Ray job 01"}
     assert [one["growing"] for one in document["groups"]] == [3, 1]
@@ -80,7 +83,7 @@ def test_comfort_is_not_given_of_what_was_not_entered(
     looked_at(monkeypatch, group("train", 7, per_minute=0.0))
     found = explain_machine(60.0)
     assert (found.explanation.verdict, found.as_json()["entered"]) == ("too early", None)
-    assert "None of 1 processes grows" in found.explanation.detail
+    assert found.explanation.detail == "Nothing grows by an amount that matters in 1 process."
     looked_at(monkeypatch, group("train", 7))
     visited[7] = CannotEnter("no")
     assert "could be entered" in explain_machine(60.0).explanation.detail

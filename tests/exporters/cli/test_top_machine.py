@@ -7,13 +7,17 @@ import json
 import os
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 import heapwatch
-from heapwatch.cli import top_machine
+from heapwatch.cli import top, top_machine
+from heapwatch.cli.followed import Ended
 from heapwatch.cli.top_machine import NOT_ENTERED, MachineSource, Row, printed
 from heapwatch.machine.groups import Groups
+from heapwatch.machine.levels import GroupGrowth
+from heapwatch.measure.process.ended import Ending
 from tests.support.entered_programs import LEAKING, program
 
 ROLLOUT = Row("Rollout of Ray job 01", 3, 2, 10**9, 10**6, 0, 75e6, NOT_ENTERED, 4711)
@@ -80,3 +84,20 @@ def test_enter_chooses_a_group_that_can_be_looked_into(monkeypatch: pytest.Monke
     assert chosen == ROLLOUT
     assert "2 of 3" in seen[0]
     assert "+75 MB" in seen[0]
+
+
+@pytest.mark.parametrize("code", [0, 4])
+def test_the_end_of_a_process_that_was_looked_into_is_told(
+    code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = Ended("process 4711 (train) was killed by SIGSEGV", Ending(signal=11) if code else Ending(code=0))
+    assert end.exit_code == code
+    monkeypatch.setattr(top, "chosen_on_screen", Mock(side_effect=[ROLLOUT, None]))
+    monkeypatch.setattr(top, "_shown", Mock(return_value=([], end)))
+    assert top._machine_on_screen(Mock(all_users=False, interval=2.0)) == code
+    assert "process 4711 (train) was killed by SIGSEGV" in capsys.readouterr().err
+
+
+def test_files_in_shared_memory_have_no_processes_and_no_verdict() -> None:
+    row = top_machine._row(GroupGrowth("/dev/shm", (), 0, 10**8, 0.0, 6e7), {})
+    assert row.cells() == ("/dev/shm", "", "", "100 MB", "", "+60 MB", "", "")

@@ -144,6 +144,11 @@ class OutOfTime(Exception):
     """What a signal handler of the program raises."""
 
 
+def work_in_a_window(found: Rises) -> None:
+    sys.setprofile(found._note)
+    len([])
+
+
 def test_what_a_signal_handler_raises_in_a_window_reaches_the_program():
     def expire(*_: object) -> None:
         raise OutOfTime
@@ -152,8 +157,7 @@ def test_what_a_signal_handler_raises_in_a_window_reaches_the_program():
     found = Rises(call, lambda: signal.raise_signal(signal.SIGALRM) or 0, lambda: 0.0)
     try:
         with pytest.raises(OutOfTime):
-            sys.setprofile(found._note)
-            len([])
+            work_in_a_window(found)
     finally:
         sys.setprofile(None)
         signal.signal(signal.SIGALRM, before)

@@ -55,9 +55,11 @@ def test_titles_that_differ_by_a_number_are_one_group(files: ProcessFiles) -> No
     files.process(40, "VLLM::Worker_TP0")
     files.process(41, "VLLM::Worker_TP1")
     files.process(42, "t" * 10_000)
+    files.process(43, "/opt/app/bin/serve --port 80")
     groups = named(files)
     assert groups[40] == groups[41] == "VLLM::Worker_TP*"
     assert groups[42] == 64 * "t"
+    assert groups[43] == "serve"
 
 
 def test_kernel_threads_and_processes_that_have_ended_are_left_out(files: ProcessFiles) -> None:
