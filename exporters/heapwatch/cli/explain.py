@@ -126,10 +126,15 @@ def _read(arguments: argparse.Namespace) -> _Result:
     if url := url_of(source):
         return _Result(_ask(url))
     process = process_of(int(source))
-    if not runs_python(process.pid) and (children := descendants(process.pid)):
+    if not runs_python(process.pid) and (children := _started_by(process.pid)):
         say(f"process {source} does not run Python: these are the processes that it started", error=True)
-        return _machine(arguments, lambda: descendants(process.pid) if is_alive(process) else children)
+        return _machine(arguments, lambda: _started_by(process.pid) if is_alive(process) else children)
     return _Result(*_visit(int(source), arguments.seconds))
+
+
+def _started_by(pid: int) -> list[int]:
+    """The processes below another one, without this command."""
+    return [child for child in descendants(pid) if child != os.getpid()]
 
 
 def _machine(

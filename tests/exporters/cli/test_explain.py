@@ -50,6 +50,18 @@ def test_a_visit_ends_when_the_time_is_up_with_what_is_known(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a machine is read on Linux alone")
+def test_a_shell_that_has_started_nothing_else_is_no_machine(tmp_path: Path) -> None:
+    code = (
+        f"{sys.executable} -m heapwatch.cli.main explain $$ > {tmp_path}/out 2>&1; echo $? >> {tmp_path}/out"
+    )
+    with subprocess.Popen(["sh", "-c", code]) as shell:
+        shell.wait(60)
+    *_, said, ended = (tmp_path / "out").read_text().splitlines()
+    assert ended == "3"
+    assert said.endswith("does not run Python")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a machine is read on Linux alone")
 def test_control_c_while_the_machine_is_read_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heapwatch.cli.machine.survey", Mock(side_effect=KeyboardInterrupt))
     assert run("explain") == (3, "", "heapwatch: interrupted before a process was entered\n")
