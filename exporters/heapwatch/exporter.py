@@ -30,6 +30,7 @@ from heapwatch.collectors.readings import LEVEL_SERIES, Readings
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, headline
+from heapwatch.explain.program import Program
 from heapwatch.http.addresses import LOOPBACK
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token
@@ -136,10 +137,9 @@ class Exporter:
         self.reported_leak: Callable[[], str] = str
         self.roots: list[Root] = []
         self.snapshots = Snapshots(self.exposition)
-        self.explainer = Explainer(
+        program = Program(
             extra_roots=lambda: self.roots,
             progress=self.progress.so_far,
-            reads=OwnedReads(self.safe_point),
             readings=self._recent_readings,
             paths=self.buffers.paths,
             bounded=lambda: self._readings([self.events, self.buffers, self.buffers.sizes]).bounded(),
@@ -147,6 +147,7 @@ class Exporter:
             other_machines=OtherMachines().count,
             workers=WorkerVisits(),
         )
+        self.explainer = Explainer(program, reads=OwnedReads(self.safe_point))
         self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)
         self._own = ExporterCollector(
             self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()

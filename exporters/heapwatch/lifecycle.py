@@ -126,7 +126,7 @@ def _is_being_spawned() -> bool:
 def begin_unserved(name: str) -> Watch:
     """Watch this process only for what grows: nothing is served, no stack joined, no signal handled."""
     watch = Watch(name)
-    watch.exporter.explainer.workers = None  # the command that entered this process visits them
+    watch.exporter.explainer.program.workers = None  # the command that entered this process visits them
     watch.exporter.begin()
     _running[name] = watch
     return watch

@@ -73,7 +73,7 @@ def trainer(
         server = watch.exporter.server
         assert server is not None
         watch.exporter.explainer.stop()
-        watch.exporter.explainer.latest = found
+        watch.exporter.explainer.explanations.add(found, 0.0)
         yield found, f"127.0.0.1:{server.port}", folder / "run.jsonl"
         watch.stop()
 

@@ -231,6 +231,8 @@ def test_the_log_and_the_record_end_with_the_same_explanation(caplog, tmp_path):
         heapwatch.start("mine", port=0, record=tmp_path / "run") as watch,
     ):
         explainer = watch.exporter.explainer
-        explainer._recent.append((5e12, Explanation("leak", explainer.latest.seconds, 0.0, 0.0)))
+        explainer.explanations.add(
+            Explanation("leak", explainer.latest.seconds, 0.0, 0.0), 5e12, is_final=True
+        )
     assert read_explanation(tmp_path / "run")["verdict"] == "leak"
     assert "mine has ended: leak" in caplog.text

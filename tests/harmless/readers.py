@@ -15,6 +15,7 @@ from typing import Any
 from heapwatch import Watch
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.explain.engine import Explainer
+from heapwatch.explain.program import Program
 from heapwatch.explain.tracing import WINDOW_SECONDS, NativeTracer
 from heapwatch.explain.weigh import traits_of
 from heapwatch.measure.gpu import allow_capture
@@ -52,12 +53,12 @@ class Readers:
         self._reads = OwnedReads(watch.exporter.safe_point)
         began = time.monotonic()
         self._explainer = Explainer(
+            Program(extra_roots=lambda: [Root("held", "held", lambda: held)]),
+            reads=self._reads,
             clock=lambda: (time.monotonic() - began) * _SPEED,
             spent=lambda: 0.0,
-            extra_roots=lambda: [Root("held", "held", lambda: held)],
-            reads=self._reads,
         )
-        self._explainer.census.pause_limit.allowed = 60.0
+        self._explainer.evaluator.search.census.pause_limit.allowed = 60.0
         self._failures = Failures()
         self._gpus = GpuCollector(self._failures, ProcessTree())
         self._threads: list[threading.Thread] = []
@@ -116,8 +117,8 @@ class Readers:
         explainer = self._explainer
         explainer.explain_now()
         self._counts["explain"] += 1
-        explainer.census.count()
-        explainer.uncollected.examine()
+        explainer.evaluator.search.census.count()
+        explainer.evaluator.search.uncollected.examine()
         for known in list(explainer.inventory.known.values())[-50:]:
             traits_of(known, explainer.inventory)
         self._counts["answers of the program"] += self._reads.ask(lambda: 1) == 1

@@ -47,7 +47,7 @@ def main(objects):
             collected = passed
         explained = watch.exporter.explainer.latest
         is_named = any("Node" in finding.type for finding in explained.findings)
-    stall = watch.exporter.explainer.census.pause_limit.longest
+    stall = watch.exporter.explainer.evaluator.search.census.pause_limit.longest
     print(json.dumps({"is_named": is_named, "named": passed, "stall": stall, "collection": longest}))
     del kept
 

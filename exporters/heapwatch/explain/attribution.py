@@ -5,38 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heapwatch.explain.candidate import Candidate
-from heapwatch.explain.findings import Explanation, Finding, FindingKind, growth_text, ranked, size_when_full
+from heapwatch.explain.candidate import Candidate, span_wanted
+from heapwatch.explain.conclusion import seconds_until_known, time_left, verdict_on
+from heapwatch.explain.findings import Explanation, Finding, FindingKind, ranked, rate_of, size_when_full
 from heapwatch.explain.places import KnownContainer
-from heapwatch.judge.component import ENTITIES, MATERIAL_BYTES
-from heapwatch.judge.level import NO_GROWTH, FloorGrowth, LevelSeries, is_steady, rises
-from heapwatch.judge.measured import FAST_MINUTES, WINDOWS
-from heapwatch.judge.memory import MemoryGrowth, TimeLeft
-from heapwatch.judge.trainer import MATURE_MINUTES
-from heapwatch.judge.verdict import SERIOUS, Word
-from heapwatch.text.numbers import duration, size, wait
-
-TOO_EARLY_SECONDS = 40.0
-_SHORTEST_SPAN = 30.0
-_CAREFUL_SPAN = 120.0  # for a container that has grown by little
-_LITTLE_BYTES = 8e6
-_LITTLE_SHARE = 0.02
-_PATIENCE_SPAN = 60.0 * WINDOWS[1]  # for a container that the program cuts to an unknown length
-_REMOVED_SPAN = 60.0  # for a container from which the program also removes items
-_NOTED_SHARE = 0.02
-_NOISE_BYTES = 1e6  # a smaller rise is not mentioned, also where it is even
-_MOST_FINDINGS = 20
-_GROW_ON = ("too early", "growing", "will not fit", "leak")
-_LASTING_SECONDS = 60.0 * MATURE_MINUTES  # after which growth that has not slowed down is said to go on
-_FAST_SECONDS = 60.0 * FAST_MINUTES
-_NOT_WALKED = "The first search through the program's objects is not complete."
-EXPLAINED = 0.5  # unexplained growth below this share of all growth is not investigated
-_MEASURED_SPAN = 60.0  # seconds of growth before the unexplained part is attributed
-_COUNTED_SPAN = 120.0
-_STEADY = 0.8
-_SAME_RATE = 0.8
-_SHARED = 0.8  # growth of the process over that of its leaks, below which sizes are not just inexact
-_IMPOSSIBLE = 2.0  # growth of a type, as a multiple of all growth, that cannot be its own
+from heapwatch.explain.thresholds import (
+    COUNTED_SPAN,
+    EXPLAINED,
+    IMPOSSIBLE,
+    MEASURED_SPAN,
+    MOST_FINDINGS,
+    NOTED_SHARE,
+    SAME_RATE,
+    SHARED,
+    STEADY,
+)
+from heapwatch.judge.component import MATERIAL_BYTES
+from heapwatch.judge.level import NO_GROWTH, FloorGrowth, is_steady
+from heapwatch.judge.memory import MemoryGrowth
 
 
 def explain(
@@ -75,17 +61,17 @@ def explain(
     findings = _with_shares(findings, rate)
     findings = _with_fits(findings, levels)
     reported = [finding for finding in findings if _is_reported(finding, levels)]
-    named = _rate_of([finding for finding in reported if finding.kind != "native"])
+    named = rate_of([finding for finding in reported if finding.kind != "native"])
     share = min(1.0, named / rate) if rate > 0 else 1.0
-    known_in = _known_in(levels, candidates, counted_seconds) if walked or not searched else None
-    verdict, detail = _verdict(levels, reported, since_startup, known_in)
-    left, ends_on_gpu = _time_left(levels, rate, verdict) if verdict in _GROW_ON else (None, False)
+    known_in = seconds_until_known(levels, candidates, counted_seconds) if walked or not searched else None
+    verdict, detail = verdict_on(levels, reported, since_startup, known_in)
+    left, ends_on_gpu = time_left(levels, rate, verdict)
     return Explanation(
         verdict,
         seconds,
         rate,
         share,
-        ranked(reported)[:_MOST_FINDINGS],
+        ranked(reported)[:MOST_FINDINGS],
         detail,
         left,
         gpu_growth_bytes_per_minute=levels.gpu_per_minute,
@@ -97,7 +83,7 @@ def is_unexplained(explanation: Explanation, levels: MemoryGrowth) -> bool:
     """Whether material growth goes on that no finding names, so that a search is worth its cost."""
     measured = [one for one in explanation.findings if one.kind != "native" and not one.inferred]
     rate = explanation.growth_bytes_per_minute
-    residual = rate - _rate_of(measured)
+    residual = rate - rate_of(measured)
     if residual <= EXPLAINED * rate or not _continues(levels):
         return False
     return levels.matters(residual) and residual / 60 * levels.faster[1].span >= MATERIAL_BYTES
@@ -108,7 +94,7 @@ def _finding(candidate: Candidate, levels: MemoryGrowth, seen: Sequence[Candidat
     ids = candidate.traits.ids
     owner = next((one.known.path for one in seen if ids & one.traits.ids), None)
     kind: FindingKind = "buffer" if bounded else "container"
-    long_enough = growth.span >= _span_wanted(candidate, levels)
+    long_enough = growth.span >= span_wanted(candidate, levels)
     rate = candidate.bytes_per_minute
     certain = candidate.rising and long_enough and rate / 60 * growth.span >= MATERIAL_BYTES
     continues = (certain or candidate.leaks_on) and levels.matters(rate)
@@ -153,53 +139,24 @@ def _is_steady(container: KnownContainer, levels: MemoryGrowth) -> bool:
     return any(is_steady(level, progress, start) for level in (container.items, container.held))
 
 
-def _span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
-    # The first round of what is emptied may last as long; after it the floor tells.
-    is_first = candidate.emptied == "whole" and not levels.faster_leaks
-    if is_first or candidate.emptied == "trimmed" or _is_per_entity(candidate.known.items, levels):
-        return _PATIENCE_SPAN
-    if candidate.emptied != "never":
-        return _REMOVED_SPAN
-    grown = candidate.bytes_per_minute / 60 * candidate.growth.span
-    little = max(_LITTLE_BYTES, _LITTLE_SHARE * levels.resident)
-    return _CAREFUL_SPAN if grown < little else _SHORTEST_SPAN
-
-
 def _agreed(findings: list[Finding], levels: MemoryGrowth) -> tuple[list[Finding], float]:
     """The findings, and the growth of memory in bytes a minute, of which leaks are all at most.
 
     Noise may hide growth of memory that leaks have. What it cannot hide is counted more than once: items
     share what they hold.
     """
-    rate, leaking = levels.per_minute, _rate_of([one for one in findings if one.is_leak])
+    rate, leaking = levels.per_minute, rate_of([one for one in findings if one.is_leak])
     if leaking <= rate:
         return findings, rate
     if not _continues(levels) or leaking <= levels.most_per_minute:
         return findings, leaking
     part = rate / leaking
-    counted, facts = (part, ", whose items share memory") if part <= _SHARED else (1.0, "")
+    counted, facts = (part, ", whose items share memory") if part <= SHARED else (1.0, "")
     for at, one in enumerate(findings):
         if one.is_leak:
             held, each = one.bytes and round(counted * one.bytes), part * one.bytes_per_minute
             findings[at] = replace(one, type=one.type + facts, bytes=held, bytes_per_minute=each)
     return findings, rate
-
-
-def _time_left(levels: MemoryGrowth, rate: float, verdict: Word) -> tuple[TimeLeft | None, bool]:
-    """The time until the memory is used up, with that at the rate which the message says."""
-    left, on_gpu = levels.time_left
-    said = rate if verdict in SERIOUS else max(rate, levels.rises_fast_by)
-    if left is None or levels.gpu_per_minute > 0:
-        return left, on_gpu
-    at = 60 * levels.ram_left / said
-    return TimeLeft(min(left.least, at), max(left.most, at)), on_gpu
-
-
-def _is_per_entity(items: LevelSeries, levels: MemoryGrowth) -> bool:
-    """Whether items have come with new entities, whose number does not leak by itself."""
-    counts = () if any(map(levels.leaks_in, ENTITIES)) else levels.memory.entities.values()
-    spans = ((count, (levels.start, min(items.read_at, count.read_at))) for count in counts)
-    return any(sum(rises(count, *span)) >= _SAME_RATE * sum(rises(items, *span)) > 0 for count, span in spans)
 
 
 def _with_shares(findings: Sequence[Finding], bytes_per_minute: float) -> list[Finding]:
@@ -240,84 +197,7 @@ def _needed(finding: Finding) -> float:
 def _is_reported(finding: Finding, levels: MemoryGrowth) -> bool:
     if finding.is_leak or finding.fits is False:
         return True
-    return levels.matters(finding.bytes_per_minute) and finding.share >= _NOTED_SHARE
-
-
-def _verdict(
-    levels: MemoryGrowth, findings: Sequence[Finding], seconds: float, known_in: float | None
-) -> tuple[Word, str]:
-    """The verdict, and what it waits for or is about.
-
-    Args:
-        levels: memory of the process over time.
-        findings: what grows.
-        seconds: since the end of the start-up.
-        known_in: see `_known_in`; None while the first search is not complete.
-
-    """
-    if any(finding.is_leak for finding in findings):
-        return "leak", ""
-    if any(finding.fits is False for finding in findings):
-        which = "GPU memory" if levels.is_on_gpu else "memory"
-        return "will not fit", f"{size(levels.left)} of {which} is left."
-    rate, fast = levels.per_minute, levels.rises_fast_by
-    grows = ""
-    if levels.matters(max(rate, fast)):
-        grows = growth_text(max(rate, fast), max(rate, fast) * levels.gpu_per_minute / rate if rate else 0.0)
-    if seconds < TOO_EARLY_SECONDS:
-        left = f"A verdict takes {wait(TOO_EARLY_SECONDS)}, {wait(TOO_EARLY_SECONDS - seconds)} more."
-        return "too early", _joined(grows, left, "" if known_in is not None else _NOT_WALKED)
-    lasts = levels.growing_seconds >= _LASTING_SECONDS
-    if known_in is None and not lasts:
-        return "too early", _joined(grows, _NOT_WALKED)
-    buffers = [finding for finding in findings if finding.kind == "buffer"]
-    filled = _rate_of([finding for finding in buffers if finding.fits])
-    rises = fast > 0 and filled < EXPLAINED * fast
-    matters = levels.matters(rate) and filled < EXPLAINED * rate
-    if not (rises or matters):
-        if not levels.are_measured:
-            return "too early", "Memory has too few readings since the start-up."
-        filling = any(not _is_full(finding) for finding in buffers)
-        return ("filling", "") if filling else ("healthy", f"Memory use is {size(levels.resident)}.")
-    if not rises and levels.are_measured:
-        rising = any(growth.rising for _, growth in levels.parts)
-        if sum(growth.total for _, growth in levels.parts) < (_NOISE_BYTES if rising else levels.material):
-            return "healthy", f"Memory use is {size(levels.resident)}."
-        if not rising and levels.slowed_down:
-            return "warm-up", ""
-    if not lasts:
-        return "too early", _joined(grows, f"Whether it lasts is known in {wait(max(known_in or 0.0, 1.0))}.")
-    gone_on = f"It has gone on for {duration(levels.growing_seconds)} and does not slow down."
-    return "growing", _joined(grows, gone_on)
-
-
-def _known_in(levels: MemoryGrowth, candidates: Sequence[Candidate], counted_seconds: float) -> float:
-    """Seconds until it is known whether growth lasts: by a container, by a type, or by memory alone."""
-    waits = [
-        _span_wanted(one, levels) - one.growth.span
-        for one in candidates
-        if one.rising and not one.bounded and levels.matters(one.bytes_per_minute)
-    ]
-    grown, span = levels.growing_seconds, levels.faster[1].span
-    # The growth that nothing measures is put down to items that cannot be measured.
-    waits += [
-        (_MEASURED_SPAN if one.traits.graph else _COUNTED_SPAN) - span
-        for one in candidates
-        if one.rising and not one.bounded and one.traits.opaque
-    ]
-    if 0 < counted_seconds < _COUNTED_SPAN:
-        waits.append(_COUNTED_SPAN - counted_seconds)
-    fast = levels.is_fast and grown < _FAST_SECONDS
-    waits.append((_FAST_SECONDS if fast else _LASTING_SECONDS) - grown)
-    return min(left for left in waits if left > 0 or left == waits[-1])
-
-
-def _joined(*parts: str) -> str:
-    return " ".join(filter(None, parts))
-
-
-def _is_full(finding: Finding) -> bool:
-    return finding.capacity_items is not None and (finding.items or 0) >= finding.capacity_items
+    return levels.matters(finding.bytes_per_minute) and finding.share >= NOTED_SHARE
 
 
 def _workers(levels: MemoryGrowth) -> list[Finding]:
@@ -334,7 +214,7 @@ def _workers(levels: MemoryGrowth) -> list[Finding]:
     else:
         remedy = "`heapwatch explain PID` of one of them names what grows there"
     # A growing number of processes is judged as a number of items, memory of the same processes as a level.
-    leaks = more.span >= _COUNTED_SPAN if more.rising else levels.leaks_in("memory", "worker")
+    leaks = more.span >= COUNTED_SPAN if more.rising else levels.leaks_in("memory", "worker")
     return [
         Finding(
             kind="worker",
@@ -370,7 +250,7 @@ def _inferred(
     # Several names may lead to one graph and grow at about the same rate. Prefer one whose line is known, any
     # name to `_`, and then always the same.
     fastest = max(opaque, key=lambda entry: entry[:2])
-    same = [one for one in opaque if one[0] == fastest[0] and one[1] >= _SAME_RATE * fastest[1]]
+    same = [one for one in opaque if one[0] == fastest[0] and one[1] >= SAME_RATE * fastest[1]]
     *_, at, candidate = min(
         same, key=lambda one: (one[3].site is None, not _is_name(one[3].known.path), one[3].known.path)
     )
@@ -382,7 +262,7 @@ def _inferred(
     # An autograd graph is known to hold much memory. For other objects, container and process must both grow
     # steadily.
     spans = (candidate.growth.span, levels.faster[1].span)
-    steady = min(spans) >= _COUNTED_SPAN and levels.faster[1].lasting >= _STEADY and candidate.rising
+    steady = min(spans) >= COUNTED_SPAN and levels.faster[1].lasting >= STEADY and candidate.rising
     certain = candidate.leaks_on or (grown >= MATERIAL_BYTES and (candidate.traits.graph or steady))
     findings[at] = replace(
         chosen,
@@ -421,7 +301,7 @@ def _is_name(path: str) -> bool:
 def plausible(finding: Finding, levels: MemoryGrowth) -> Finding:
     """Leave out the size of a type whose instances share what they reach; all growth at most is theirs."""
     most = levels.per_minute
-    if not 0 < _IMPOSSIBLE * most < finding.bytes_per_minute:
+    if not 0 < IMPOSSIBLE * most < finding.bytes_per_minute:
         return finding
     return replace(finding, bytes=None, bytes_per_minute=most)
 
@@ -463,9 +343,7 @@ def _unnamed(
     elif _rate(memory.shared.growth(levels.startup_end)) > EXPLAINED * residual:
         what, remedy = "shared memory", "close and unlink shared memory blocks and queues that are done"
     if searched and kind != "allocator":
-        what += (
-            f" that no {'Python object' if counted_seconds >= _COUNTED_SPAN else 'container'} accounts for"
-        )
+        what += f" that no {'Python object' if counted_seconds >= COUNTED_SPAN else 'container'} accounts for"
     return [
         Finding(
             kind=kind,
@@ -481,18 +359,13 @@ def _unnamed(
 def _continues(levels: MemoryGrowth) -> bool:
     """Whether the process, or its GPU memory, has grown for long enough."""
     _, growth = levels.faster
-    return growth.rising and growth.span >= _MEASURED_SPAN
-
-
-def _rate_of(findings: Sequence[Finding]) -> float:
-    """Growth of all findings together, in bytes a minute."""
-    return sum(finding.bytes_per_minute for finding in findings)
+    return growth.rising and growth.span >= MEASURED_SPAN
 
 
 def _residual(findings: Sequence[Finding], levels: MemoryGrowth) -> float:
     """Unexplained growth in bytes a minute; 0 if it is not material."""
     rate = levels.per_minute
-    residual = rate - _rate_of(findings)
+    residual = rate - rate_of(findings)
     return residual if residual > EXPLAINED * rate and levels.matters(residual) else 0.0
 
 

@@ -7,12 +7,23 @@ from typing import Literal
 
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site
+from heapwatch.explain.thresholds import (
+    CAREFUL_SPAN,
+    LITTLE_BYTES,
+    LITTLE_SHARE,
+    OF_SWING,
+    PAST_BOUND,
+    PATIENCE_SPAN,
+    REMOVED_SPAN,
+    SAME_RATE,
+    SHORTEST_SPAN,
+    STOPPED,
+    STOPPED_SECONDS,
+)
 from heapwatch.explain.weigh import NO_TRAITS, ItemTraits
-from heapwatch.judge.level import FloorGrowth
-
-_PAST_BOUND = 1.05
-_STOPPED_SECONDS, _STOPPED = 60.0, 2.0  # least time without a change, and as a multiple of the longest before
-_OF_SWING = 0.5  # least rise of the floor of a container that is emptied, as a share of its swing
+from heapwatch.judge.component import ENTITIES
+from heapwatch.judge.level import FloorGrowth, LevelSeries, rises
+from heapwatch.judge.memory import MemoryGrowth
 
 # `some`: single items, which does not limit the length. `whole`: all of them. `trimmed`: down to a length.
 Emptying = Literal["never", "some", "whole", "trimmed"]
@@ -73,7 +84,7 @@ class Candidate:
         growth, items = self.growth, self.known.items
         if items.read_at - items.changed_at > self._longest_pause:
             return False
-        return growth.rising and (self.emptied == "never" or growth.total >= _OF_SWING * growth.swing)
+        return growth.rising and (self.emptied == "never" or growth.total >= OF_SWING * growth.swing)
 
     @property
     def leaks_on(self) -> bool:
@@ -86,10 +97,30 @@ class Candidate:
     @property
     def _longest_pause(self) -> float:
         """Seconds without a change after which it has stopped."""
-        return max(_STOPPED_SECONDS, _STOPPED * self.known.items.longest_pause)
+        return max(STOPPED_SECONDS, STOPPED * self.known.items.longest_pause)
 
     @property
     def bounded(self) -> bool:
         """Whether it has a bound and keeps to it, or comes back to it each time it is cut."""
         items = self.growth.floor or self.known.items.last or 0.0
-        return self.capacity is not None and items <= _PAST_BOUND * self.capacity
+        return self.capacity is not None and items <= PAST_BOUND * self.capacity
+
+
+def span_wanted(candidate: Candidate, levels: MemoryGrowth) -> float:
+    """Seconds for which a container has to grow to be a leak."""
+    # The first round of what is emptied may last as long; after it the floor tells.
+    is_first = candidate.emptied == "whole" and not levels.faster_leaks
+    if is_first or candidate.emptied == "trimmed" or _is_per_entity(candidate.known.items, levels):
+        return PATIENCE_SPAN
+    if candidate.emptied != "never":
+        return REMOVED_SPAN
+    grown = candidate.bytes_per_minute / 60 * candidate.growth.span
+    little = max(LITTLE_BYTES, LITTLE_SHARE * levels.resident)
+    return CAREFUL_SPAN if grown < little else SHORTEST_SPAN
+
+
+def _is_per_entity(items: LevelSeries, levels: MemoryGrowth) -> bool:
+    """Whether items have come with new entities, whose number does not leak by itself."""
+    counts = () if any(map(levels.leaks_in, ENTITIES)) else levels.memory.entities.values()
+    spans = ((count, (levels.start, min(items.read_at, count.read_at))) for count in counts)
+    return any(sum(rises(count, *span)) >= SAME_RATE * sum(rises(items, *span)) > 0 for count, span in spans)

@@ -298,3 +298,8 @@ def growth_text(grown: float, on_gpu: float) -> str:
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort findings: leaks first, then by growth, the fastest first."""
     return tuple(sorted(findings, key=lambda finding: (not finding.is_leak, -finding.bytes_per_minute)))
+
+
+def rate_of(findings: Iterable[Finding]) -> float:
+    """Growth of all findings together, in bytes a minute."""
+    return sum(finding.bytes_per_minute for finding in findings)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import psutil
 
-from heapwatch.explain.attribution import EXPLAINED
 from heapwatch.explain.findings import Explanation, grows_in_workers, ranked
+from heapwatch.explain.thresholds import EXPLAINED
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
 from heapwatch.measure.process.private_memory import anonymous_bytes

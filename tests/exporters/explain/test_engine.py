@@ -8,15 +8,11 @@ import threading
 from dataclasses import replace
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from heapwatch.collectors.readings import Readings
-from heapwatch.explain import engine
+from heapwatch.explain import evaluator
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.findings import Explanation, Finding, message
 from heapwatch.explain.places import KnownContainer, Place
-from heapwatch.judge.component import Component
-from heapwatch.judge.trainer import Sample
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.text.numbers import size
 
@@ -35,7 +31,7 @@ def time() -> Time:
 def explainer(time: Time, monkeypatch: pytest.MonkeyPatch) -> Explainer:
     """One that judges nothing, and reads no more of the memory than what is resident."""
     made = Explainer(clock=lambda: time.now, spent=lambda: time.spent)
-    monkeypatch.setattr(made, "_judge", lambda: None)
+    monkeypatch.setattr(made._evaluations, "run", lambda: None)
     monkeypatch.setattr(made.memory, "read_parts", lambda: None)
     return made
 
@@ -59,7 +55,7 @@ def test_objects_that_are_not_collected_are_counted_though_nothing_may_be_spent(
     monkeypatch.setattr(gc, "isenabled", lambda: False)
     monkeypatch.setattr(gc, "get_count", lambda: (round(1000 + 10 * time.now), 0, 0))
     tick(explainer, time, 60, every=1.0)
-    growth = explainer.uncollected.counts.growth()
+    growth = explainer.evaluator.search.uncollected.counts.growth()
     assert growth.rising
     assert growth.per_second == pytest.approx(10.0, rel=0.1)
 
@@ -82,7 +78,7 @@ def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(explain
     known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
     known.places = [Place(None, None, Root("held", "held", lambda: held), 1.0)]
     found = Finding("container", "held", "list", 1, 1000, 60.0, 500.0, 1.0)
-    explainer.latest = replace(explainer.latest, findings=(found,))
+    explainer.explanations.add(replace(explainer.latest, findings=(found,)), 0.0)
     for time.now in range(60):
         held.append(0)
         explainer.tick()
@@ -92,7 +88,7 @@ def test_what_has_a_name_is_read_with_memory_though_nothing_may_be_spent(explain
 
 def test_a_verdict_is_renewed_each_minute_though_nothing_may_be_spent(explainer, time, monkeypatch):
     judged: list[float] = []
-    monkeypatch.setattr(explainer, "_judge", lambda: judged.append(time.now))
+    monkeypatch.setattr(explainer._evaluations, "run", lambda: judged.append(time.now))
     tick(explainer, time, 60, every=1.0)
     judged.clear()
     monkeypatch.setattr(explainer._budget, "allows", lambda: False)
@@ -167,13 +163,13 @@ def test_what_a_program_frees_as_it_ends_does_not_hide_what_it_held(monkeypatch,
     explainer = Explainer(clock=lambda: time.now)
     verdicts = {at: verdict for at, _, verdict in judged}
     monkeypatch.setattr(
-        engine, "explain", lambda *_, **__: Explanation(verdicts[time.now], time.now, 0.0, 0.0)
+        evaluator, "explain", lambda *_, **__: Explanation(verdicts[time.now], time.now, 0.0, 0.0)
     )
     for time.now, level, _ in judged:
         explainer.memory.resident.add(time.now, level)
-        explainer._judge()
+        explainer._evaluate()
     assert explainer.conclude().seconds == stays
-    explainer._judge()
+    explainer._evaluate()
     assert explainer.latest.seconds == stays
 
 
@@ -190,23 +186,9 @@ def test_an_ended_program_is_promised_nothing_and_blamed_for_no_nameless_growth(
     time.now, explainer = seconds, Explainer(clock=lambda: time.now)
     unnamed = Finding("native", None, "memory that no container accounts for", bytes_per_minute=8e5)
     judged = Explanation("too early", seconds, 8e5, 0.0, (unnamed,), "Whether it lasts is known in 24 min.")
-    monkeypatch.setattr(engine, "explain", lambda *_, **__: judged)
-    explainer._judge()
+    monkeypatch.setattr(evaluator, "explain", lambda *_, **__: judged)
+    explainer._evaluate()
     assert message(explainer.conclude()) == said
-
-
-def test_what_stays_at_the_end_is_chosen_while_another_explanation_is_added(explainer):
-    class Judged:
-        seconds = 0.0
-
-        @property
-        def verdict(self) -> str:
-            explainer._recent.append((0.0, explainer.latest))
-            return "leak"
-
-    found = Judged()
-    explainer._recent.append((1.0, found))
-    assert explainer._concluded() is found
 
 
 @pytest.fixture
@@ -225,7 +207,7 @@ def hold(explainer, time, seconds, per_second, level=300e6):
         time.now += 1
         explainer.memory.resident.add(time.now, level + second * per_second)
         if second % 5 == 4:
-            explainer._judge()
+            explainer._evaluate()
 
 
 def test_after_a_cleanup_that_ended_the_growth_nothing_is_said_to_grow(grown, time):
@@ -261,8 +243,8 @@ def test_an_evaluation_that_a_cleanup_overtakes_is_dropped(grown, monkeypatch):
         grown.cleaned("emergency", 3.6e9, 300e6)
         return Explanation("leak", 120.0, 1.8e9, 0.0)
 
-    monkeypatch.setattr(engine, "explain", explained)
-    grown._judge()
+    monkeypatch.setattr(evaluator, "explain", explained)
+    grown._evaluate()
     assert grown.conclude().verdict == "too early"
 
 
@@ -282,66 +264,13 @@ def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_week
         return inventory.rounds - before
 
     monkeypatch.setattr(inventory, "discover", discover)
-    monkeypatch.setattr(explainer, "_search", lambda now: "")
+    monkeypatch.setattr(explainer, "_may_search", lambda: False)
     rounds_in(120)
     assert rounds_in(600) in (9, 10)
     inventory.newest_round = inventory.rounds
     assert rounds_in(120) >= 4
-    explainer._searching = True
+    explainer.evaluator.is_unexplained = True
     rounds_in(60)
     assert rounds_in(600) in range(36, 41)
     inventory.rounds = 50_000
     assert rounds_in(600) in range(36, 41)
-
-
-def exposing(text: str) -> Explainer:
-    """An explainer of a process that exposes this."""
-    return Explainer(readings=lambda: Readings(text_string_to_metric_families(text)))
-
-
-def test_a_program_that_has_counted_no_step_is_one_that_counts_none():
-    """It may leak in C code for as long as it runs, and would be judged after 24 minutes only."""
-    assert exposing('trainer_progress_total{unit="step"} 0\n')._sample().steps is None
-    assert exposing('trainer_progress_total{unit="step"} 7\n')._sample().steps == 7
-
-
-def test_memory_is_not_judged_while_the_bytes_in_buffers_cannot_be_read():
-    """Without them a buffer of gigabytes would be a step of the level."""
-    explainer = Explainer(readings=lambda: None)
-    explainer.memory.read_parts()
-    assert explainer._sample() == Sample()
-
-
-def test_the_growth_of_a_leak_does_not_begin_anew(explainer):
-    """What leaks by the judge moves the start of growth; what a cleanup gave back is no leak of before."""
-    known = explainer.inventory.known["held"] = KnownContainer("held", "list", "list")
-    for at in range(300):
-        known.items.add(at, at)
-    for since, rising in ((None, False), (60.0, True)):
-        known.leaking_since = since
-        assert explainer._growth_of(known, 297.0).rising is rising
-    explainer.cleaned("collect", 500e6, 500e6)
-    assert known.leaking_since is None
-
-
-def test_a_container_that_leaks_is_known_to_leak_since_then(monkeypatch):
-    found = Finding("container", "held", "list", 1, 1000, 60.0, 500.0, 1.0, is_leak=True)
-    explainer = Explainer(clock=lambda: 100.0)
-    for name in ("held", "other"):
-        explainer.inventory.known[name] = KnownContainer(name, "list", "list")
-    for findings, since in (((found,), 25.0), ((), None)):
-        explained = Explanation("leak", 60.0, 1e6, 1.0, findings)
-        monkeypatch.setattr(engine, "explain", lambda *_, explained=explained, **__: explained)
-        explainer._began = 0.0
-        explainer._judge()
-        assert explainer.inventory.known["held"].leaking_since == since
-        assert explainer.inventory.known["other"].leaking_since is None
-
-
-def test_entities_that_a_trainer_counts_are_known_over_time(monkeypatch):
-    robots, world = Component("entities", "robots"), Component("bodies", "all")
-    sample = Sample({robots: 7.0, world: 30.0, Component("objects", "Tensor"): 4.0})
-    explainer = Explainer(readings=lambda: Readings(()))
-    monkeypatch.setattr(Readings, "sample", lambda *_: sample)
-    explainer._sample()
-    assert {one: count.last for one, count in explainer.memory.entities.items()} == {robots: 7.0, world: 30.0}

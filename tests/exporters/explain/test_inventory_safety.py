@@ -134,9 +134,9 @@ def test_classes_that_a_program_makes_are_let_go():
     deep_size(objects, budget_seconds=10.0)
     large_objects(1.0)
     InstanceCounter([dict]).take()
-    explainer = Explainer()
-    explainer.census.count()
-    explainer.census.inspect([(known, NO_GROWTH) for known in explainer.census.types.values()][:50], {}, 50)
+    census = Explainer().evaluator.search.census
+    census.count()
+    census.inspect([(known, NO_GROWTH) for known in census.types.values()][:50], {}, 50)
     made.clear()
     objects.clear()
     gc.collect()
