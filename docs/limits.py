@@ -28,20 +28,19 @@ groups:
           max by (job, instance, profile) (
             ALIASED
           )
-      # Whether a trainer has any limit for the resource: only then its levels are recorded.
-RESOURCES      # Of every profile: shares of what the trainer could hold.
+      # The resources for which a trainer has any limit: only then their levels are recorded. Memory always has one.
+      - record: job:trainer_resource:has_limit
+        expr: |
+          group by (job, instance, resource) (
+            job:trainer_limit:own{resource!="memory"}
+              or
+            job:trainer_growth_limit:own{resource!="memory"}
+RESOURCES          )
+      # Of every profile: shares of what the trainer could hold.
 """
 _RESOURCE = """\
-      - record: job:trainer_resource:has_limit
-        labels: {resource: NAME}
-        expr: |
-          group by (job, instance) (
-            last_over_time(trainer_limit{resource="NAME"}[5m])
               or
-            last_over_time(trainer_growth_limit{resource="NAME"}[5m])
-              or
-            job:trainer:profile{profile=~"PROFILES"}
-          )
+            label_replace(job:trainer:profile{profile=~"PROFILES"}, "resource", "NAME", "", "")
 """
 
 
@@ -62,7 +61,7 @@ def rules() -> str:
 
 
 def _limited() -> Iterator[str]:
-    """Of each resource but memory, which always has a limit: the trainers with a limit for it."""
+    """Of each resource but memory: the trainers with a profile that has a limit for it."""
     for resource in RESOURCES:
         profiles = [
             name
