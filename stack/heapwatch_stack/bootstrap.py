@@ -14,6 +14,8 @@ import re
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from heapwatch.runtime.own_files import make_private, open_own, read_text, replace
@@ -73,9 +75,22 @@ def _install(venv: Path, requirements: Path) -> None:
     _say(f"installing the packages of {requirements.name}, which takes minutes: {venv.parent / LOG}")
     # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
     _run([*pip, "--no-deps", "--require-hashes", "-r", str(requirements)], venv.parent)
-    if requirements.name != WITHOUT_TORCH:
-        _run([*pip, "-r", str(TORCH), *_torch_index()], venv.parent)
     _run([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], venv.parent)
+    if requirements.name != WITHOUT_TORCH:
+        with _programs_fetched(venv):
+            _run([*pip, "-r", str(TORCH), *_torch_index()], venv.parent)
+
+
+@contextmanager
+def _programs_fetched(venv: Path) -> Iterator[None]:
+    """Fetch Prometheus and Alertmanager meanwhile; if that fails, `heapwatch up` tries again and says why."""
+    command = [str(venv / "bin" / "heapwatch"), "tools"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fetching:
+        try:
+            yield
+        except BaseException:
+            fetching.terminate()
+            raise
 
 
 def _torch_index() -> list[str]:
