@@ -17,5 +17,7 @@ compile run.txt "${run[@]}"
 compile stack.txt --extra stack --constraint requirements/run.txt
 compile dev.txt "${dev[@]}" --constraint requirements/run.txt
 compile third-party.txt "${run[@]}" --extra frameworks --extra third-party
-uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
-    --custom-compile-command "make lock" requirements/release.in --output-file requirements/release.txt
+for tools in release uv; do
+    uv pip compile --quiet --upgrade --python-platform linux --python-version 3.11 --generate-hashes --no-annotate \
+        --custom-compile-command "make lock" "requirements/$tools.in" --output-file "requirements/$tools.txt"
+done

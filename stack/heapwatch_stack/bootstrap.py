@@ -1,4 +1,4 @@
-"""Creates the project's virtual environment with venv and pip. Run by make; standard library only.
+"""Creates the project's virtual environment with venv, uv and pip. Run by make; standard library only.
 
     python3 -m heapwatch_stack.bootstrap VENV REQUIREMENTS
 
@@ -27,6 +27,7 @@ _RUN_SECONDS = 3600
 LOG = Path("logs", "pip.log")  # in the state folder
 REPOSITORY = Path(__file__).resolve().parents[2]
 TORCH = REPOSITORY / "requirements" / "torch.txt"
+UV = REPOSITORY / "requirements" / "uv.txt"
 # With containers, the host needs no torch: the example trainer, which uses it, runs in a container.
 WITHOUT_TORCH = "stack.txt"
 # On Linux x86-64, torch from PyPI downloads gigabytes of CUDA libraries. This index has the small CPU build.
@@ -70,15 +71,28 @@ def _line(name: str, *parts: bytes) -> str:
 
 
 def _install(venv: Path, requirements: Path) -> None:
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    pip.append("--no-compile")  # modules are compiled at their first import, and most are never imported
-    _say(f"installing the packages of {requirements.name}, which takes minutes: {venv.parent / LOG}")
-    # The lock file names every package with its hashes, so pip resolves nothing and verifies everything.
-    _run([*pip, "--no-deps", "--require-hashes", "-r", str(requirements)], venv.parent)
-    _run([*pip, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], venv.parent)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    # Modules are compiled at their first import, and most are never imported.
+    install = [*pip, "install", "--no-compile"]
+    locked = ["--no-deps", "--require-hashes", "-r"]  # a lock names every package with its hashes
+    _say(f"installing the packages of {requirements.name}, which may take minutes: {venv.parent / LOG}")
+    try:
+        _run([*install, *locked, str(UV)], venv.parent)
+        uv = [str(venv / "bin" / "uv"), "pip", "install", "--python", pip[0]]
+        _run([*uv, *locked, str(requirements), *_index_of(pip)], venv.parent)
+    except StackError:  # uv, which takes a tenth of pip's time, knows only a part of pip's configuration
+        _run([*install, *locked, str(requirements)], venv.parent)
+    _run([*install, "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY)], venv.parent)
     if requirements.name != WITHOUT_TORCH:
         with _programs_fetched(venv):
-            _run([*pip, "-r", str(TORCH), *_torch_index()], venv.parent)
+            _run([*install, "-r", str(TORCH), *_torch_index()], venv.parent)
+
+
+def _index_of(pip: list[str]) -> list[str]:
+    """The option for the package index that pip is configured to use; none for PyPI."""
+    configured = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True)
+    url = os.environ.get("PIP_INDEX_URL") or configured.stdout.strip()
+    return ["--index-url", url] if url else []
 
 
 @contextmanager

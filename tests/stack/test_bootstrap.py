@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -96,4 +97,34 @@ def test_an_old_python_is_reported_in_one_line(
     assert bootstrap.main(["venv", "run.txt"]) == 1
     assert capsys.readouterr().err == (
         "error: Python 3.9.2 is too old: 3.11 or newer is needed (PYTHON=python3.11 make up)\n"
+    )
+
+
+@pytest.mark.parametrize("fails", ["uv.txt", "run.txt", None])
+def test_pip_installs_what_uv_cannot(
+    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch, fails: str | None
+) -> None:
+    """It knows only a part of pip's configuration. Another index it is told of."""
+    by: list[str] = []
+
+    def run(command: list[str], _state: Path) -> None:
+        locked = next((Path(part).name for part in command if part.endswith(".txt")), "")
+        by.append(f"{'pip' if '-m' in command else 'uv'} {locked}".strip())
+        if "-m" not in command:
+            assert command[-2:] == ["--index-url", "https://packages.example/simple"]
+        if locked == fails and by[-1] != "pip run.txt":
+            raise StackError("no network")
+
+    monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example/simple")
+    monkeypatch.setattr(bootstrap, "_run", run)
+    monkeypatch.setattr(bootstrap.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=""))
+    monkeypatch.setattr(bootstrap, "WITHOUT_TORCH", requirements.name)
+    bootstrap._install(tmp_path, requirements)
+    assert (
+        by
+        == {
+            "uv.txt": ["pip uv.txt", "pip run.txt", "pip"],
+            "run.txt": ["pip uv.txt", "uv run.txt", "pip run.txt", "pip"],
+            None: ["pip uv.txt", "uv run.txt", "pip"],
+        }[fails]
     )
