@@ -1,4 +1,7 @@
-"""The constants by which growth of containers and types is judged. Levels have those of `heapwatch.judge`."""
+"""The constants by which growth of containers and types is judged. Levels have those of `heapwatch.judge`.
+
+With another value of any of them, a test in `tests/exporters/explain` fails.
+"""
 
 from __future__ import annotations
 

@@ -346,3 +346,27 @@ def test_a_buffer_fits_while_what_it_will_still_take_is_left(limit, verdict, lef
     assert found.verdict == verdict
     assert left in message(found)
     assert ("memory is left" in message(found)) is bool(left)
+
+
+@pytest.mark.parametrize(("share", "is_reported"), [(0.01, False), (0.03, True)])
+def test_what_takes_a_fiftieth_of_the_growth_is_reported_beside_the_leak(share, is_reported):
+    """It is material: a hundredth of 4.8 GB a minute."""
+    large, small = (candidate(2400 * part, 2 * MB, 300, capacity=10**6) for part in (1 - share, share))
+    small.known.path = "agent.cache"
+    findings = judged(300, memory(4800 * MB, 300, limit=1e15), large, small).findings
+    assert ("agent.cache" in [finding.path for finding in findings]) is is_reported
+
+
+def test_twenty_findings_are_reported_at_most():
+    many = [candidate(100, 2 * MB, 300) for _ in range(30)]
+    for at, growing in enumerate(many):
+        growing.known.path = f"agent{at}.memory"
+    assert len(judged(300, memory(6000 * MB, 300, limit=1e15), *many).findings) == 20
+
+
+@pytest.mark.parametrize(("rise", "rising"), [(20, False), (70, True)])
+def test_the_floor_of_what_is_emptied_rises_by_half_of_its_swing(rise, rising):
+    """It swings by a hundred items; by chance its floor may rise a little at each of a few readings."""
+    known = container(lambda at: 1000 + rise * at / 300 + 100 * (at % 20) / 20, 300)
+    assert Candidate(known, known.items.growth(), emptied="some").rising is rising
+    assert Candidate(known, known.items.growth()).rising

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import exp
 
 import pytest
@@ -10,7 +11,9 @@ from heapwatch.explain.findings import message
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.received import explanation_of
 from heapwatch.judge.component import MEMORY, WORKERS
+from heapwatch.judge.memory import WARM_UP_SHARE
 from heapwatch.judge.trainer import Sample
+from heapwatch.text.numbers import wait
 from tests.support.judged_memory import (
     MB,
     JudgedMemory,
@@ -232,3 +235,11 @@ def test_without_a_search_nothing_is_said_of_containers():
     waits = judged(100, memory(48 * MB, 100), walked=False, searched=False)
     assert "search" not in message(waits)
     assert "known in" in message(waits)
+
+
+@pytest.mark.parametrize(("per_minute", "minutes"), [(48 * MB, 6), (2 * MB, 24)])
+def test_when_it_is_known_whether_growth_lasts_depends_on_how_fast_it_is(per_minute, minutes):
+    """The judge needs six minutes for growth of more than 1 % a minute, and 24 for slower growth."""
+    detail = judged(120, memory(per_minute, 120)).detail
+    (seconds,) = re.findall(r"known in (.*)\.", detail)
+    assert seconds == wait(60 * minutes - 120 + WARM_UP_SHARE * 120)
