@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from prometheus_client import Metric
@@ -39,8 +41,8 @@ class Collector(Protocol):
 class Exposition:
     """Yields every family that can be read, like a Prometheus registry.
 
-    Each collector runs in a helper thread. If one exceeds its timeout, the scrape continues with the next
-    one and skips it until it returns.
+    The collectors run in a helper thread. If one exceeds its timeout, another thread continues with the next
+    one, and scrapes skip it until it returns.
     """
 
     def __init__(
@@ -70,33 +72,52 @@ class Exposition:
 
     def families(self) -> list[Metric]:
         """The present families, including those without samples."""
-        collectors = (self._unowned, *self.collectors)
-        idle = [collector for collector in collectors if collector not in self._running]
-        return [family for collector in idle for family in self._with_timeout(collector)]
-
-    def _with_timeout(self, collector: Collector) -> list[Metric]:
         families: list[Metric] = []
+        waiting = deque((self._unowned, *self.collectors))
+        while waiting:
+            families += self._collect_until_stuck(waiting)
+        return families
+
+    def _collect_until_stuck(self, waiting: deque[Collector]) -> list[Metric]:
+        """Run the waiting collectors in a helper thread, until none is left or one exceeds its timeout."""
+        results: SimpleQueue[list[Metric] | None] = SimpleQueue()
+        stuck = threading.Event()
+        batch = [collector for collector in waiting if collector not in self._running]
 
         def work() -> None:
             allow_capture()
             try:
-                families.extend(self.read(collector))
+                for collector in batch:
+                    if stuck.is_set():
+                        return
+                    self._running.add(collector)
+                    try:
+                        results.put(self.read(collector))
+                    finally:
+                        self._running.discard(collector)
             finally:
-                self._running.discard(collector)
+                results.put(None)
 
-        self._running.add(collector)
-        thread = threading.Thread(target=work, name="heapwatch-collect", daemon=True)
         try:
-            thread.start()
+            threading.Thread(target=work, name="heapwatch-collect", daemon=True).start()
         except RuntimeError:  # no more threads can be started
             work()
-        else:
-            thread.join(self._patience)
-        if collector not in self._running:
-            return families
-        error = TimeoutError(f"has not returned for {self._patience:g} s")
-        self._failures.record(collector.name, "collect", error)
-        return []
+        waiting.clear()
+        families: list[Metric] = []
+        for at, collector in enumerate(batch):
+            try:
+                collected = results.get(timeout=self._patience)
+            except Empty:
+                stuck.set()
+                waiting.extend(batch[at + 1 :])
+                error = TimeoutError(f"has not returned for {self._patience:g} s")
+                self._failures.record(collector.name, "collect", error)
+                break
+            if collected is None:  # the thread was ended in this collector
+                waiting.extend(batch[at + 1 :])
+                break
+            families += collected
+        return families
 
     def read(self, collector: Collector) -> list[Metric]:
         """The families of one collector, with the samples that are finite numbers; none when it fails."""

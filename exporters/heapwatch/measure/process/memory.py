@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import psutil
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MOVED_SECONDS = 60.0  # after which it is looked up again in which control groups a process is
 
 
 class ResidentMemory:
@@ -105,25 +106,29 @@ def _free(limit: int, folder: Path, version_1: bool) -> int:
 
 def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
     """Each memory limit of the process, with its group's folder and whether that is version 1."""
+    limits = []
+    for folder, version_1 in _groups(proc, int(time.monotonic() / _MOVED_SECONDS)):
+        limit = _read_number(folder / ("memory.limit_in_bytes" if version_1 else "memory.max"))
+        if limit is not None:
+            limits.append((limit, folder, version_1))
+    return limits
+
+
+@lru_cache(maxsize=64)
+def _groups(proc: Path, _period: int) -> list[tuple[Path, bool]]:
+    """The folders of the process's groups, read once in each period, and whether each is version 1."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
     except OSError:
         return []
-    limits = []
+    groups = []
     for membership in memberships:
         _, controllers, path = (*membership.split(":", 2), "", "")[:3]
-        if not path.startswith("/"):
-            continue
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        version_1 = bool(controllers)
-        file_name = "memory.limit_in_bytes" if version_1 else "memory.max"
-        for folder in _folders(mounts, path, version_1=version_1):
-            limit = _read_number(folder / file_name)
-            if limit is not None:
-                limits.append((limit, folder, version_1))
-    return limits
+        if path.startswith("/") and (not controllers or "memory" in controllers.split(",")):
+            version_1 = bool(controllers)
+            groups += [(folder, version_1) for folder in _folders(mounts, path, version_1=version_1)]
+    return groups
 
 
 def _folders(mounts: list[str], path: str, *, version_1: bool) -> list[Path]:
