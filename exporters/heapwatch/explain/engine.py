@@ -29,7 +29,7 @@ from heapwatch.explain.places import Found, KnownContainer, Worlds
 from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.touched import TouchedArrays
-from heapwatch.explain.tracing import NativeTracer, Tracer
+from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
 from heapwatch.judge.component import ENTITIES, MEMORY, WORKERS, Component
 from heapwatch.judge.level import FloorGrowth, is_steady
@@ -145,7 +145,6 @@ class Explainer:
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
-        self.native = NativeTracer(clock)
         self.workers = workers
         self._other_machines = other_machines
         self.memory = ProcessMemory(clock, progress)
@@ -207,7 +206,6 @@ class Explainer:
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
         self.memory.shared_files.close()
-        self.native.abandon()
         self.rises.stop()
         if self.workers is not None:
             self.workers.abandon()
@@ -306,9 +304,7 @@ class Explainer:
             self.spent_on["ask"] = self._reads.seconds
         if self._is_due("native", now, _NATIVE_SECONDS):
             growth = sum(one.bytes_per_minute for one in self.latest.findings if one.kind == "native")
-            if self.native.enabled:
-                self.native.step(growth)
-            elif self._searching:
+            if self._searching:
                 self.rises.step(growth)
         if self.workers is not None and self._is_due("visits", now, _VISITS_SECONDS):
             self.workers.step(self._workers_grow)
@@ -408,7 +404,6 @@ class Explainer:
         while True:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
-                self.native.stop()
                 self.rises.stop()
                 if self.workers is not None:
                     self.workers.stop()
@@ -526,11 +521,7 @@ class Explainer:
             return replace(finding, site=self._describer.processes_started())
         if finding.kind == "worker" and path.startswith(HOSTED):  # filled from another process
             return replace(finding, site=self._describer.hosted_filled_at())
-        return (
-            replace(finding, site=self.native.site or self.rises.site)
-            if finding.kind == "native"
-            else finding
-        )
+        return replace(finding, site=self.rises.site) if finding.kind == "native" else finding
 
     def _unread(self) -> tuple[str, ...]:
         """What could not be read the last time, as other threads might have been changing it."""

@@ -8,6 +8,7 @@ profiled or traced itself has no window.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from heapwatch.explain.sites import Site, site_of
-from heapwatch.explain.tracing import SHARE, is_profiled
+from heapwatch.explain.tracing import SHARE
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import is_trainers
@@ -96,3 +97,11 @@ class Rises:
             frame = frame.f_back
         if risen > 0 and frame is not None:
             self._lines[site_of(frame.f_code, frame.f_lineno)] += risen
+
+
+def is_profiled() -> bool:
+    """Whether the program has a profiler or a trace function, as a debugger has."""
+    hooks = (sys.getprofile(), sys.gettrace(), getattr(threading, "_profile_hook", None))
+    monitoring = getattr(sys, "monitoring", None)
+    tools = [] if monitoring is None else [monitoring.get_tool(tool) for tool in range(6)]
+    return any(hook is not None for hook in (*hooks, getattr(threading, "_trace_hook", None), *tools))

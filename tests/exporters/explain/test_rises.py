@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
@@ -161,3 +162,12 @@ def test_what_a_signal_handler_raises_in_a_window_reaches_the_program():
     finally:
         sys.setprofile(None)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
+def test_a_program_that_is_profiled_in_any_thread_counts_as_profiled(install):
+    install(lambda *_: None)
+    try:
+        assert rises.is_profiled()
+    finally:
+        install(None)

@@ -1,10 +1,8 @@
-"""Items of a container and memory of C code get the line that makes them; the program is left as it was."""
+"""Items of a container get the line that makes them; the program is left as it was."""
 
 from __future__ import annotations
 
 import os
-import sqlite3
-import sys
 import threading
 import time
 import tracemalloc
@@ -18,7 +16,7 @@ import torch
 from heapwatch import lifecycle
 from heapwatch.explain import tracing as subject
 from heapwatch.explain.sites import Site
-from heapwatch.explain.tracing import FRAMES, SHARE, NativeTracer, Tracer, made_at
+from heapwatch.explain.tracing import FRAMES, SHARE, Tracer, made_at
 
 items: list[object] = []
 
@@ -181,97 +179,3 @@ def test_an_instance_is_made_where_it_is_constructed(make, line):
         items.clear()
     assert len(unused) == 1000
     assert line in line_of(site)
-
-
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeTracer]:
-    pytest.importorskip("memray")
-    monkeypatch.setenv("HEAPWATCH_NATIVE", "on")
-    monkeypatch.setattr(subject, "WINDOW_SECONDS", 0.2)
-    monkeypatch.setattr(subject, "is_user_file", lambda file: file == __file__)
-    monkeypatch.setattr(subject, "is_profiled", lambda: False)  # as under coverage
-    one = NativeTracer()
-    yield one
-    one.stop()
-
-
-def fill(database: sqlite3.Connection, ended: threading.Event) -> None:
-    while not ended.wait(0.001):
-        database.execute("insert into kept values (zeroblob(20000))")
-
-
-@pytest.fixture
-def leaking() -> Iterator[None]:
-    database = sqlite3.connect(":memory:", check_same_thread=False)
-    database.execute("create table kept (x blob)")
-    ended = threading.Event()
-    thread = threading.Thread(target=fill, args=[database, ended])
-    thread.start()
-    yield
-    ended.set()
-    thread.join(10)
-    database.close()
-
-
-def until(native: NativeTracer, done: Callable[[], bool], growth: float = 1.0) -> None:
-    end = time.monotonic() + 60
-    while not done() and time.monotonic() < end:
-        native.step(growth)
-        time.sleep(0.05)
-    assert done()
-
-
-@pytest.mark.usefixtures("leaking")
-def test_the_line_that_takes_the_memory_is_found(native):
-    until(native, lambda: native.site is not None)
-    assert native.site == Site(__file__, fill.__code__.co_firstlineno + 2, "fill")
-
-
-@pytest.mark.usefixtures("leaking")
-def test_a_window_with_a_small_part_of_the_growth_tells_no_line(native, monkeypatch):
-    """As of an allocator that takes large pieces now and then; in between small things are left."""
-    native.step(1e15)
-    until(native, lambda: native.windows == 1 and native._tracker is None and native._reader is None)
-    assert native.site is None
-    assert native.enabled
-
-
-def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
-    monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
-    threads = threading.active_count()
-    native.step(1.0)
-    assert list(tmp_path.iterdir())
-    native.stop()
-    assert (list(tmp_path.iterdir()), threading.active_count(), sys.getprofile()) == ([], threads, None)
-
-
-def test_a_window_begins_only_where_it_is_asked_for(monkeypatch):
-    monkeypatch.delenv("HEAPWATCH_NATIVE", raising=False)
-    one = NativeTracer()
-    one.step(1.0)
-    assert (one.enabled, one.windows) == (False, 0)
-
-
-def test_none_begins_beside_another_tracer_or_without_a_reason(native):
-    native.step(0.0)
-    tracemalloc.start()
-    try:
-        native.step(1.0)
-    finally:
-        tracemalloc.stop()
-    assert native.windows == 0
-
-
-@pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
-def test_none_begins_in_a_program_that_is_profiled(install):
-    install(lambda *_: None)
-    try:
-        assert subject.is_profiled()
-    finally:
-        install(None)
-
-
-def test_a_record_that_is_too_large_ends_it(native, monkeypatch):
-    monkeypatch.setattr(subject, "MOST_BYTES", 10)
-    until(native, lambda: not native.enabled)
-    assert native.site is None
