@@ -211,14 +211,6 @@ READS = (
         "safe point",
     ),
     Read(
-        "Box2D worlds that nobody declared",
-        ("bodyCount", "locked"),
-        ("explain.places",),
-        "Without `watch.step()` the main thread reads. Another thread that steps the world holds the "
-        "interpreter's lock. In a callback of the program `locked` is set, and nothing is read.",
-        "safe point",
-    ),
-    Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame"),
         ("measure.introspection.roots", "measure.introspection.exclusive_reads", "explain.census"),

@@ -52,7 +52,6 @@ from heapwatch.runtime.failures import Failures
 from heapwatch.runtime.labels import check_above_zero, checked_name
 from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint, Sampler
-from heapwatch.runtime.sources import Source
 
 if TYPE_CHECKING:
     from heapwatch.measure.objects.tracked import Large
@@ -143,7 +142,6 @@ class Exporter:
             readings=self._recent_readings,
             paths=self.buffers.paths,
             bounded=lambda: self._readings([self.events, self.buffers, self.buffers.sizes]).bounded(),
-            found_world=self._count_world,
             other_machines=OtherMachines().count,
             workers=WorkerVisits(),
         )
@@ -276,12 +274,6 @@ class Exporter:
         self.safe_point.blocked = bodies.locked
         self._counting.append(bodies)
         self.register(bodies, anywhere=False)
-
-    def _count_world(self, name: str, count: Callable[[], float]) -> None:
-        """Count the bodies of a world that the explainer found, if the trainer has declared none."""
-        if not any(isinstance(counting, BodyCollector) for counting in self._counting):
-            self.entities.count(name, Source.of(count))
-            self.safe_point.schedule(self.entities)
 
     def serve(
         self, host: str, port: int, *, token: str | None, port_search: bool, local_cleanup: bool = False

@@ -64,7 +64,7 @@ class Readers:
         self._threads: list[threading.Thread] = []
 
     def start(self, who: str) -> None:
-        """Begin to read: `all`, the `readers` or the `windows` of the profile function alone, or `nothing`."""
+        """Begin to read: `all`, the `readers` or the `windows` of the profile function, or `nothing`."""
         reading = {
             "all": (self._explain, self._measure, self._read),
             "readers": (self._read,),

@@ -20,7 +20,7 @@ from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.runtime.failures import Failures, is_trainers
 from heapwatch.runtime.labels import MAX_DECLARED, MAX_NAMES, keep_largest
-from heapwatch.runtime.sources import NoValue, Source, SourceGone, count_of
+from heapwatch.runtime.sources import Source, SourceGone, count_of
 
 log = logging.getLogger("heapwatch")
 
@@ -59,8 +59,6 @@ class NamedSources:
             try:
                 values[name] = convert(name, source.read())
                 self._gone_names.discard(name)
-            except NoValue:
-                continue
             except SourceGone as error:
                 if name not in self._gone_names:
                     self._gone_names.add(name)

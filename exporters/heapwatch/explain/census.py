@@ -9,14 +9,16 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import CO_GENERATOR
 from itertools import chain, islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
+from heapwatch.explain.findings import OUTSIDE, Finding
+from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
 from heapwatch.explain.sites import Site
 from heapwatch.judge.level import FloorGrowth, LevelSeries
@@ -82,27 +84,6 @@ class GrowingType:
     is_weighed: bool = False
 
 
-class LongContainer(NamedTuple):
-    """A container that cannot be reached from a root and was longer at each search.
-
-    Attributes:
-        type: the types of the container and of its items.
-        items: number of items.
-        bytes: deep size; None where it was not measured.
-        items_per_minute: growth since it was first seen.
-        holders: what refers to it, the nearest first.
-        site: the current line of the function or generator that refers to it.
-
-    """
-
-    type: str
-    items: int
-    bytes: int | None
-    items_per_minute: float
-    holders: tuple[str, ...]
-    site: Site | None
-
-
 class Census:
     """Counts instances by type, and finds what refers to some of them.
 
@@ -132,7 +113,7 @@ class Census:
         self._first_at: float | None = None
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
-        self._found: dict[int, LongContainer] = {}
+        self._found: dict[int, Finding] = {}
         self._step_seconds = float("inf") if unlimited else _STEP_SECONDS
 
     def count(self) -> bool:
@@ -243,8 +224,8 @@ class Census:
             return None
         return self.pause_limit.timed(partial(tracked_objects, generation=0))
 
-    def search(self, elsewhere: set[int]) -> list[LongContainer]:
-        """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
+    def search(self, elsewhere: set[int]) -> list[Finding]:
+        """Find containers, not `elsewhere`, that grew over the last three searches; the longest first.
 
         Only their ids and lengths, and what was found out about them, are kept between two searches. What the
         time of a step does not suffice for is found out by the next.
@@ -272,30 +253,33 @@ class Census:
         }
         growing.sort(key=len, reverse=True)
         del growing[_MOST_LONG:]
-        told, self._found = self._found, {}
+        described, self._found = self._found, {}
         has_time = True
         while growing:
             obj = growing.pop(0)
-            known = told.get(id(obj))
-            if has_time and (known is None or known.bytes is None):
-                known = self._describe(obj, elsewhere, {id(growing)}, until)
+            found = described.get(id(obj))
+            if has_time and (found is None or found.bytes is None):
+                found = self._describe(obj, elsewhere, {id(growing)}, until)
                 has_time = own_time() <= until
-            if known is not None:
-                items, (began, first) = len(obj), self._lengths[id(obj)][0]
-                self._found[id(obj)] = known._replace(
-                    items=items,
-                    bytes=known.bytes and round(known.bytes / known.items * items),
-                    items_per_minute=60 * (items - first) / max(1e-9, now - began),
-                )
+            if found is not None:
+                self._found[id(obj)] = _with_growth(found, len(obj), self._lengths[id(obj)][0], now)
         return [
             one for one in self._found.values() if not any(holder.startswith(_OWN) for holder in one.holders)
         ]
 
-    def _describe(self, obj: Any, elsewhere: set[int], hidden: set[int], until: float) -> LongContainer:
+    def _describe(self, obj: Any, elsewhere: set[int], hidden: set[int], until: float) -> Finding:
         sites: list[Site] = []
         holders = tuple(self._holders(obj, hidden, until, sites))
-        nbytes = _weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere)
-        return LongContainer(_type_of(obj), len(obj), nbytes, 0.0, holders, sites[0] if sites else None)
+        return Finding(
+            kind="container",
+            path=" < ".join(holders) or None,
+            type=_type_of(obj),
+            items=len(obj),
+            bytes=_weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere),
+            site=sites[0] if sites else None,
+            holders=holders or (OUTSIDE,),
+            remedy=remedy_for_type(holders),
+        )
 
     def _holders(
         self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
@@ -326,6 +310,16 @@ class Census:
             yield _described(obj, held)
             if type(obj) is FrameType or type(obj) is ModuleType or ended > until:
                 return
+
+
+def _with_growth(found: Finding, items: int, first: tuple[float, int], now: float) -> Finding:
+    """The finding with its items of now, and their growth since the first reading: its time and its items."""
+    each = (found.bytes or 0) / max(1, found.items or 0)
+    per_minute = 60 * (items - first[1]) / max(1e-9, now - first[0])
+    nbytes = None if found.bytes is None else round(items * each)
+    return replace(
+        found, items=items, bytes=nbytes, items_per_minute=per_minute, bytes_per_minute=per_minute * each
+    )
 
 
 def _name_of(cls: type) -> str:

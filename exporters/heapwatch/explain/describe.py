@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.candidate import Candidate, Emptying
-from heapwatch.explain.census import GrowingType, LongContainer
+from heapwatch.explain.census import GrowingType
 from heapwatch.explain.findings import OUTSIDE, Finding, place_of
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
@@ -232,38 +232,18 @@ class Describer:
             )
         ]
 
-    def describe_long(self, long: LongContainer) -> Finding:
-        """Make a finding of a growing container that no root reaches; its holders are its path."""
-        each = (long.bytes or 0) / max(1, long.items)
-        return Finding(
-            kind="container",
-            path=" < ".join(long.holders) or None,
-            type=long.type,
-            items=long.items,
-            bytes=long.bytes,
-            items_per_minute=long.items_per_minute,
-            bytes_per_minute=long.items_per_minute * each,
-            site=long.site,
-            holders=long.holders or (OUTSIDE,),
-            remedy=remedy_for_type(long.holders),
-        )
-
     def is_traceable(self, container: KnownContainer) -> bool:
         """Whether no single line is known to fill a container, and its new items can be looked at."""
         searched = self._searched_of(container.path)
         located = searched.traced or (searched.code and searched.code[2])
         return not located and container.counted and container.kind != "ring"
 
-    def trace(self, container: KnownContainer, tracer: Tracer, interval: float) -> None:
-        """Trace allocations until the container has grown, and keep the line that makes its items.
-
-        The `interval` is the usual time in seconds between two additions.
-        """
+    def trace(self, container: KnownContainer, tracer: Tracer) -> None:
+        """Trace allocations until the container has grown, and keep the line that makes its items."""
         site = tracer.trace(
             container.path,
             functools.partial(_length, container, self._inventory),
             functools.partial(newest_of, container, self._inventory),
-            interval,
         )
         if site is not None:
             line = site._replace(function=function_at(site, user_code()))

@@ -17,7 +17,7 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.attribution import TOO_EARLY_SECONDS, explain, is_unexplained, plausible
 from heapwatch.explain.candidate import Candidate
-from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.census import Census, GrowingType
 from heapwatch.explain.cleaned import Cleaned, matters
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, Finding, grows_in_workers
@@ -25,7 +25,7 @@ from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.levels import Declared, finished, with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, NO_PROGRESS, ProcessMemory
-from heapwatch.explain.places import Found, KnownContainer, Worlds
+from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import HURRIED, SHARE, Budget, LogLimit, schedule_for
 from heapwatch.explain.touched import TouchedArrays
@@ -61,7 +61,6 @@ _CENSUS_SECONDS = 10.0
 _INSPECT_SECONDS = 5.0
 _SEARCH_SECONDS = 8.0
 _TRACE_SECONDS = 5.0
-_WORLDS_SECONDS = 5.0
 _NATIVE_SECONDS = 1.0
 _VISITS_SECONDS = 5.0
 _WEIGHED_AT_ONCE = 3
@@ -110,7 +109,6 @@ class Explainer:
             collector hangs.
         paths: where each declared buffer is, by name.
         bounded: returns items and bound of each container that has one, as they were read last.
-        found_world: told of each physics world, as by `Worlds`.
         other_machines: returns how many machines of the program's cluster are not looked at.
         workers: visits worker processes; None to name only what grows in this process.
 
@@ -135,13 +133,11 @@ class Explainer:
         readings: Callable[[], Readings | None] = lambda: Readings(()),
         paths: Callable[[], dict[str, str]] = dict,
         bounded: Callable[[], Mapping[Component, tuple[float, float]]] = dict,
-        found_world: Found = lambda name, count: None,
         other_machines: Callable[[], int] = int,
         workers: Visits | None = None,
     ) -> None:
         self._reads = reads or OwnedReads()
         self.inventory = Inventory(clock, spent, extra_roots, self._reads.ask)
-        self.worlds = Worlds(self.inventory.worlds, self._reads.ask, found_world, clock)
         self.census = Census(clock)
         self.uncollected = Uncollected(self.census, clock)
         self.tracer = Tracer(clock)
@@ -172,7 +168,7 @@ class Explainer:
         self._turn = 0
         self._searching = self._workers_grow = False
         self._growing_types: list[tuple[GrowingType, FloorGrowth]] = []
-        self._long: list[LongContainer] = []
+        self._long: list[Finding] = []
         self._storages_unread = False
         self._stopped = threading.Event()
         self._recent: deque[tuple[float, Explanation]] = deque(maxlen=_MOST_RECENT)
@@ -321,9 +317,6 @@ class Explainer:
         if self._is_due("judge", now, self._schedule.judge):
             self._judge()
             return "judge"
-        if self.inventory.worlds and self._is_due("worlds", now, _WORLDS_SECONDS):
-            self.worlds.count()
-            return "read"
         if self._is_due("weigh", now, self._schedule.weigh):
             self._weigh(_WEIGHED_AT_ONCE)
             return "weigh"
@@ -533,9 +526,8 @@ class Explainer:
 
     def _types(self, levels: MemoryGrowth) -> list[Finding]:
         """What the search among all objects has found."""
-        long = [self._describer.describe_long(finding) for finding in self._long]
         if not gc.isenabled():
-            return [*long, *self._describer.describe_garbage(self.uncollected, levels)]
+            return [*self._long, *self._describer.describe_garbage(self.uncollected, levels)]
         self._growing_types = self.census.growing(levels.start)[: 4 * _TYPES_REPORTED]
         findings = [
             replace(
@@ -545,7 +537,7 @@ class Explainer:
             for known, growth in self._growing_types
         ]
         findings.sort(key=lambda finding: (finding.bytes is None, -finding.bytes_per_minute))
-        return [*long, *findings[:_TYPES_REPORTED]]
+        return [*self._long, *findings[:_TYPES_REPORTED]]
 
     def _trace(self) -> bool:
         """Trace allocations for what grows at a line that is not known; whether it was tried.
@@ -563,8 +555,7 @@ class Explainer:
             ):
                 continue
             if self.tracer.may_trace(container.path):
-                interval = 60 / max(1.0, finding.items_per_minute or 0.0)
-                self._describer.trace(container, self.tracer, interval)
+                self._describer.trace(container, self.tracer)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
 from heapwatch.judge.level import LevelSeries
+from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of, own_bytes
 from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.sizing.deep_size import deep_size
@@ -30,7 +31,7 @@ class Garbage(NamedTuple):
         share: share of the examined objects that are garbage, 0 to 1.
         bytes: what they hold; None where it was not measured.
         types: names of their commonest types, the commonest first.
-        key: the commonest key or attribute under which a dict leads back to itself; None if there is none.
+        key: the commonest key under which a dict holds itself; None if there is none.
 
     """
 
@@ -120,7 +121,7 @@ class Uncollected:
 
 
 _BUDGET_SECONDS = 0.02
-_MOST_DICTS, _MOST_KEYS, _MOST_FOLLOWED = 50, 50, 40
+_MOST_DICTS, _MOST_KEYS = 50, 50
 # What `sys.getrefcount` says of an object in a list, to which nothing else refers.
 _HELD = next(map(sys.getrefcount, [object()]))
 
@@ -172,28 +173,15 @@ def unreachable(objects: list[Any]) -> list[int]:
 
 
 def closing_key(objects: list[Any], chosen: list[int]) -> str | None:
-    """The commonest key under which a dict among these objects leads back to itself."""
-    inside = {id(objects[at]) for at in chosen}
+    """The commonest key under which a dict among these objects holds itself."""
     dicts = [objects[at] for at in chosen if type(objects[at]) is dict][-_MOST_DICTS:]
-    keys: Counter[str] = Counter()
-    for one in dicts:
-        for key, value in list(dict.items(one))[:_MOST_KEYS]:
-            if type(key) is str and id(value) in inside and _leads_to(value, one, inside):
-                keys[key] += 1
+    keys = Counter(
+        key
+        for obj in dicts
+        for key, value in first_items(obj, _MOST_KEYS, dict.items)
+        if value is obj and type(key) is str
+    )
     return keys.most_common(1)[0][0] if keys else None
-
-
-def _leads_to(start: Any, target: Any, inside: set[int]) -> bool:
-    ahead, seen = [start], {id(start)}
-    while ahead and len(seen) < _MOST_FOLLOWED:
-        obj = ahead.pop(0)
-        if obj is target:
-            return True
-        for part in gc.get_referents(obj):
-            if id(part) in inside and id(part) not in seen:
-                seen.add(id(part))
-                ahead.append(part)
-    return False
 
 
 def bytes_held(objects: list[Any], chosen: list[int]) -> float | None:

@@ -58,7 +58,6 @@ _MOST_COUNTED = 20_000
 _MOST_KNOWN = 3000
 _MOST_ANCHORS = 3000
 _MOST_PLACES = 8  # objects read for one path
-_MOST_WORLDS = 8
 _LARGE = 65_536  # bytes from which an array or a text is followed
 _TO_ITEMS = frozenset(("item", "key", "value", "element"))
 _LISTED: tuple[Kind, ...] = ("list", "deque", "dict", "set", "cache", "programs", "frame_table", "raw")
@@ -90,7 +89,6 @@ class Inventory:
         rounds: number of complete walks through the program's objects.
         newest_round: the number of rounds that were complete when a new container was last found.
         visited: number of objects visited in the last round.
-        worlds: places of Box2D worlds, by path.
         anchors: path by id of the objects that are reached without a step to an item. They have a place of
             their own, so they do not count for the items that refer to them.
 
@@ -105,7 +103,6 @@ class Inventory:
     ) -> None:
         self.known: dict[str, KnownContainer] = {}
         self.lengths = Lengths(self.known, clock, spent, ask)
-        self.worlds: dict[str, list[Place]] = {}
         self.rounds = self.newest_round = 0
         self.visited = 0
         self.anchors: dict[int, str] = {}
@@ -123,7 +120,6 @@ class Inventory:
         self._seen: set[int] = set()
         self._anchors: dict[int, str] = {}
         self._round_places: dict[str, list[Place]] = {}
-        self._round_worlds: dict[str, list[Place]] = {}
         self._round_multiplicity: dict[str, float] = {}
 
     def discover(self, seconds: float) -> bool:
@@ -182,7 +178,6 @@ class Inventory:
         self._seen = set()
         self._anchors = {}
         self._round_places = {}
-        self._round_worlds = {}
         self._round_multiplicity = {}
         lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
         lasting += [*self._extra_roots(), hosted_root()]
@@ -244,8 +239,6 @@ class Inventory:
         if layout.kind == "generator" and (code := suspended_code(obj)) is not None:
             path = f"{code.co_name}()"  # as of a running function, wherever the coroutine is kept
         self._note(obj, layout, place, path)
-        if layout.name == "b2World" and layout.module.partition(".")[0] == "Box2D":
-            self._note_world(place, path)
         children = list(parts(obj, layout, _samples(place)))
         if layout.kind == "object":
             named = {str(step.key): part for step, part in children if step.how == "name"}
@@ -332,12 +325,6 @@ class Inventory:
         elif below.depth <= _DEEPEST and len(self._pending) + len(self._again) < _MOST_PENDING:
             (self._again if label in self._paths else self._pending).append((below, label))
             self._paths.add(label)
-
-    def _note_world(self, place: Place, path: str) -> None:
-        if path in self.worlds or len(self.worlds) < _MOST_WORLDS:
-            places = self.worlds[path] = self._round_worlds.setdefault(path, [])
-            if len(places) < _MOST_PLACES:
-                places.append(place)
 
     def _note(self, obj: Any, layout: Layout, place: Place, path: str) -> None:
         if is_object_array(obj):

@@ -1,9 +1,8 @@
 """Finds the line that allocates what grows, with short windows in which allocations are traced.
 
 For the items of a growing container `tracemalloc` is switched on until it gets new items, for a second at
-most. Where they are rarer, it starts shortly before the next is due. Then the traceback of the new items is
-read. A pause of 500 times the length of the window follows. If the program itself uses `tracemalloc`, nothing
-is traced.
+most. Then the traceback of the new items is read. A pause of 500 times the length of the window follows. If
+the program itself uses `tracemalloc`, nothing is traced.
 """
 
 from __future__ import annotations
@@ -28,11 +27,7 @@ FRAMES = 25  # a library may allocate many calls below the user's code
 # A program that allocates much may run twenty times slower while traced; with pauses it loses less than 5%.
 SHARE = 0.002
 LONGEST_SECONDS = 1.0
-_INTERVALS = 2.0  # longest period, as a multiple of the usual time between two additions
-_SHORTEST_SECONDS = 0.05
 _POLL_SECONDS = 0.004
-_WAITING_POLL_SECONDS = 0.02
-_LONGEST_WAIT = 5.0  # seconds, for each of two additions
 _MOST_TRIES = 4  # periods for one path
 _MOST_PARTS = 120
 _MOST_BESIDE = 20
@@ -69,23 +64,13 @@ class Tracer:
         )
 
     def trace(
-        self,
-        path: str,
-        length: Callable[[], float | None],
-        newest: Callable[[], list[Any]],
-        interval: float = LONGEST_SECONDS,
+        self, path: str, length: Callable[[], float | None], newest: Callable[[], list[Any]]
     ) -> Site | None:
         """The line that allocates new items of a container; None if it was not seen in time.
 
-        `length` returns its length and `newest` its newest items, of which one is added every `interval`
-        seconds or so.
+        `length` returns its length and `newest` its newest items.
         """
         self._tries[path] += 1
-        longest = LONGEST_SECONDS
-        if self._tries[path] == 1:  # after that, many items may come at once, at longer intervals
-            longest = min(LONGEST_SECONDS, max(_SHORTEST_SECONDS, _INTERVALS * interval))
-        if interval > LONGEST_SECONDS / _INTERVALS:
-            self._wait_for_next(length, interval)
         before = length()
         began = self._clock()
         if tracemalloc.is_tracing():  # the program has started it meanwhile: to stop it would end its own
@@ -93,7 +78,7 @@ class Tracer:
         tracemalloc.start(FRAMES)
         self._is_tracing = True
         try:
-            while self._clock() - began < longest:
+            while self._clock() - began < LONGEST_SECONDS:
                 time.sleep(_POLL_SECONDS)
                 now = length()
                 if now is None or before is None or now < before:
@@ -114,15 +99,6 @@ class Tracer:
         if self._is_tracing:
             self._is_tracing = False
             tracemalloc.stop()
-
-    def _wait_for_next(self, length: Callable[[], float | None], interval: float) -> None:
-        """Wait for an addition and then until shortly before the next, which a period at any time misses."""
-        before, until = length(), self._clock() + min(_INTERVALS * interval, _LONGEST_WAIT)
-        while length() == before:
-            if self._clock() >= until:
-                return
-            time.sleep(_WAITING_POLL_SECONDS)
-        time.sleep(max(0.0, min(interval, _LONGEST_WAIT) - LONGEST_SECONDS / 2))
 
 
 def made_at(items: list[Any]) -> Site | None:

@@ -19,10 +19,6 @@ class SourceGone(Exception):
     """The watched object no longer exists, and its series end."""
 
 
-class NoValue(Exception):
-    """A source has no value at the moment: its series are absent, which is not a failure."""
-
-
 class Source:
     """Reads a live object without keeping it alive.
 

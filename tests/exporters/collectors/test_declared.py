@@ -13,7 +13,7 @@ from heapwatch.collectors.declared import (
 )
 from heapwatch.collectors.readings import Readings
 from heapwatch.measure.sizing.deep_size import Size
-from heapwatch.runtime.sources import NoValue, Source
+from heapwatch.runtime.sources import Source
 
 
 def read(collector):
@@ -33,11 +33,9 @@ def raising(error):
     return Source.of(read)
 
 
-def test_sources_that_fail_die_or_have_no_value(failures):
-    """Without a value at the moment is a world that was dropped, or that there was no time to count."""
+def test_sources_that_fail_or_die(failures):
     sources, food = NamedSources("entities", failures), deque([1])
     sources.register("good", Source.of(lambda: [1, 2]))
-    sources.register("world", raising(NoValue()))
     sources.register("food", Source.of(food))
     assert sources.read(lambda _, value: len(value)) == {"good": 2, "food": 1}
     assert "entities" not in failures.counts
