@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Metric
 
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("heapwatch")
 CHECKPOINT_SECONDS = 0.2  # CPU time that the counts of one checkpoint may take
-Declared = TypeVar("Declared")
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class Exporter:
         self.events = EventCollector(self.failures, interval)
         self.buffers = BufferCollector(self.failures, interval)
         self.sizes = SizeCollector(self.failures, interval)
-        self._objects: ObjectCollector | None = None
+        self.objects = ObjectCollector(interval)
         self.checkpoints = Checkpoints(self._memory_now, self._counted_since)
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
@@ -175,7 +174,7 @@ class Exporter:
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
-        for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
+        for declared in (*self._counting, self.buffers.sizes, self.sizes, self.objects):
             self.exposition.register(declared)
         if walker_names:
             from heapwatch.collectors.bodies import WalkerNames
@@ -207,8 +206,8 @@ class Exporter:
 
     def _sample_costly_soon(self) -> None:
         """After a cleanup: levels that are sampled rarely, as they are costly, would be old for minutes."""
-        counting: list[Sampler] = [*self._objects.samplers] if self._objects else []
-        for sampler in (*counting, self.sizes, self.buffers.sizes):
+        costly: list[Sampler] = [*self.objects.samplers, self.sizes, self.buffers.sizes]
+        for sampler in costly:
             self.safe_point.prompt(sampler)
 
     def _note_cleanup(self) -> None:
@@ -220,34 +219,6 @@ class Exporter:
         if done is None or memory not in done.freed or (done.action, done.trigger) == ("regular", "trainer"):
             return
         self.explainer.cleaned(done.action, done.freed[memory], done.after[memory])
-
-    def count_objects(self, *classes: type) -> None:
-        """Count live instances. The census that this needs is taken from the first call on.
-
-        Raises:
-            ValueError: something is not a class.
-
-        """
-        self._with_objects(lambda objects: objects.count(*classes))
-
-    def expect_objects(self, cls: type, count: int) -> None:
-        """Count live instances of `cls`, and warn and raise an alert of more than `count`.
-
-        Raises:
-            ValueError: `cls` is no class.
-
-        """
-        name = self._with_objects(lambda objects: objects.expect(cls, count))
-        self.limits.set_limits("objects", name, {"warning": count + 1})
-
-    def _with_objects(self, declare: Callable[[ObjectCollector], Declared]) -> Declared:
-        objects = self._objects or ObjectCollector(self.interval)
-        declared = declare(objects)
-        if self._objects is None:
-            self._objects = objects
-            self.register(objects)
-        self.safe_point.schedule(*objects.samplers)
-        return declared
 
     def checkpoint(self, label: str) -> Checkpoint | None:
         """Record memory and counts at a named point; None if memory could not be read."""
@@ -264,10 +235,8 @@ class Exporter:
     def _counted_since(self, moment: float) -> Census:
         """Visit the safe point, and count what was not counted since a moment, if there is time for it."""
         self.safe_point.visit(stepping=False)
-        if self._objects is None:
-            return Census()
-        self.safe_point.sample_now(*self._objects.not_counted_since(moment, CHECKPOINT_SECONDS))
-        return self._objects.latest
+        self.safe_point.sample_now(*self.objects.not_counted_since(moment, CHECKPOINT_SECONDS))
+        return self.objects.latest
 
     def count_bodies(self, bodies: BodyCollector) -> None:
         """Count a world's bodies: at safe points alone, and none inside the world's own step."""
@@ -385,7 +354,7 @@ class Exporter:
                 self.failures,
                 self.memory.read,
                 self._levels_for_points,
-                lambda: self._objects.latest if self._objects else Census(),
+                lambda: self.objects.latest,
             )
             self.phases.on_end.append(self._journal.phase_ended)
             self.progress.on_progress.append(self._journal.progressed)
@@ -435,8 +404,13 @@ class Exporter:
         """What points are made of; the process tree and the GPU as last read where that costs too much."""
         if costly:
             self._costly_families = self._families([*self._process, self._gpu])
-        sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
-        sampled += [self._objects] if self._objects else []
+        sampled: list[Collector] = [
+            *self._counting,
+            self.buffers.sizes,
+            self.sizes,
+            self.objects,
+            self.limits,
+        ]
         return Readings(self._costly_families + self._families(sampled))
 
     def _readings(self, collectors: Iterable[Collector]) -> Readings:

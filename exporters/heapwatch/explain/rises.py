@@ -50,6 +50,7 @@ class Rises:
         self._until = float("-inf")
         self._events = self._highest = 0
         self._lines: Counter[Site] = Counter()
+        self._last = (0, 0)  # of the last event the id of its code, and its line
 
     @property
     def site(self) -> Site | None:
@@ -77,12 +78,12 @@ class Rises:
         if sys.getprofile() is None:  # the program may have begun to profile itself meanwhile
             sys.setprofile(self._note)
 
-    def _note(self, frame: FrameType | None, event: str, argument: Any) -> None:
-        if frame is not None and frame.f_code.co_name == "<genexpr>":  # one event for each item
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_name == "<genexpr>":  # one event for each item
             return
         self._events += 1
         try:
-            self._add(frame, self._resident())
+            self._add(frame, event, self._resident())
             is_over = self._events > _MOST_EVENTS or self._clock() > self._until
         except Exception as error:
             if is_trainers(error):  # a signal handler of the program has raised it here
@@ -91,12 +92,20 @@ class Rises:
         if is_over:
             sys.setprofile(None)
 
-    def _add(self, frame: FrameType | None, resident: int) -> None:
+    def _add(self, frame: FrameType, event: str, resident: int) -> None:
         risen, self._highest = resident - self._highest, max(resident, self._highest)
-        while risen > 0 and frame is not None and not is_user_file(frame.f_code.co_filename):
-            frame = frame.f_back
-        if risen > 0 and frame is not None:
-            self._lines[site_of(frame.f_code, frame.f_lineno)] += risen
+        (code, line), self._last = self._last, (id(frame.f_code), frame.f_lineno)
+        if risen <= 0:
+            return
+        user: FrameType | None = frame
+        while user is not None and not is_user_file(user.f_code.co_filename):
+            user = user.f_back
+        if user is None:
+            return
+        # A call by ctypes has no event: memory rises after that of an argument, and is seen at the next one.
+        if user is not frame or event == "c_return" or code != id(frame.f_code):
+            line = user.f_lineno
+        self._lines[site_of(user.f_code, line)] += risen
 
 
 def is_profiled() -> bool:

@@ -141,6 +141,22 @@ def test_a_reading_that_fails_ends_the_window_and_not_the_program(memory, monkey
     assert sys.getprofile() is None
 
 
+def take(memory: Memory) -> None:
+    memory.held += len("x") * MB
+    memory.reads += 0
+
+
+def test_a_call_without_an_event_has_the_line_of_its_arguments(memory):
+    """As of a function of ctypes: what it takes is seen when the function that calls it returns."""
+    found = Rises(call, memory.read, lambda: 0.0)
+    found.step(60 * MB)
+    take(memory)
+    found.stop()
+    sys.setprofile(None)
+    assert found.site is not None
+    assert found.site.line == take.__code__.co_firstlineno + 1
+
+
 class OutOfTime(Exception):
     """What a signal handler of the program raises."""
 
