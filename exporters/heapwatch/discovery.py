@@ -178,11 +178,7 @@ def _cause(owner: Owner, kills: KernelKills | None) -> str:
         return lost.REBOOTED
     if not owner.is_visible():
         return lost.SILENT
-    if kills is None:
-        from heapwatch.measure.process.kernel_kills import KernelKills  # few starts find a dead trainer
-
-        kills = KernelKills()
-    return lost.UNKNOWN if kills.reason(owner.pid) is None else lost.OUT_OF_MEMORY
+    return lost.OUT_OF_MEMORY if kills is not None and kills.has_killed(owner.pid) else lost.UNKNOWN
 
 
 def _keep(left: _Left, cause: str) -> None:

@@ -5,7 +5,6 @@ If that is impossible, the error says why and what to do.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import pwd
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from heapwatch import data
 from heapwatch.entering import ptrace
 from heapwatch.entering.agent import LEAVE, LEFT
 from heapwatch.entering.elf import exported
@@ -37,7 +37,6 @@ WAIT_SECONDS = 30.0
 _LEAVE_SECONDS = 15.0
 _POLL_SECONDS = 0.05
 _OLDEST_VERSION = (3, 10)
-_PACKAGES = ("psutil", "prometheus_client", "heapwatch")
 _REQUIRED_FUNCTIONS = (*FUNCTIONS, "Py_GetVersion", "Py_AddPendingCall")
 _SOON_SECONDS = 1.0  # in which a main thread that runs Python code comes to the next byte code
 _WAITING_SECONDS, _SAMPLES = 0.5, 10
@@ -97,25 +96,19 @@ class EnteredProcess:
             CannotEnter: it refuses, ends, does not run a supported version of Python, or does not answer.
 
         """
-        request = {
-            "action": action,
-            "pid": self.pid,
-            "folder": str(self.folder),
-            "sender": os.getpid(),
-            **details,
-        }
-        names = {
-            "__name__": "heapwatch.entering",
-            "asked": request,
-            "folder": request["folder"],
-            "packages": _packages(),
-            "until": time.time() + wait_seconds,
-        }
-        code = _INJECTED_CODE.read_text(encoding="utf-8")
+        folder = str(self.folder)
+        request = {"action": action, "pid": self.pid, "folder": folder, "sender": os.getpid(), **details}
         self._wait_seconds = wait_seconds
         try:
+            names = {
+                "__name__": "heapwatch.entering",
+                "asked": request,
+                "folder": folder,
+                "packages": [(name, str(path)) for name, path in data.packages().items()],
+                "until": time.time() + wait_seconds,
+            }
             self._share()
-            return self._run(_text(code, names), wait_seconds)
+            return self._run(_text(_INJECTED_CODE.read_text(encoding="utf-8"), names), wait_seconds)
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
         except ptrace.NotStopped as error:
@@ -261,17 +254,6 @@ def _text(code: str, names: dict[str, Any]) -> str:
     """Return Python code that runs `code` in a namespace of its own, apart from the program's."""
     # The interpreter would print an exception.
     return f"try:\n    __import__('builtins').exec({code!a}, {names!a})\nexcept:\n    pass\n"
-
-
-def _packages() -> list[tuple[str, str]]:
-    """Return names and folders of this package and its requirements, for a process that lacks them."""
-    packages = []
-    for name in _PACKAGES:
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
-            raise CannotEnter(f"{name} is not installed as files")
-        packages.append((name, str(Path(spec.origin).parent)))
-    return packages
 
 
 def process_of(pid: int) -> psutil.Process:

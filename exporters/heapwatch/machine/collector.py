@@ -61,7 +61,7 @@ class GroupCollector:
             "machine_group_kills",
             "Processes of a group that the kernel ended for lack of memory.",
             "group",
-            self._judge.kills.counts,
+            self._judge.kills,
         )
         yield GaugeMetricFamily(
             "machine_memory_available_bytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,10 +15,10 @@ from heapwatch.judge.memory import WARM_UP_SECONDS, TimeLeft
 from heapwatch.judge.trainer import Leak, Sample, TrainerJudge
 from heapwatch.judge.verdict import Word
 from heapwatch.machine.groups import Groups, Member
-from heapwatch.machine.kills import Kills
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
+from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.measure.process.memory import free_memory
 from heapwatch.text.numbers import counted, wait
 
@@ -46,7 +47,7 @@ class MachineJudge:
         judged_at: when that was, in seconds since the epoch; None before the first.
         spent_on: CPU seconds so far, by activity.
         growing: every group as it was last read, the one that grows most first.
-        kills: processes that the kernel ended for lack of memory.
+        kills: number of processes that the kernel ended for lack of memory, by group.
 
     """
 
@@ -62,7 +63,9 @@ class MachineJudge:
         self.judged_at: float | None = None
         self.spent_on = {"read": 0.0, "judge": 0.0}
         self.growing: list[GroupGrowth] = []
-        self.kills = Kills()
+        self.kills: Counter[str] = Counter()
+        self._kernel_kills = KernelKills()
+        self._members: dict[int, Member] = {}  # at the last reading, by process id
         self._groups = groups
         self._reported: list[GroupGrowth] = []
         self._levels = levels or MachineLevels(startup_seconds=WARM_UP_SECONDS)
@@ -112,7 +115,11 @@ class MachineJudge:
     def _read(self, now: float) -> None:
         members = self._groups.members()
         self._levels.read(members, now)
-        self.kills.update(members)
+        previous, self._members = self._members, {member.pid: member for member in members}
+        for pid in previous.keys() - self._members.keys():
+            if self._kernel_kills.has_killed(pid):
+                self.kills[previous[pid].group] += 1
+        self._kernel_kills.update(self._members)
         self.growing = self._levels.groups(now - _RECENT_SECONDS)
 
     def _evaluate(self, now: float) -> None:

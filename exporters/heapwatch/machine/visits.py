@@ -14,9 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 
+from heapwatch import data
 from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.machine.groups import Groups, Member
@@ -36,7 +35,6 @@ _LAST_SECONDS = 30.0  # after SIGTERM, for the command to leave the worker and p
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS, _DAY_SECONDS = 12, 86400.0
 _PR_SET_PTRACER = 0x59616D61  # linux/prctl.h
-_PACKAGES = ("heapwatch", "psutil", "prometheus_client")
 
 
 # Loaded now: a forked child must not.
@@ -45,8 +43,7 @@ _prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" e
 
 def command_for(pid: int) -> list[str]:
     """The command that explains a process as JSON; it finds the packages where this process has them."""
-    specs = (find_spec(name) for name in _PACKAGES)
-    folders = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
+    folders = [str(folder.parent) for folder in data.packages().values()]
     code = f"import sys; sys.path += {folders!a}; from {VISITOR} import main; sys.exit(main())"
     return [sys.executable, "-I", "-c", code, "explain", str(pid), "--json", f"--seconds={STAY_SECONDS:.0f}"]
 
