@@ -22,6 +22,7 @@ import psutil
 
 from heapwatch import lost
 from heapwatch.lost import Lost
+from heapwatch.measure.process.procfs import status_of
 from heapwatch.runtime.labels import boot
 from heapwatch.runtime.own_files import make_private, read_json, replace
 
@@ -226,15 +227,10 @@ def _address(host: str, port: int) -> str:
 
 
 def _started(pid: int) -> float | None:
-    """When a live process started: on Linux in ticks since boot, which no clock change moves."""
-    try:
-        # Fields after the command, whose own text may hold spaces and parentheses: proc(5).
-        fields = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        )
-        return None if fields[0] in "ZX" else float(fields[19])
-    except OSError:
-        pass
+    """When a live process started: on Linux in seconds since boot, which no clock change moves."""
+    status = status_of(pid)
+    if status is not None:
+        return None if status.state in "ZX" else status.started
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else round(process.create_time(), 2)

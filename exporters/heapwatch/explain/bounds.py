@@ -59,36 +59,36 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     `lines` add an item to it, remove one or overwrite one.
     """
     codes = list(codes)
-    naming = [code for code in codes if mentions(code, name)]
-    read = [statements_of(code) for code in naming]
-    asked = {test.value for one in read for test, *_ in one.guards if test.sort == "call"}
+    functions = {code: statements_of(code) for code in codes if mentions(code, name)}
+    called = {test.value for body in functions.values() for test, *_ in body.guards if test.sort == "call"}
     answers = {
-        code.co_name: test for code in codes if code.co_name in asked for test in statements_of(code).returns
+        code.co_name: test for code in codes if code.co_name in called for test in statements_of(code).returns
     }
     cycles = {
         target: value.parts[1]
-        for one in read
-        for target, value in one.bound.items()
+        for body in functions.values()
+        for target, value in body.bound.items()
         if value.sort == "modulo"
     }
     # There may be one in what cannot be read.
-    limits: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
-    for code, one in zip(naming, read, strict=True):
-        for test, first, last in one.guards:
+    is_missing = any(body.missing for body in functions.values())
+    limits: dict[Limit, None] = {Limit(None): None} if is_missing else {}
+    for code, body in functions.items():
+        for test, first, last in body.guards:
             test = answers.get(test.value, test) if test.sort == "call" else test
             if _is_end(test, name, code):
                 continue
             if test.sort == "comparison" and any(first <= line <= last for line in lines):
                 limits.update(dict.fromkeys(_limits_in(test, name)))
-        for container, key in one.keys:
+        for container, key in body.keys:
             cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
             if container == name and cycle is not None and cycle.sort in ("name", "number"):
                 limits[Limit(cycle.value)] = None
-        for container, ends in one.cuts:
+        for container, ends in body.cuts:
             if container == name:
-                known = [end.value for end in ends if end.sort in ("name", "number") and end.value]
-                limits[Limit(known[0] if len(known) == 1 else None)] = None
-    moving = set().union(*map(_moving, naming))
+                values = [end.value for end in ends if end.sort in ("name", "number") and end.value]
+                limits[Limit(values[0] if len(values) == 1 else None)] = None
+    moving = set().union(*map(_moving, functions))
     return [limit for limit in limits if limit.limit not in moving]
 
 
@@ -129,9 +129,8 @@ def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) 
     """How a program removes items from a container that now holds `items` of them."""
     effects = {use.effect for use in uses}
     if limits or effects & {"trims", "overwrites"}:
-        values = [_items_at(limit, owner, items) for limit in limits]
-        known = [value for value in values if value is not None]
-        if not known or max(known) >= items:
+        bounds = [bound for limit in limits if (bound := _items_at(limit, owner, items)) is not None]
+        if not bounds or max(bounds) >= items:
             return "trimmed"
         # The container is longer than every limit in the code, so none of them bounds it.
         return "some"
@@ -231,11 +230,11 @@ def bound_by_keys(container: KnownContainer, inventory: Inventory) -> int | None
     length = container.items.last or 0.0
     if container.kind != "dict" or not _FEWEST <= length <= _MOST:
         return None
-    wanted = _keys(container, inventory)
-    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, container))
+    keys = _keys(container, inventory)
+    still = (other for other in list(inventory.known.values()) if keys and _stands_still(other, container))
     for other in islice(still, _MOST_SEARCHED):
         for obj, layout in inventory.places_of(other):
-            if any(wanted <= names for names in _names(obj, layout)):
+            if any(keys <= names for names in _names(obj, layout)):
                 return round(other.items.last or 0.0)
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import CO_GENERATOR
@@ -349,11 +350,9 @@ def _type_of(container: Any) -> str:
 
 
 def _weigh(obj: Any, seconds: float, elsewhere: set[int], *, one_of_many: bool = False) -> int | None:
-    try:
-        size = deep_size(obj, budget_seconds=seconds, elsewhere=elsewhere, one_of_many=one_of_many)
-    except (OutOfTime, ContainerChanged, RuntimeError):
-        return None
-    return size.bytes + size.gpu_bytes + size.shared_bytes
+    with suppress(OutOfTime, ContainerChanged, RuntimeError):
+        return deep_size(obj, budget_seconds=seconds, elsewhere=elsewhere, one_of_many=one_of_many).held_bytes
+    return None
 
 
 def _typical_size(instances: list[Any], anchors: Mapping[int, str]) -> int | None:

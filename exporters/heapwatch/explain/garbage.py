@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
@@ -208,10 +209,7 @@ def bytes_held(objects: list[Any], chosen: list[int]) -> float | None:
     wanted = [count - _HELD for count in map(sys.getrefcount, untracked)]
     leaves = [leaf for leaf, count in zip(untracked, wanted, strict=True) if references[id(leaf)] >= count]
     untracked.clear()
-    try:
+    with suppress(OutOfTime, ContainerChanged, RuntimeError):
         size = deep_size(leaves, budget_seconds=_BUDGET_SECONDS)
-    except (OutOfTime, ContainerChanged, RuntimeError):
-        return None
-    if size.unread:
-        return None
-    return total + size.bytes + size.gpu_bytes + size.shared_bytes
+        return None if size.unread else total + size.held_bytes
+    return None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from heapwatch.explain.sites import Site, site_of
+from heapwatch.explain.sites import Site, user_line
 from heapwatch.explain.tracing import SHARE
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
@@ -95,17 +95,13 @@ class Rises:
     def _add(self, frame: FrameType, event: str, resident: int) -> None:
         risen, self._highest = resident - self._highest, max(resident, self._highest)
         (code, line), self._last = self._last, (id(frame.f_code), frame.f_lineno)
-        if risen <= 0:
-            return
-        user: FrameType | None = frame
-        while user is not None and not is_user_file(user.f_code.co_filename):
-            user = user.f_back
-        if user is None:
+        site = user_line(frame) if risen > 0 else None
+        if site is None:
             return
         # A call by ctypes has no event: memory rises after that of an argument, and is seen at the next one.
-        if user is not frame or event == "c_return" or code != id(frame.f_code):
-            line = user.f_lineno
-        self._lines[site_of(user.f_code, line)] += risen
+        if event != "c_return" and code == id(frame.f_code) and is_user_file(frame.f_code.co_filename):
+            site = site._replace(line=line)
+        self._lines[site] += risen
 
 
 def is_profiled() -> bool:

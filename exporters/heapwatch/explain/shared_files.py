@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.sites import Site, site_of
-from heapwatch.measure.introspection.roots import is_user_file
+from heapwatch.explain.sites import Site, user_line
 from heapwatch.measure.process.private_memory import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
@@ -89,7 +88,7 @@ class SharedFiles:
         def register(name: str, rtype: str) -> None:
             original(name, rtype)
             with suppress(Exception):  # it would be raised in the program
-                self.add([name.strip("/")] if rtype == "shared_memory" else [], _caller())
+                self.add([name.strip("/")] if rtype == "shared_memory" else [], user_line(sys._getframe(1)))
 
         register.by = self  # type: ignore[attr-defined]
         tracker.register = register
@@ -99,11 +98,3 @@ class SharedFiles:
             status = os.stat(f"{self._folder}/{name}")
             return 512 * status.st_blocks if status.st_ctime >= self._began else 0
         return 0
-
-
-def _caller() -> Site | None:
-    """The line of the user's code that is running in this thread."""
-    frame = sys._getframe(2)
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
-    return None if frame is None else site_of(frame.f_code, frame.f_lineno)

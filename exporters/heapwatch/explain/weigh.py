@@ -113,7 +113,7 @@ def _bytes_of(
             continue
         # Once Ray is shut down, nobody knows what its references kept until then.
         if size is not None and not (container.shared_share and size.unread and not size.shared_bytes):
-            total += size.bytes + size.gpu_bytes + size.shared_bytes
+            total += size.held_bytes
             shared += size.shared_bytes
             count += 1
     if total:

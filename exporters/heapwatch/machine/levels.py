@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from heapwatch.judge.component import Component, material
 from heapwatch.judge.level import LevelSeries
-from heapwatch.machine.gpu import gpu_bytes
 from heapwatch.machine.groups import Member
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.private_memory import SHARED_FILES, resident_parts
@@ -155,3 +154,22 @@ class MachineLevels:
             shares.rising or any(part.rising for part in growths[fastest[0]]),
             round(sum(self._levels[member].gpu.last or 0.0 for member in members)),
         )
+
+
+def gpu_bytes(session: NvmlSession) -> Counter[int] | None:
+    """Bytes on all GPUs by process id; None without a driver, or if that is lost.
+
+    In a container the driver may list the ids that processes have outside: these are then no known processes.
+    """
+    sizes: Counter[int] = Counter()
+    try:
+        devices = session.devices()
+        for name in devices:
+            for process in session.library.nvmlDeviceGetComputeRunningProcesses(session.handle(name)):
+                sizes[process.pid] += process.usedGpuMemory or 0
+    except Exception as error:
+        if not isinstance(error, getattr(session.library, "NVMLError", ())):
+            raise
+        session.disconnect()
+        return None
+    return sizes if devices else None
