@@ -8,7 +8,7 @@ computed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from types import CodeType
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Use, mentions
 from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
-from heapwatch.judge.level import NO_GROWTH, FloorGrowth
+from heapwatch.judge.level import FloorGrowth
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
@@ -125,7 +125,7 @@ def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
         yield Limit(small.value, measure=large.value)
 
 
-def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> Emptying:
+def emptying_of(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items: float) -> Emptying:
     """How a program removes items from a container that now holds `items` of them."""
     effects = {use.effect for use in uses}
     if limits or effects & {"trims", "overwrites"}:
@@ -139,14 +139,14 @@ def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) 
     return "some" if "shrinks" in effects else "never"
 
 
-def is_cut_shorter(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> bool:
+def is_cut_shorter(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items: float) -> bool:
     """Whether a limit that is not known may keep a container below the bound that its owner declares."""
     trims = any(use.effect == "trims" for use in uses)
     return (trims and not limits) or any(_items_at(limit, owner, items) is None for limit in limits)
 
 
 def bound_of(
-    owner: Any, limits: list[Limit], items: float, each: float | None = None, growth: FloorGrowth = NO_GROWTH
+    owner: Any, limits: Sequence[Limit], items: float, each: float | None, growth: FloorGrowth
 ) -> int | None:
     """The bound that the owner declares or the code enforces; None where there is none.
 
