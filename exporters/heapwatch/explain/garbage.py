@@ -1,4 +1,4 @@
-"""Reference cycles that stay while the garbage collector is switched off."""
+"""Finds reference cycles that stay while the garbage collector is switched off."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Uncollected:
     Attributes:
         counts: number of objects in the youngest generation, over time.
         garbage: how many of them are garbage, over time.
-        latest: the newest objects that were found to be garbage; None if the objects were never examined.
+        latest: the garbage among the newest objects; None before the first examination.
 
     """
 
@@ -87,18 +87,18 @@ class Uncollected:
             self._mark = []
 
     def per_second(self, start: float) -> float:
-        """Objects of garbage that were added in a second since `start`: a few looks are enough for that."""
+        """Objects of garbage per second since `start`; two examinations are enough."""
         first = self.garbage.since(float("-inf"))[:1]
         begin = max([start, *(bucket.end for bucket in first)])
-        before, elapsed = self.garbage.at(begin), self.garbage.read_at - begin
-        if before is None or elapsed <= 0:
+        initial, elapsed = self.garbage.at(begin), self.garbage.read_at - begin
+        if initial is None or elapsed <= 0:
             return 0.0
-        return max(0.0, ((self.garbage.last or 0.0) - before) / elapsed)
+        return max(0.0, ((self.garbage.last or 0.0) - initial) / elapsed)
 
     def _examine(self, objects: list[Any], start: float) -> None:
-        new = next((at for at, one in enumerate(reversed(objects)) if one is self._mark), None)
+        new = next((index for index, obj in enumerate(reversed(objects)) if obj is self._mark), None)
         begins = new is None or self.latest is None
-        if begins:  # the first time, or a collection took the mark out, and maybe what was found
+        if begins:  # the first time, or a collection has moved the mark, and perhaps freed the garbage
             self.garbage = LevelSeries()
             self.garbage.add(start, 0.0)
         new = len(objects) if new is None else new
@@ -110,7 +110,7 @@ class Uncollected:
         scale = 1.0 if begins else new / max(1, examined)
         self.garbage.add(self._clock(), (self.garbage.last or 0.0) + scale * len(uncollected))
         if uncollected or begins:
-            types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in uncollected)
+            types = Counter(qualified_type_name(layout_of(type(objects[index]))) for index in uncollected)
             common = types.most_common(_TYPES_NAMED)
             self.latest = Garbage(
                 len(uncollected),
@@ -140,42 +140,43 @@ def tuples_in(objects: list[Any]) -> list[Any]:
 
 
 def unreachable(objects: list[Any]) -> list[int]:
-    """Positions of the objects in cycles, and of what these hold, to which nothing else refers.
+    """Indices of the objects in cycles to which nothing else refers, and of the objects that these hold.
 
-    That is the collector's own rule. What the list alone holds would be freed without a collector: it is left
-    out. No other variable of the caller may refer to the objects. One that changes meanwhile counts as alive.
+    This is the collector's own rule. Objects that only the list holds are left out, since they would be freed
+    without a collector. No other variable of the caller may refer to the objects. An object that changes
+    meanwhile counts as alive.
     """
-    position = {id(obj): at for at, obj in enumerate(objects)}
-    outer = [count - _HELD for count in map(sys.getrefcount, objects)]
+    indices = {id(obj): index for index, obj in enumerate(objects)}
+    outside = [count - _HELD for count in map(sys.getrefcount, objects)]  # references from elsewhere
     parts: list[list[int]] = []
     for obj in objects:
-        held = [position[key] for key in map(id, gc.get_referents(obj)) if key in position]
-        parts.append(held)
-        for at in held:
-            outer[at] -= 1
-    ahead = [at for at, count in enumerate(outer) if count]
-    alive = set(ahead)
-    while ahead:
-        for at in parts[ahead.pop()]:
-            if at not in alive:
-                alive.add(at)
-                ahead.append(at)
-    dead = {at for at in range(len(outer)) if at not in alive}
-    references = Counter(part for at in dead for part in parts[at] if part in dead)
-    ahead = [at for at in dead if not references[at]]
-    while ahead:
-        at = ahead.pop()
-        dead.discard(at)
-        for part in parts[at]:
+        referents = [indices[key] for key in map(id, gc.get_referents(obj)) if key in indices]
+        parts.append(referents)
+        for index in referents:
+            outside[index] -= 1
+    pending = [index for index, count in enumerate(outside) if count]
+    alive = set(pending)
+    while pending:
+        for index in parts[pending.pop()]:
+            if index not in alive:
+                alive.add(index)
+                pending.append(index)
+    dead = {index for index in range(len(outside)) if index not in alive}
+    references = Counter(part for index in dead for part in parts[index] if part in dead)
+    pending = [index for index in dead if not references[index]]
+    while pending:
+        index = pending.pop()
+        dead.discard(index)
+        for part in parts[index]:
             references[part] -= 1
             if not references[part]:
-                ahead.append(part)
+                pending.append(part)
     return sorted(dead)
 
 
 def closing_key(objects: list[Any], chosen: list[int]) -> str | None:
     """The commonest key under which a dict among these objects holds itself."""
-    dicts = [objects[at] for at in chosen if type(objects[at]) is dict][-_MOST_DICTS:]
+    dicts = [objects[index] for index in chosen if type(objects[index]) is dict][-_MOST_DICTS:]
     keys = Counter(
         key
         for obj in dicts
@@ -193,21 +194,21 @@ def bytes_held(objects: list[Any], chosen: list[int]) -> float | None:
     total = 0.0
     references: dict[int, int] = {}
     untracked: list[Any] = []
-    for at in chosen:
-        kind = type(objects[at])
+    for index in chosen:
+        kind = type(objects[index])
         if layout_of(kind).kind == "tensor":
-            untracked.append(objects[at])
-            references[id(objects[at])] = sys.maxsize
+            untracked.append(objects[index])
+            references[id(objects[index])] = sys.maxsize
             continue
-        total += own_bytes(objects[at], kind)
-        for part in gc.get_referents(objects[at]):
+        total += own_bytes(objects[index], kind)
+        for part in gc.get_referents(objects[index]):
             if not gc.is_tracked(part):
                 if id(part) not in references:
                     untracked.append(part)
                 references[id(part)] = references.get(id(part), 0) + 1
     part = None
-    wanted = [count - _HELD for count in map(sys.getrefcount, untracked)]
-    leaves = [leaf for leaf, count in zip(untracked, wanted, strict=True) if references[id(leaf)] >= count]
+    counts = [count - _HELD for count in map(sys.getrefcount, untracked)]
+    leaves = [leaf for leaf, count in zip(untracked, counts, strict=True) if references[id(leaf)] >= count]
     untracked.clear()
     with suppress(OutOfTime, ContainerChanged, RuntimeError):
         size = deep_size(leaves, budget_seconds=_BUDGET_SECONDS)

@@ -49,17 +49,16 @@ def remedy_for(
     """A suggestion for a growing container, as code where possible; None if none is certain.
 
     `owner` is the library's class whose instance owns the container; None if the user's code owns it.
-    `is_kept` tells whether it keeps to its `capacity`.
+    `is_kept` is whether it stays within its `capacity`.
     """
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
     if traits.view:
-        used, kept = map(size, traits.view)
-        return f"`.copy()` the part that is kept: {used} of each {kept} are used, but all is kept"
-    if capacity is not None and is_kept:
-        return None
+        used, whole = map(size, traits.view)
+        return f"`.copy()` the part that is kept: {used} of each {whole} are used, but all is kept"
     if capacity is not None:
-        return f"its limit of {capacity:,} items does not hold: remove items `while` there are too many"
+        over = f"its limit of {capacity:,} items does not hold: remove items `while` there are too many"
+        return None if is_kept else over
     if container.path == "Out" and "IPython" in sys.modules:
         return DROP_RESULTS
     if "_hooks" in container.path.rpartition(".")[2]:

@@ -1,4 +1,4 @@
-"""Segments of shared memory in /dev/shm: memory that stays when no process maps it any more."""
+"""Follows segments of shared memory in /dev/shm, whose memory stays even if no process maps them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PATTERN = re.compile(r"[A-Za-z]+(?:[^A-Za-z0-9]|(?=\d))")
 
 
 class SharedFiles:
-    """The segments that this program makes or maps, without those that were there before.
+    """The segments that this program makes or maps, without those that existed before.
 
-    The kernel does not tell who made a segment. `multiprocessing` tells its resource tracker of each one, so
-    its call to the tracker is wrapped.
+    The kernel does not record who made a segment. `multiprocessing` registers each with its resource tracker,
+    so this class wraps that call.
 
     Attributes:
         bytes: of all of them.
         known: number and bytes of the files by pattern, such as `/dev/shm/psm_*`.
-        sites: the lines that made them, likewise.
+        sites: the lines that made them, by pattern.
 
     """
 
@@ -54,7 +54,7 @@ class SharedFiles:
                 self.sites.setdefault(path, set()).update([site] if site else [])
 
     def read(self, now: float) -> None:
-        """Read the new files, and the newest of those that are known.
+        """Read the sizes of new files and of the newest ones.
 
         Raises:
             OSError: the folder cannot be read.
@@ -62,9 +62,9 @@ class SharedFiles:
         """
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        there = set(os.listdir(self._folder)) if self._sizes else set()
+        existing = set(os.listdir(self._folder)) if self._sizes else set()
         for path, sizes in list(self._sizes.items()):
-            for name in sizes.keys() - there:
+            for name in sizes.keys() - existing:
                 del sizes[name]
             newest = list(sizes)[-_READ_AGAIN:]
             for name in {*newest, *(name for name, size in list(sizes.items()) if size is None)}:
@@ -77,7 +77,7 @@ class SharedFiles:
         self.bytes = sum(container.held.last or 0.0 for container in self.known.values())
 
     def close(self) -> None:
-        """Wrap no longer; also in a forked child, which would note its segments for ever."""
+        """Restore the tracker's function; also in a forked child, which would note its segments for ever."""
         tracker = sys.modules.get(_TRACKER)
         if tracker is not None and getattr(tracker.register, "by", None) is self:
             tracker.register = self._register  # type: ignore[attr-defined]
