@@ -1,8 +1,7 @@
-"""Finds the line that allocates what grows, with short windows in which allocations are traced.
+"""Finds the line that allocates the items of a growing container, in short windows of `tracemalloc`.
 
-For the items of a growing container `tracemalloc` is switched on until it gets new items, for a second at
-most. Then the traceback of the new items is read. A pause of 500 times the length of the window follows. If
-the program itself uses `tracemalloc`, nothing is traced.
+A window ends when the container has new items, after a second at most. Their tracebacks give the line. A
+pause of 500 times the length of the window follows. A program that uses `tracemalloc` itself is not traced.
 """
 
 from __future__ import annotations
@@ -104,25 +103,25 @@ class Tracer:
 def made_at(items: list[Any]) -> Site | None:
     """The line of the user's code that makes such items; the list is emptied.
 
-    Of an instance it is the line that constructs it, or what is next to it. Of a plain container it is the
-    line that makes most of its bytes: the dict around large arrays weighs nothing.
+    For an instance it is the line that constructs it, or else its nearest part. For a plain container it is
+    the line that makes most of its bytes: the dict around large arrays weighs nothing.
     """
     lines: Counter[Site | None] = Counter()
     while items:
         item = items.pop()
-        instance = layout_of(type(item)).kind == "object"
-        site = _constructed_at(item) if instance else None
+        is_instance = layout_of(type(item)).kind == "object"
+        site = _constructed_at(item) if is_instance else None
         if site is not None:
             return site
-        made = _bytes_by_line(item)
-        if instance and (nearest := next(filter(None, made), None)) is not None:
+        item_lines = _bytes_by_line(item)
+        if is_instance and (nearest := next(filter(None, item_lines), None)) is not None:
             return nearest
-        lines += made
+        lines += item_lines
     return lines.most_common(1)[0][0] if lines else None
 
 
 def _constructed_at(item: Any) -> Site | None:
-    """The line outside of its class that made an instance; None where that was not traced."""
+    """The line outside of its class that made an instance; None if that was not traced."""
     cls = type(item)
     setting_up: set[tuple[str, int | None]] = set()
     if is_user_module(layout_of(cls).module):
@@ -138,35 +137,35 @@ def _constructed_at(item: Any) -> Site | None:
 
 
 def _bytes_by_line(item: Any) -> Counter[Site | None]:
-    """Bytes of an item's parts by the line that made each, or else what holds it; the nearest parts first.
+    """Bytes of an item's parts by the line that made each part, or else its holder; the nearest parts first.
 
-    What was made by a line that is not among the frames kept counts for None.
+    Parts whose line is outside the recorded frames count for None.
     """
-    made: Counter[Site | None] = Counter()
-    stack: deque[tuple[Any, Site | None, bool]] = deque([(item, None, False)])
-    seen: set[int] = set()
-    while stack and len(seen) < _MOST_PARTS:
-        obj, site, known = stack.popleft()
+    nbytes: Counter[Site | None] = Counter()
+    pending: deque[tuple[Any, Site | None, bool]] = deque([(item, None, False)])
+    visited: set[int] = set()
+    while pending and len(visited) < _MOST_PARTS:
+        obj, site, is_traced = pending.popleft()
         layout = layout_of(type(obj))
-        if id(obj) in seen or layout.kind in _NOT_PARTS:
+        if id(obj) in visited or layout.kind in _NOT_PARTS:
             continue
-        seen.add(id(obj))
+        visited.add(id(obj))
         traceback = _traceback_of(obj)
-        here = _line_of(traceback)
-        if here is not None:
-            site, known = here, True
+        own_site = _line_of(traceback)
+        if own_site is not None:
+            site, is_traced = own_site, True
         elif traceback and len(traceback) == tracemalloc.get_traceback_limit():
-            site, known = None, True
-        if known:
-            made[site] += array_bytes(obj, layout) or object.__sizeof__(obj)
-        stack += [(part, site, known) for part in gc.get_referents(obj)[:_MOST_BESIDE]]
-    return made
+            site, is_traced = None, True
+        if is_traced:
+            nbytes[site] += array_bytes(obj, layout) or object.__sizeof__(obj)
+        pending += [(part, site, is_traced) for part in gc.get_referents(obj)[:_MOST_BESIDE]]
+    return nbytes
 
 
 def _traceback_of(obj: Any) -> Sequence[tracemalloc.Frame]:
-    """Where an object was allocated, the innermost frame last; empty where that was not traced.
+    """Where an object was allocated, the innermost frame last; empty if that was not traced.
 
-    Python 3.11 itself looks for an instance that keeps its attributes apart at a wrong address.
+    For an instance that keeps its attributes apart, Python 3.11 itself uses a wrong address.
     """
     traceback = tracemalloc.get_object_traceback(obj)
     if traceback is None and _LOOKS_AT_A_WRONG_ADDRESS and keeps_values_apart(type(obj)):
