@@ -220,7 +220,8 @@ class Inventory:
             if current is None or current.kind != previous.kind:
                 continue
             if len(current.items.since(float("-inf"))) < len(previous.items.since(float("-inf"))):
-                current.take_over(previous)
+                previous.path, previous.places = current.path, current.places
+                self.known[current.path] = previous
             del self.known[path]
 
     def _visit(self, place: Place, path: str, memory: dict[Place | str, Any]) -> None:

@@ -149,14 +149,6 @@ class KnownContainer:
     newest: tuple[int, int] = (-1, -1)
     identity: int = 0
 
-    def take_over(self, other: KnownContainer) -> None:
-        """Continue the readings of the same container under another path."""
-        self.items, self.held, self.newest = other.items, other.held, other.newest
-        self.places_read = other.places_read
-        self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
-        self.leaking_since = other.leaking_since
-        self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
-
     def stand_for(self, multiplicity: float) -> None:
         """Set the number of containers with this path, and scale the bytes of all of them."""
         if multiplicity > self.multiplicity:

@@ -1,4 +1,4 @@
-"""Judges the groups of a machine, and has a process of one that grows entered, for days."""
+"""Judges the groups of processes of a machine for days, and enters a process of a group that grows."""
 
 from __future__ import annotations
 
@@ -104,13 +104,18 @@ class MachineJudge:
 
     def exposed(self) -> list[GroupGrowth]:
         """The groups that have series: the largest, and all others as one."""
-        largest = sorted(self.growing, key=lambda group: -group.held)
-        kept, rest = largest[:_MOST_GROUPS], largest[_MOST_GROUPS:]
+        groups = sorted(self.growing, key=lambda group: -group.held)
+        largest, rest = groups[:_MOST_GROUPS], groups[_MOST_GROUPS:]
         if not rest:
-            return kept
-        members = tuple(member for group in rest for member in group.members)
-        private, shared = (sum(sizes) for sizes in zip(*((g.private, g.shared) for g in rest), strict=True))
-        return [*kept, GroupGrowth(OTHERS, members, private, shared, sum(g.per_minute for g in rest))]
+            return largest
+        others = GroupGrowth(
+            OTHERS,
+            tuple(member for group in rest for member in group.members),
+            sum(group.private for group in rest),
+            sum(group.shared for group in rest),
+            sum(group.per_minute for group in rest),
+        )
+        return [*largest, others]
 
     def _read(self, now: float) -> None:
         members = self._groups.members()
@@ -156,7 +161,7 @@ class MachineJudge:
     def _findings(
         self, group: GroupGrowth, rate: float, total: float, *, is_leak: bool
     ) -> tuple[Finding, ...]:
-        """What grows in a group: the memory of its processes, with the names that a visit has found."""
+        """The growth of a group, with the names from the visit of one of its processes."""
         whole = Finding(
             "worker",
             None,
