@@ -205,15 +205,15 @@ class Exporter:
         self.progress.on_progress.insert(0, due)  # a memory report of this moment has these sizes
 
     def _sample_costly_soon(self) -> None:
-        """After a cleanup: levels that are sampled rarely, as they are costly, would be old for minutes."""
+        """Sample costly levels after a cleanup; they would be old for minutes otherwise."""
         costly: list[Sampler] = [*self.objects.samplers, self.sizes, self.buffers.sizes]
         for sampler in costly:
             self.safe_point.prompt(sampler)
 
     def _note_cleanup(self) -> None:
-        """Tell the explainer what a cleanup gave back, unless it is one of the trainer's own schedule.
+        """Pass the freed bytes of a cleanup to the explainer, except for the trainer's own regular cleanups.
 
-        Those may come each minute, and a leak between them is to be found nevertheless.
+        Those may come every minute, and a leak between them has to be found nevertheless.
         """
         done, memory = self.cleanup_queue.last, "resident_memory_bytes"
         if done is None or memory not in done.freed or (done.action, done.trigger) == ("regular", "trainer"):
@@ -280,7 +280,7 @@ class Exporter:
         self.explainer.start()
 
     def explanation(self) -> Explanation:
-        """What grows, and what leaks."""
+        """The newest explanation of what grows and leaks."""
         return self.explainer.now()
 
     def _recent_readings(self) -> Readings | None:
@@ -316,7 +316,7 @@ class Exporter:
     def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.
 
-        What is to be kept comes first, as there may be no time for the rest. The stack alerts the end of a
+        Records are closed first, as there may be no time for the rest. The stack alerts on the end of a
         trainer with a `failure`, which says why it failed.
         """
         was_running, self.is_running = self.is_running, False
@@ -337,7 +337,7 @@ class Exporter:
         self.memory.close()
 
     def _conclusion(self) -> str:
-        """What was found, in a line; with memory reports what such a report says of the end."""
+        """The result of the run in a line: that of the memory reports, if only they found a leak."""
         explanation = self.explanation()
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return f"{reported} {explanation.after_cleanup}".strip() if reported else headline(explanation)
@@ -361,17 +361,17 @@ class Exporter:
         self.safe_point.sample_unowned()
         self._journal.add_sink(sink, is_due)
 
-    def found_large(self, found: Sequence[Large]) -> None:
-        """Hand the largest objects of now to the sinks."""
+    def record_large(self, objects: Sequence[Large]) -> None:
+        """Pass the largest objects to the sinks."""
         if self._journal is not None:
-            self._journal.found_large(tuple(found))
+            self._journal.found_large(tuple(objects))
 
     def before_fork(self) -> None:
-        """End what a child would go on with and could not end."""
+        """Stop tracing, which a child would continue and could not end."""
         self.explainer.tracer.end_period()
 
     def abandon(self) -> None:
-        """Do nothing any more in a forked child: server, target and safe points belong to the parent."""
+        """Switch everything off in a forked child: server, target and safe points belong to the parent."""
         self.safe_point.abandon()
         self.explainer.abandon()
         self.memory.reopen()
@@ -383,7 +383,7 @@ class Exporter:
         self.is_running = False
 
     def _levels(self) -> dict[str, Any]:
-        """What a cleanup compares: sampled at once, in the trainer's thread."""
+        """Levels for a comparison before and after a cleanup, sampled at once in the trainer's thread."""
         self.safe_point.sample_now(*self._counting)
         readings = self._readings(self._counting)
         levels: dict[str, Any] = {"resident_memory_bytes": self.memory.read()}
@@ -401,7 +401,7 @@ class Exporter:
         return Memory(self.memory.read(), self.memory.read_virtual(), *gpu)
 
     def _levels_for_points(self, costly: bool) -> Readings:
-        """What points are made of; the process tree and the GPU as last read where that costs too much."""
+        """Levels for a point of the run; those of processes and GPUs are read anew only if `costly`."""
         if costly:
             self._costly_families = self._families([*self._process, self._gpu])
         sampled: list[Collector] = [

@@ -296,7 +296,7 @@ class Watch:
         from heapwatch.measure.objects.tracked import large_objects
 
         objects = large_objects(nbytes, most)
-        self.exporter.found_large(objects)
+        self.exporter.record_large(objects)
         return objects
 
     def limit(

@@ -1,4 +1,4 @@
-"""The bound of a container: that its code enforces, its owner declares, or another container sets.
+"""Finds the bound of a container that its code enforces, its owner declares or another container sets.
 
 A limit in the code is one of these: the number that a length is compared with before an item is added,
 removed or overwritten; the length to which a slice cuts a container; the modulus by which positions are
@@ -100,10 +100,11 @@ def _moving(code: CodeType) -> set[str]:
 
 
 def _is_end(test: Operand, name: str, code: CodeType) -> bool:
-    """Whether it asks if an index that the function is given is the end of the container."""
-    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    """Whether the test compares an argument of the function with the end of the container."""
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     others = [part for part in test.parts if part != Operand("length", name)]
-    return test.value == "==" and len(others) == 1 and others[0].sort == "name" and others[0].value in given
+    is_equality = test.value == "==" and len(others) == 1
+    return is_equality and others[0].sort == "name" and others[0].value in arguments
 
 
 def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
@@ -161,13 +162,13 @@ def bound_of(
     namespace = _namespace(owner)
     if namespace is None:
         return None
-    beside = capacity_beside(namespace, items, each)
+    declared = capacity_beside(namespace, items, each)
     ages = (value for name, value in list(namespace.items()) if plain_name(name) in _AGE_NAMES)
-    age = next((float(one) for one in ages if (type(one) is int or type(one) is float) and one > 0), 0.0)
-    if beside is None and growth.span < _OLDEST * age:
-        beside = round(max(items, age * growth.per_second))
-    if beside is not None:
-        return beside
+    age = next((float(value) for value in ages if _is_number(value) and value > 0), 0.0)
+    if declared is None and growth.span < _OLDEST * age:
+        declared = round(max(items, age * growth.per_second))
+    if declared is not None:
+        return declared
     values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]
     bounds = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
     return max(map(round, bounds), default=None)
@@ -180,7 +181,7 @@ def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
         return None
     measured: float | None
     if limit.of is not None:
-        other = _found(limit.of, owner)
+        other = _resolved(limit.of, owner)
         measured = None if other is None else length_of(other, layout_of(type(other)))
     elif limit.measure is not None:
         measured = _value(limit.measure, owner)
@@ -199,15 +200,18 @@ def _namespace(owner: Any) -> dict[Any, Any] | None:
 
 def _value(limit: int | str, owner: Any) -> float | None:
     """The value of a limit: a number, or a name that the owner or its settings give a number."""
-    value: Any = _found(limit, owner) if type(limit) is str else limit
+    value: Any = _resolved(limit, owner) if type(limit) is str else limit
     if type(value) is float and not value.is_integer():
         return None
-    is_number = type(value) is int or type(value) is float
-    return abs(value) if is_number and abs(value) > 1 else None
+    return abs(value) if _is_number(value) and abs(value) > 1 else None
 
 
-def _found(name: str, owner: Any) -> Any:
-    """The value that a name has in the code of an object; None where it is unknown."""
+def _is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def _resolved(name: str, owner: Any) -> Any:
+    """The value of a name in the code of an object; None if it is unknown."""
     layout = layout_of(type(owner))
     own = _namespace(owner) or {}
     classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
@@ -221,11 +225,10 @@ def _found(name: str, owner: Any) -> Any:
 
 
 def bound_by_keys(container: KnownContainer, inventory: Inventory) -> int | None:
-    """Length of a container that stands still and has a thing for each key of this dictionary.
+    """Length of an unchanging container that has an item for each key of this dictionary; None without one.
 
-    A dictionary of networks by the ids of agents grows as long as not all have learned yet. Its keys are keys
-    of that container too, or one attribute of all things in it. Numbers in rising order are steps, not names.
-    None where there is no such container.
+    A dictionary of networks by agent grows until all agents have learned. Its keys are also the keys of that
+    container, or an attribute of all its items. Numbers in rising order are steps, not names.
     """
     length = container.items.last or 0.0
     if container.kind != "dict" or not _FEWEST <= length <= _MOST:
