@@ -6,7 +6,7 @@ import gc
 import sys
 
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.weigh import BOUND, ItemTraits
+from heapwatch.explain.weigh import ItemTraits
 from heapwatch.text.numbers import size
 
 # A class of the items or one of its bases, and the call that is missing.
@@ -68,8 +68,8 @@ def remedy_for(
         return by_type
     if container.path == _QUEUE_BUFFER:
         return f"`Queue(maxsize=...)`: {_SLOW_CONSUMER}"
-    if traits.item_type.startswith(BOUND):
-        return "register a function that does not refer to the object: what is registered keeps it alive"
+    if container.path == "weakref.finalize._registry":
+        return "register functions that do not refer to the object: a bound method keeps it alive"
     if owner is not None:
         name = container.path.rpartition(".")[2]
         ways = (

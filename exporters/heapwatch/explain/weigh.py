@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import sys
-import weakref
 from collections import deque
 from contextlib import suppress
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory
@@ -35,9 +34,7 @@ _MOST_DOUBLINGS = 6
 _LONGER = 5  # time for the next try after a failure, as a multiple of the usual: it takes as much as it needs
 _MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
-BOUND = "finalizers with the method"
 _DEEPEST_NAMED = 1  # steps from an item to what a suggestion may speak of
-_FINALIZER: Any = getattr(weakref.finalize, "_Info", None)
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
 
@@ -185,7 +182,7 @@ def _newest(obj: Any, layout: Layout) -> list[Any]:
 
 
 def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory) -> ItemTraits:
-    item_type = _finalizes(newest[-1]) or type_of(newest[-1])
+    item_type = type_of(newest[-1])
     items = [(item, layout_of(type(item))) for item in newest]
     ids = {id(item) for item, layout in items if layout.kind != "atom"}
     ids |= {memory_key(item, layout) for item, layout in items} - {0}
@@ -226,14 +223,3 @@ def _small_view(array: Any, layout: Layout) -> tuple[int, int] | None:
     """The bytes of a view, and of the much larger array that it keeps; None for any other array."""
     used, whole = int(sys.modules["numpy"].ndarray.nbytes.__get__(array)), array_bytes(array, layout) or 0
     return (used, whole) if whole > 2 * used + 4096 else None
-
-
-def _finalizes(item: Any) -> str | None:
-    """The function that an entry of `weakref.finalize` calls, in words; None for anything else."""
-    if type(item) is not _FINALIZER:
-        return None
-    function = item.func
-    if type(function) is MethodType and type(function.__func__) is FunctionType:
-        return f"{BOUND} `{type_of(function.__self__)}.{function.__func__.__name__}`"
-    code = function.__code__ if type(function) is FunctionType else None
-    return f"finalizers with `{code.co_name}`" if code is not None else "finalizers"

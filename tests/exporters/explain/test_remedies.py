@@ -28,6 +28,7 @@ def suggested(path: str, kind: str, capacity: int | None = None, /, **about: Any
         ("_worker().work_queue", "list", "concurrent.futures.thread._WorkItem", "wait for results"),
         ("server.tasks", "dict", "_asyncio.Future", "add_done_callback"),
         ("_feed().buffer", "deque", "bytes", "Queue(maxsize=...)"),
+        ("weakref.finalize._registry", "dict", "weakref._Info", "do not refer to the object"),
         ("rollouts._buffer", "deque", "builtins.bytes", "deque(maxlen=...)"),
         ("agent.replay_buffer", "deque", "builtins.tuple", "deque(maxlen=...)"),
     ],

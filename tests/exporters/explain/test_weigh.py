@@ -3,7 +3,6 @@
 import collections
 import itertools
 import mmap
-import weakref
 
 import jax
 import numpy as np
@@ -176,17 +175,3 @@ def test_views_of_one_memory_are_the_same_items(make, view):
     recent, others = (traits_of(inventory.known[f"agent.{name}"], inventory) for name in ("recent", "others"))
     assert traits_of(losses, inventory).ids & recent.ids
     assert not traits_of(losses, inventory).ids & others.ids
-
-
-def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
-    class Loader:
-        def clean(self):
-            pass
-
-    loader = Loader()
-    finalizer = weakref.finalize(loader, loader.clean)
-    inventory, registry = holding({0: weakref.finalize._registry[finalizer]})
-    traits = traits_of(registry, inventory)
-    finalizer.detach()
-    assert traits.item_type == "finalizers with the method `Loader.clean`"
-    assert "does not refer to the object" in remedy_for(registry, traits, None)
