@@ -42,7 +42,7 @@ def remedy_for(
     container: KnownContainer,
     traits: ItemTraits,
     capacity: int | None,
-    owner: str | None = None,
+    owner: str | None,
     *,
     is_kept: bool = True,
 ) -> str | None:

@@ -34,11 +34,10 @@ class SharedFiles:
 
     """
 
-    def __init__(self, folder: str = SHARED_FILES) -> None:
+    def __init__(self) -> None:
         self.bytes = 0.0
         self.known: dict[str, KnownContainer] = {}
         self.sites: dict[str, set[Site]] = {}
-        self._folder = folder
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
         self._began = time.time() - _CLOCK_SECONDS
@@ -47,7 +46,7 @@ class SharedFiles:
         """Add files by name that a process of the program has made or maps."""
         for name in files:
             match = _PATTERN.match(name)
-            path = f"{self._folder}/{match[0]}*" if match else f"{self._folder}/{name}"
+            path = f"{SHARED_FILES}/{match[0]}*" if match else f"{SHARED_FILES}/{name}"
             sizes = self._sizes.setdefault(path, {})
             if len(sizes) < _MOST_FILES:
                 sizes.setdefault(name)
@@ -62,7 +61,7 @@ class SharedFiles:
         """
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        existing = set(os.listdir(self._folder)) if self._sizes else set()
+        existing = set(os.listdir(SHARED_FILES)) if self._sizes else set()
         for path, sizes in list(self._sizes.items()):
             for name in sizes.keys() - existing:
                 del sizes[name]
@@ -95,6 +94,6 @@ class SharedFiles:
 
     def _size(self, name: str) -> int:
         with suppress(OSError):
-            status = os.stat(f"{self._folder}/{name}")
+            status = os.stat(f"{SHARED_FILES}/{name}")
             return 512 * status.st_blocks if status.st_ctime >= self._began else 0
         return 0

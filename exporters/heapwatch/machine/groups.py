@@ -144,10 +144,10 @@ class Groups:
         return ""
 
 
-def runs_python(pid: int, proc: str = "/proc") -> bool:
+def runs_python(pid: int) -> bool:
     """Whether the program of a process is an interpreter of Python; True where that cannot be read."""
     try:
-        return "python" in os.path.basename(os.readlink(f"{proc}/{pid}/exe"))
+        return "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return True
 

@@ -39,7 +39,6 @@ class MachineJudge:
     Args:
         groups: names the groups.
         clock: monotonic seconds.
-        spent: CPU seconds of the calling thread.
         levels: reads the memory.
 
     Attributes:
@@ -56,7 +55,6 @@ class MachineJudge:
         groups: Groups,
         *,
         clock: Callable[[], float] = time.monotonic,
-        spent: Callable[[], float] = time.thread_time,
         levels: MachineLevels | None = None,
     ) -> None:
         self.latest = Explanation("too early", 0.0, 0.0, 0.0, detail="No process was read yet.")
@@ -71,7 +69,6 @@ class MachineJudge:
         self._levels = levels or MachineLevels(startup_seconds=WARM_UP_SECONDS)
         self._judge = TrainerJudge()
         self._clock = clock
-        self._spent = spent
         self._began = clock()
         self._read_due = self._visits_due = self._began
         self._visits = WorkerVisits(clock, self._sizes)
@@ -84,15 +81,15 @@ class MachineJudge:
         """Do what is due; returns the seconds until the next step."""
         now = self._clock()
         if now >= self._read_due:
-            began = self._spent()
+            began = time.thread_time()
             self._read(now)
-            cost = self._spent() - began
+            cost = time.thread_time() - began
             self.spent_on["read"] += cost
             self._read_due = now + max(_READ_SECONDS, cost / _TIME_SHARE)
         if self._judge.is_due(now):
-            began = self._spent()
+            began = time.thread_time()
             self._evaluate(now)
-            self.spent_on["judge"] += self._spent() - began
+            self.spent_on["judge"] += time.thread_time() - began
         if now >= self._visits_due:
             self._visits_due = now + _VISITS_SECONDS
             self._visits.step(bool(self.latest.findings))

@@ -14,7 +14,8 @@ def suggested(path: str, kind: str, capacity: int | None = None, /, **about: Any
     """The suggestion for a container; of `about` the owner and `is_kept` are no traits of its items."""
     others = {name: about.pop(name) for name in ("owner", "is_kept") if name in about}
     known = KnownContainer(path, kind, kind)  # type: ignore[arg-type]
-    return remedy_for(known, NO_TRAITS._replace(**about), capacity, **others) or ""
+    owner = others.pop("owner", None)
+    return remedy_for(known, NO_TRAITS._replace(**about), capacity, owner, **others) or ""
 
 
 @pytest.mark.parametrize(

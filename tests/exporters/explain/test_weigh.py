@@ -88,8 +88,8 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy():
     inventory, memory = holding(collections.deque(({"state": weight * at} for at in range(20)), maxlen=50))
     traits = traits_of(memory, inventory)
     assert traits.graph
-    assert "`.detach()`" in remedy_for(memory, traits, 50)
-    assert remedy_for(memory, traits._replace(graph=False), 50) is None
+    assert "`.detach()`" in remedy_for(memory, traits, 50, None)
+    assert remedy_for(memory, traits._replace(graph=False), 50, None) is None
 
 
 def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
@@ -102,7 +102,7 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     assert step.items.last == 5
     traits = traits_of(step, inventory)
     assert (traits.item_type, traits.opaque) == ("compiled program", True)
-    assert "pad to few shapes" in remedy_for(step, traits, None)
+    assert "pad to few shapes" in remedy_for(step, traits, None, None)
     weigh(step, inventory, 0.0)
 
 
