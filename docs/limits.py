@@ -28,7 +28,7 @@ groups:
           max by (job, instance, profile) (
             ALIASED
           )
-      # The resources for which a trainer has any limit: only then their levels are recorded. Memory always has one.
+      # Resources for which a trainer has any limit: only then levels are recorded. Memory always has one.
       - record: job:trainer_resource:has_limit
         expr: |
           group by (job, instance, resource) (

@@ -10,9 +10,9 @@ from prometheus_client import Metric
 
 from docs.generated import write_or_check
 from heapwatch.collectors.process import StandardCollector
-from heapwatch.machine.collector import GroupCollector
 from heapwatch.machine.groups import Groups
 from heapwatch.machine.judge import MachineJudge
+from heapwatch.machine.node import GroupCollector
 from heapwatch.runtime.exposition import Collector
 from heapwatch.text import markdown
 from heapwatch.watch import Watch

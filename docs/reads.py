@@ -213,7 +213,7 @@ READS = (
     Read(
         "Box2D worlds that nobody declared",
         ("bodyCount", "locked"),
-        ("explain.places",),
+        ("explain.worlds",),
         "Without `watch.step()` the main thread reads. Another thread that steps the world holds the "
         "interpreter's lock. In a callback of the program `locked` is set, and nothing is read.",
         "safe point",

@@ -136,13 +136,13 @@ def _workers_of(kind: str) -> tuple[list[str], bool]:
 
 
 def native() -> tuple[list[Table], list[Claim]]:
-    """One row for each leak of memory that C code holds, with HEAPWATCH_NATIVE=on."""
+    """One row for each leak of memory that C code holds."""
     columns = "leak | named as | line | after"
     rows = Table("Memory that C code takes and keeps", columns)
     right = 0
     for leak, text in NATIVE_LINES.items():
         with ExitStack() as stack:
-            watched = Watched(stack, "native", leak, HEAPWATCH_NATIVE="on")
+            watched = Watched(stack, "native", leak)
             try:
                 finding, seconds = watched.found(lambda one: bool(one["site"]), NATIVE_PATIENCE)
             except RuntimeError as error:

@@ -22,6 +22,7 @@ import psutil
 
 from heapwatch import lost
 from heapwatch.lost import Lost
+from heapwatch.measure.process.procfs import status_of
 from heapwatch.runtime.labels import boot
 from heapwatch.runtime.own_files import make_private, read_json, replace
 
@@ -96,9 +97,9 @@ class TargetFile:
         """
         make_private(self.path.parent)
         labels = {_OWNER_LABEL: json.dumps(asdict(self._owner)), _TRAINER_LABEL: self._trainer}
-        left = _read(self.path)
-        if left is not None and left.owner != self._owner:
-            _keep(left, lost.UNKNOWN)
+        target = _read(self.path)
+        if target is not None and target.owner != self._owner:
+            _keep(target, lost.UNKNOWN)
         content = json.dumps([{"targets": [self.address], "labels": labels}], indent=2) + "\n"
         replace(self.path, content, 0o644)  # Prometheus may run as another user
         self._renewed = time.monotonic()
@@ -121,17 +122,17 @@ class TargetFile:
 
         With a `failure`, which says why the trainer failed, it is kept as lost.
         """
-        left = _read(self.path)
-        if left is None or left.owner != self._owner:
+        target = _read(self.path)
+        if target is None or target.owner != self._owner:
             return
         if failure:
-            _keep(left, failure)
+            _keep(target, failure)
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
 
-class _Left(NamedTuple):
-    """What a target file of this user says."""
+class _Target(NamedTuple):
+    """The content of a target file of this user."""
 
     path: Path
     owner: Owner
@@ -158,15 +159,15 @@ def sweep(directory: Path, kills: KernelKills | None = None) -> list[Path]:
     """
     swept = []
     alive = []
-    for left in _targets(directory):
-        if left.is_dead():
-            cause = _cause(left.owner, kills)
+    for target in _targets(directory):
+        if target.is_dead():
+            cause = _cause(target.owner, kills)
             with suppress(OSError):
-                left.path.unlink()  # fails in all but one of several that sweep at the same time
-                swept.append(left.path)
-                _keep(left, cause)
-        elif left.owner.is_visible():
-            alive.append(left.owner.pid)
+                target.path.unlink()  # fails in all but one of several that sweep at the same time
+                swept.append(target.path)
+                _keep(target, cause)
+        elif target.owner.is_visible():
+            alive.append(target.owner.pid)
     if kills is not None:
         kills.update(alive)
     return swept
@@ -178,47 +179,47 @@ def _cause(owner: Owner, kills: KernelKills | None) -> str:
         return lost.REBOOTED
     if not owner.is_visible():
         return lost.SILENT
-    if kills is None:
-        from heapwatch.measure.process.kernel_kills import KernelKills  # few starts find a dead trainer
-
-        kills = KernelKills()
-    return lost.UNKNOWN if kills.reason(owner.pid) is None else lost.OUT_OF_MEMORY
+    return lost.OUT_OF_MEMORY if kills is not None and kills.has_killed(owner.pid) else lost.UNKNOWN
 
 
-def _keep(left: _Left, cause: str) -> None:
+def _keep(target: _Target, cause: str) -> None:
     """Keep the trainer of a target as lost now."""
-    for address in left.addresses[:1]:
+    for address in target.addresses[:1]:
         with suppress(OSError):
-            lost.write(left.path.parent / lost.FOLDER, Lost(address, left.trainer, cause, time.time()))
+            lost.write(target.path.parent / lost.FOLDER, Lost(address, target.trainer, cause, time.time()))
 
 
 def addresses(directory: Path, pid: int | None = None, trainer: str | None = None) -> list[str]:
     """The addresses of the targets of this user whose trainers may live; of this process or name only."""
     return [
-        at
-        for left in _targets(directory)
-        if pid in (None, left.owner.pid) and trainer in (None, left.trainer) and not left.owner.is_gone()
-        for at in left.addresses
+        address
+        for target in _targets(directory)
+        if pid in (None, target.owner.pid) and trainer in (None, target.trainer)
+        if not target.owner.is_gone()
+        for address in target.addresses
     ]
 
 
 def processes(directory: Path) -> dict[int, str]:
     """The address of each live process of this machine that has a target of this user, by its id."""
-    visible = (left for left in _targets(directory) if left.owner.is_visible() and not left.owner.is_gone())
-    return {left.owner.pid: left.addresses[0] for left in visible if left.addresses}
+    return {
+        target.owner.pid: target.addresses[0]
+        for target in _targets(directory)
+        if target.addresses and target.owner.is_visible() and not target.owner.is_gone()
+    }
 
 
-def _targets(directory: Path) -> list[_Left]:
-    return [left for path in sorted(directory.glob("*.json")) if (left := _read(path)) is not None]
+def _targets(directory: Path) -> list[_Target]:
+    return [target for path in sorted(directory.glob("*.json")) if (target := _read(path)) is not None]
 
 
-def _read(path: Path) -> _Left | None:
-    """The target in a file; None for whatever heapwatch did not write."""
+def _read(path: Path) -> _Target | None:
+    """The target in a file; None if Heapwatch did not write it."""
     try:
         group: Any = read_json(path)[0]
         owner = Owner(**json.loads(group["labels"][_OWNER_LABEL]))
         trainer = str(group["labels"].get(_TRAINER_LABEL, ""))
-        return _Left(path, owner, trainer, [str(address) for address in group["targets"]])
+        return _Target(path, owner, trainer, [str(address) for address in group["targets"]])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
@@ -230,15 +231,10 @@ def _address(host: str, port: int) -> str:
 
 
 def _started(pid: int) -> float | None:
-    """When a live process started: on Linux in ticks since boot, which no clock change moves."""
-    try:
-        # Fields after the command, whose own text may hold spaces and parentheses: proc(5).
-        fields = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        )
-        return None if fields[0] in "ZX" else float(fields[19])
-    except OSError:
-        pass
+    """When a live process started: on Linux in seconds since boot, which no clock change moves."""
+    status = status_of(pid)
+    if status is not None:
+        return None if status.state in "ZX" else status.started
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else round(process.create_time(), 2)

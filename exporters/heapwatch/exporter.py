@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Metric
 
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("heapwatch")
 CHECKPOINT_SECONDS = 0.2  # CPU time that the counts of one checkpoint may take
-Declared = TypeVar("Declared")
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Exporter:
         self.events = EventCollector(self.failures, interval)
         self.buffers = BufferCollector(self.failures, interval)
         self.sizes = SizeCollector(self.failures, interval)
-        self._objects: ObjectCollector | None = None
+        self.objects = ObjectCollector(interval)
         self.checkpoints = Checkpoints(self._memory_now, self._counted_since)
         self._counting: list[Any] = [self.entities, self.events, self.buffers]
         tree = ProcessTree()
@@ -178,7 +177,7 @@ class Exporter:
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
-        for declared in (self.entities, self.events, self.buffers, self.buffers.sizes, self.sizes):
+        for declared in (*self._counting, self.buffers.sizes, self.sizes, self.objects):
             self.exposition.register(declared)
         if walker_names:
             from heapwatch.collectors.bodies import WalkerNames
@@ -209,48 +208,20 @@ class Exporter:
         self.progress.on_progress.insert(0, due)  # a memory report of this moment has these sizes
 
     def _sample_costly_soon(self) -> None:
-        """After a cleanup: levels that are sampled rarely, as they are costly, would be old for minutes."""
-        counting: list[Sampler] = [*self._objects.samplers] if self._objects else []
-        for sampler in (*counting, self.sizes, self.buffers.sizes):
+        """Sample costly levels after a cleanup; they would be old for minutes otherwise."""
+        costly: list[Sampler] = [*self.objects.samplers, self.sizes, self.buffers.sizes]
+        for sampler in costly:
             self.safe_point.prompt(sampler)
 
     def _note_cleanup(self) -> None:
-        """Tell the explainer what a cleanup gave back, unless it is one of the trainer's own schedule.
+        """Pass the freed bytes of a cleanup to the explainer, except for the trainer's own regular cleanups.
 
-        Those may come each minute, and a leak between them is to be found nevertheless.
+        Those may come every minute, and a leak between them has to be found nevertheless.
         """
         done, memory = self.cleanup_queue.last, "resident_memory_bytes"
         if done is None or memory not in done.freed or (done.action, done.trigger) == ("regular", "trainer"):
             return
         self.explainer.cleaned(done.action, done.freed[memory], done.after[memory])
-
-    def count_objects(self, *classes: type) -> None:
-        """Count live instances. The census that this needs is taken from the first call on.
-
-        Raises:
-            ValueError: something is not a class.
-
-        """
-        self._with_objects(lambda objects: objects.count(*classes))
-
-    def expect_objects(self, cls: type, count: int) -> None:
-        """Count live instances of `cls`, and warn and raise an alert of more than `count`.
-
-        Raises:
-            ValueError: `cls` is no class.
-
-        """
-        name = self._with_objects(lambda objects: objects.expect(cls, count))
-        self.limits.set_limits("objects", name, {"warning": count + 1})
-
-    def _with_objects(self, declare: Callable[[ObjectCollector], Declared]) -> Declared:
-        objects = self._objects or ObjectCollector(self.interval)
-        declared = declare(objects)
-        if self._objects is None:
-            self._objects = objects
-            self.register(objects)
-        self.safe_point.schedule(*objects.samplers)
-        return declared
 
     def checkpoint(self, label: str) -> Checkpoint | None:
         """Record memory and counts at a named point; None if memory could not be read."""
@@ -267,10 +238,8 @@ class Exporter:
     def _counted_since(self, moment: float) -> Census:
         """Visit the safe point, and count what was not counted since a moment, if there is time for it."""
         self.safe_point.visit(stepping=False)
-        if self._objects is None:
-            return Census()
-        self.safe_point.sample_now(*self._objects.not_counted_since(moment, CHECKPOINT_SECONDS))
-        return self._objects.latest
+        self.safe_point.sample_now(*self.objects.not_counted_since(moment, CHECKPOINT_SECONDS))
+        return self.objects.latest
 
     def count_bodies(self, bodies: BodyCollector) -> None:
         """Count a world's bodies: at safe points alone, and none inside the world's own step."""
@@ -320,7 +289,7 @@ class Exporter:
         self.explainer.start()
 
     def explanation(self) -> Explanation:
-        """What grows, and what leaks."""
+        """The newest explanation of what grows and leaks."""
         return self.explainer.now()
 
     def _recent_readings(self) -> Readings | None:
@@ -356,7 +325,7 @@ class Exporter:
     def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.
 
-        What is to be kept comes first, as there may be no time for the rest. The stack alerts the end of a
+        Records are closed first, as there may be no time for the rest. The stack alerts on the end of a
         trainer with a `failure`, which says why it failed.
         """
         was_running, self.is_running = self.is_running, False
@@ -377,7 +346,7 @@ class Exporter:
         self.memory.close()
 
     def _conclusion(self) -> str:
-        """What was found, in a line; with memory reports what such a report says of the end."""
+        """The result of the run in a line: that of the memory reports, if only they found a leak."""
         explanation = self.explanation()
         reported = "" if explanation.verdict in SERIOUS else self.reported_leak()
         return f"{reported} {explanation.after_cleanup}".strip() if reported else headline(explanation)
@@ -394,24 +363,24 @@ class Exporter:
                 self.failures,
                 self.memory.read,
                 self._levels_for_points,
-                lambda: self._objects.latest if self._objects else Census(),
+                lambda: self.objects.latest,
             )
             self.phases.on_end.append(self._journal.phase_ended)
             self.progress.on_progress.append(self._journal.progressed)
         self.safe_point.sample_unowned()
         self._journal.add_sink(sink, is_due)
 
-    def found_large(self, found: Sequence[Large]) -> None:
-        """Hand the largest objects of now to the sinks."""
+    def record_large(self, objects: Sequence[Large]) -> None:
+        """Pass the largest objects to the sinks."""
         if self._journal is not None:
-            self._journal.found_large(tuple(found))
+            self._journal.found_large(tuple(objects))
 
     def before_fork(self) -> None:
-        """End what a child would go on with and could not end."""
+        """Stop tracing, which a child would continue and could not end."""
         self.explainer.tracer.end_period()
 
     def abandon(self) -> None:
-        """Do nothing any more in a forked child: server, target and safe points belong to the parent."""
+        """Switch everything off in a forked child: server, target and safe points belong to the parent."""
         self.safe_point.abandon()
         self.explainer.abandon()
         self.memory.reopen()
@@ -423,7 +392,7 @@ class Exporter:
         self.is_running = False
 
     def _levels(self) -> dict[str, Any]:
-        """What a cleanup compares: sampled at once, in the trainer's thread."""
+        """Levels for a comparison before and after a cleanup, sampled at once in the trainer's thread."""
         self.safe_point.sample_now(*self._counting)
         readings = self._readings(self._counting)
         levels: dict[str, Any] = {"resident_memory_bytes": self.memory.read()}
@@ -441,11 +410,16 @@ class Exporter:
         return Memory(self.memory.read(), self.memory.read_virtual(), *gpu)
 
     def _levels_for_points(self, costly: bool) -> Readings:
-        """What points are made of; the process tree and the GPU as last read where that costs too much."""
+        """Levels for a point of the run; those of processes and GPUs are read anew only if `costly`."""
         if costly:
             self._costly_families = self._families([*self._process, self._gpu])
-        sampled: list[Collector] = [*self._counting, self.buffers.sizes, self.sizes, self.limits]
-        sampled += [self._objects] if self._objects else []
+        sampled: list[Collector] = [
+            *self._counting,
+            self.buffers.sizes,
+            self.sizes,
+            self.objects,
+            self.limits,
+        ]
         return Readings(self._costly_families + self._families(sampled))
 
     def _readings(self, collectors: Iterable[Collector]) -> Readings:

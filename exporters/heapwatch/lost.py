@@ -35,7 +35,7 @@ class Lost:
         address: where it was scraped, `host:port`.
         trainer: its name; empty if unknown.
         cause: why it ended, in words.
-        at: when that was noticed, in seconds since 1970.
+        at: when its end was noticed, in seconds since 1970.
 
     """
 

@@ -238,7 +238,8 @@ class Watch:
             ValueError: something is not a class.
 
         """
-        self.exporter.count_objects(*classes)
+        self.exporter.objects.count(*classes)
+        self._safe_point.schedule(*self.exporter.objects.samplers)
 
     def expect(self, cls: type, count: int) -> None:
         """Count live instances of `cls`, and warn when there are more than `count`.
@@ -252,7 +253,9 @@ class Watch:
         """
         if not is_whole(count, least=0, below=2**53):
             raise ValueError(f"expect takes how many may be alive, 0 or more, got {count!r}")
-        self.exporter.expect_objects(cls, count)
+        name = self.exporter.objects.expect(cls, count)
+        self._safe_point.schedule(*self.exporter.objects.samplers)
+        self.exporter.limits.set_limits("objects", name, {"warning": count + 1})
 
     def size(self, name: str, source: Any = None, *, nbytes: Any = None) -> None:
         """Measure the deep size of an object.
@@ -293,7 +296,7 @@ class Watch:
         from heapwatch.measure.objects.tracked import large_objects
 
         objects = large_objects(nbytes, most)
-        self.exporter.found_large(objects)
+        self.exporter.record_large(objects)
         return objects
 
     def limit(

@@ -90,7 +90,8 @@ def _install(venv: Path, requirements: Path) -> None:
 
 def _index_of(pip: list[str]) -> list[str]:
     """The option for the package index that pip is configured to use; none for PyPI."""
-    configured = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True)
+    command = [*pip, "config", "get", "global.index-url"]
+    configured = subprocess.run(command, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False)
     url = os.environ.get("PIP_INDEX_URL") or configured.stdout.strip()
     return ["--index-url", url] if url else []
 

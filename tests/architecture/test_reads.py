@@ -42,6 +42,7 @@ OWN = {
     "explain.statements": {"slice"},
     "explain.tracing": {"filename", "traceback"},
     "runtime.cleanup": {"set"},
+    "runtime.exposition": {"put"},
     "runtime.safe_point": {"set"},
     "measure.gpu": {"devices"},
     "measure.sizing.foreign": {"len", "name"},

@@ -30,3 +30,9 @@ def test_nothing_in_the_repository_is_a_symbolic_link() -> None:
         ["git", "ls-files", "--stage"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     assert [line for line in listed.stdout.splitlines() if line.startswith("120000")] == []
+
+
+def test_a_process_without_them_can_import_this_package_and_its_requirements():
+    folders = data.packages()
+    assert list(folders)[-1] == "heapwatch", "it imports the others"
+    assert all((folder / "__init__.py").is_file() for folder in folders.values())

@@ -78,16 +78,16 @@ def test_a_trainer_that_ends_normally_is_not_kept_and_one_that_failed_is(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("change", "reason", "cause"),
+    ("change", "is_killed", "cause"),
     [
-        ({"started": 1.0}, None, lost.UNKNOWN),
-        ({"started": 1.0}, "out of memory", lost.OUT_OF_MEMORY),
-        ({"boot": "earlier"}, None, lost.REBOOTED),
+        ({"started": 1.0}, False, lost.UNKNOWN),
+        ({"started": 1.0}, True, lost.OUT_OF_MEMORY),
+        ({"boot": "earlier"}, False, lost.REBOOTED),
     ],
 )
-def test_a_sweep_keeps_the_cause(tmp_path, target, monkeypatch, change, reason, cause):
+def test_a_sweep_keeps_the_cause(tmp_path, target, monkeypatch, change, is_killed, cause):
     kills = KernelKills()
-    monkeypatch.setattr(kills, "reason", lambda pid: reason)
+    monkeypatch.setattr(kills, "has_killed", lambda pid: is_killed)
     target.remove()
     target._owner = replace(target._owner, **change)
     target.write()

@@ -10,7 +10,7 @@ import pytest
 
 from heapwatch.collectors.explanation import ExplanationCollector
 from heapwatch.explain.attribution import _finding
-from heapwatch.explain.census import _described
+from heapwatch.explain.census import _in_words
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, message, narrative
 from heapwatch.explain.inventory import Inventory
@@ -40,7 +40,7 @@ def test_names_of_attributes_classes_and_functions_are_shown() -> None:
     setattr(held, WORD, {})
     inventory = inventory_of(held, [0.0])
     assert f"it.{WORD}" in inventory.known
-    assert _described(type(WORD, (), {"__module__": "trainer"})(), held) == f"trainer.{WORD}"
+    assert _in_words(type(WORD, (), {"__module__": "trainer"})(), held) == f"trainer.{WORD}"
 
 
 def inventory_of(held: Any, now: list[float]) -> Inventory:

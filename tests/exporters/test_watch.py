@@ -276,7 +276,7 @@ def test_more_objects_than_expected_are_said_at_once_and_have_a_limit(watch, cap
     step_until_sampled(watch)
     assert "expected" not in caplog.text
     alive.append(Market())
-    watch.exporter.safe_point.sample_now(*watch.exporter._objects.samplers)
+    watch.exporter.safe_point.sample_now(*watch.exporter.objects.samplers)
     assert caplog.messages == ["Market: 3 are alive, 2 expected"]
     assert value(exposed(watch), "trainer_limit", resource="objects", component="Market") == 3
     alive.clear()

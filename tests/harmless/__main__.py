@@ -1,7 +1,7 @@
 """Every program for some minutes: `python -m tests.harmless [--seconds 300] [--only NAME ...] [--who WHO]`.
 
-`--who windows` traces the programs in windows of memray instead, hundreds a minute. `--only entering` visits
-programs by `EnteredProcess`: see there for its options.
+`--who windows` only sets the profile function, hundreds of times a minute. `--only entering` visits programs
+by `EnteredProcess`: see there for its options.
 
 Prints a line for each program and exits with 1 if one of them was harmed. A library that Python lacks is
 said to be missing. Programs run two at a time; `faulthandler` shows where a crash happened, and

@@ -1,8 +1,9 @@
 """Runs programs of one file under watch: `python -m tests.harmless.program FILE SECONDS WHO NAME ...`.
 
 WHO says who reads: `all` is usual; `readers` are the readers of single objects alone, which then come around
-most often; `windows` are windows of memray, one after the other; with `nothing` the programs show that they
-are sound by themselves. Exits with 0 if the programs ran through, they were read, and nothing was kept alive.
+most often; `windows` are windows of the profile function, one after the other; with `nothing` the programs
+show that they are sound by themselves. Exits with 0 if the programs ran through, they were read, and nothing
+was kept alive.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from heapwatch import Watch
 from heapwatch.collectors.gpu import GpuCollector
 from heapwatch.explain.engine import Explainer
 from heapwatch.explain.program import Program
-from heapwatch.explain.tracing import WINDOW_SECONDS, NativeTracer
+from heapwatch.explain.rises import Rises
 from heapwatch.explain.weigh import traits_of
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.containers import array_bytes, items_in, shape_of
@@ -25,6 +25,7 @@ from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.introspection.roots import OWN_THREADS, Root
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
+from heapwatch.measure.process.memory import ResidentMemory
 from heapwatch.measure.process.process_tree import ProcessTree
 from heapwatch.measure.sizing.deep_size import deep_size
 from heapwatch.measure.sizing.foreign import Mappings, reader_of
@@ -38,7 +39,6 @@ from heapwatch.runtime.owned_reads import OwnedReads
 _FEWEST_ROUNDS = 1
 _SPEED = 500.0  # seconds of the explainer's clock in a second
 _WINDOW_SECONDS = 0.005
-_READ_EACH = 100  # windows, of which one is read
 _EXPECTED = (OutOfTime, ContainerChanged, RuntimeError, TypeError, ValueError)
 
 
@@ -60,15 +60,16 @@ class Readers:
         )
         self._explainer.evaluator.search.census.pause_limit.allowed = 60.0
         self._failures = Failures()
+        self._memory = ResidentMemory()
         self._gpus = GpuCollector(self._failures, ProcessTree())
         self._threads: list[threading.Thread] = []
 
     def start(self, who: str) -> None:
-        """Begin to read: `all`, the `readers` or the `windows` of memray alone, or `nothing`."""
+        """Begin to read: `all`, the `readers` or the `windows` of the profile function, or `nothing`."""
         reading = {
             "all": (self._explain, self._measure, self._read),
             "readers": (self._read,),
-            "windows": (self._trace,),
+            "windows": (self._profile,),
             "nothing": (),
         }
         for read in reading[who]:
@@ -155,22 +156,12 @@ class Readers:
             finally:
                 self._counts["objects read"] += 1
 
-    def _trace(self) -> None:
-        now = 0.0
-        tracer = NativeTracer(lambda: now)
-        tracer.enabled = True
-        tracer.step(1.0)
+    def _profile(self) -> None:
+        rises = Rises(self._reads.ask, self._memory.read)
+        rises.step(1.0)
         self._stopped.wait(_WINDOW_SECONDS)
-        if self._counts["windows"] % _READ_EACH == 0:
-            now = WINDOW_SECONDS
-            tracer.step(0.0)
-            while tracer._reader is not None:
-                self._stopped.wait(0.1)
-                tracer.step(0.0)
-        tracer.stop()
-        if not tracer.enabled:
-            raise RuntimeError("memory of C code is not traced any more")
-        self._counts["windows"] += tracer.windows
+        rises.stop()
+        self._counts["windows"] += 1
 
     def _read_tensor(self, tensor: Any) -> None:
         for _ in range(50):

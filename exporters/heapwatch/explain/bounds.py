@@ -1,4 +1,4 @@
-"""The bound of a container: that its code enforces, its owner declares, or another container sets.
+"""Finds the bound of a container that its code enforces, its owner declares or another container sets.
 
 A limit in the code is one of these: the number that a length is compared with before an item is added,
 removed or overwritten; the length to which a slice cuts a container; the modulus by which positions are
@@ -8,7 +8,7 @@ computed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from types import CodeType
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Use, mentions
 from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
-from heapwatch.judge.level import NO_GROWTH, FloorGrowth
+from heapwatch.judge.level import FloorGrowth
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
 from heapwatch.measure.introspection.layout import Layout, layout_of, namespace_of
@@ -59,36 +59,36 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     `lines` add an item to it, remove one or overwrite one.
     """
     codes = list(codes)
-    naming = [code for code in codes if mentions(code, name)]
-    read = [statements_of(code) for code in naming]
-    asked = {test.value for one in read for test, *_ in one.guards if test.sort == "call"}
+    functions = {code: statements_of(code) for code in codes if mentions(code, name)}
+    called = {test.value for body in functions.values() for test, *_ in body.guards if test.sort == "call"}
     answers = {
-        code.co_name: test for code in codes if code.co_name in asked for test in statements_of(code).returns
+        code.co_name: test for code in codes if code.co_name in called for test in statements_of(code).returns
     }
     cycles = {
         target: value.parts[1]
-        for one in read
-        for target, value in one.bound.items()
+        for body in functions.values()
+        for target, value in body.bound.items()
         if value.sort == "modulo"
     }
     # There may be one in what cannot be read.
-    limits: dict[Limit, None] = {Limit(None): None} if any(one.missing for one in read) else {}
-    for code, one in zip(naming, read, strict=True):
-        for test, first, last in one.guards:
+    is_missing = any(body.missing for body in functions.values())
+    limits: dict[Limit, None] = {Limit(None): None} if is_missing else {}
+    for code, body in functions.items():
+        for test, first, last in body.guards:
             test = answers.get(test.value, test) if test.sort == "call" else test
             if _is_end(test, name, code):
                 continue
             if test.sort == "comparison" and any(first <= line <= last for line in lines):
                 limits.update(dict.fromkeys(_limits_in(test, name)))
-        for container, key in one.keys:
+        for container, key in body.keys:
             cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
             if container == name and cycle is not None and cycle.sort in ("name", "number"):
                 limits[Limit(cycle.value)] = None
-        for container, ends in one.cuts:
+        for container, ends in body.cuts:
             if container == name:
-                known = [end.value for end in ends if end.sort in ("name", "number") and end.value]
-                limits[Limit(known[0] if len(known) == 1 else None)] = None
-    moving = set().union(*map(_moving, naming))
+                values = [end.value for end in ends if end.sort in ("name", "number") and end.value]
+                limits[Limit(values[0] if len(values) == 1 else None)] = None
+    moving = set().union(*map(_moving, functions))
     return [limit for limit in limits if limit.limit not in moving]
 
 
@@ -100,10 +100,11 @@ def _moving(code: CodeType) -> set[str]:
 
 
 def _is_end(test: Operand, name: str, code: CodeType) -> bool:
-    """Whether it asks if an index that the function is given is the end of the container."""
-    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    """Whether the test compares an argument of the function with the end of the container."""
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     others = [part for part in test.parts if part != Operand("length", name)]
-    return test.value == "==" and len(others) == 1 and others[0].sort == "name" and others[0].value in given
+    is_equality = test.value == "==" and len(others) == 1
+    return is_equality and others[0].sort == "name" and others[0].value in arguments
 
 
 def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
@@ -125,13 +126,12 @@ def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
         yield Limit(small.value, measure=large.value)
 
 
-def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> Emptying:
+def emptying_of(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items: float) -> Emptying:
     """How a program removes items from a container that now holds `items` of them."""
     effects = {use.effect for use in uses}
     if limits or effects & {"trims", "overwrites"}:
-        values = [_items_at(limit, owner, items) for limit in limits]
-        known = [value for value in values if value is not None]
-        if not known or max(known) >= items:
+        bounds = [bound for limit in limits if (bound := _items_at(limit, owner, items)) is not None]
+        if not bounds or max(bounds) >= items:
             return "trimmed"
         # The container is longer than every limit in the code, so none of them bounds it.
         return "some"
@@ -140,14 +140,14 @@ def emptying_of(uses: list[Use], limits: list[Limit], owner: Any, items: float) 
     return "some" if "shrinks" in effects else "never"
 
 
-def is_cut_shorter(uses: list[Use], limits: list[Limit], owner: Any, items: float) -> bool:
+def is_cut_shorter(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items: float) -> bool:
     """Whether a limit that is not known may keep a container below the bound that its owner declares."""
     trims = any(use.effect == "trims" for use in uses)
     return (trims and not limits) or any(_items_at(limit, owner, items) is None for limit in limits)
 
 
 def bound_of(
-    owner: Any, limits: list[Limit], items: float, each: float | None = None, growth: FloorGrowth = NO_GROWTH
+    owner: Any, limits: Sequence[Limit], items: float, each: float | None, growth: FloorGrowth
 ) -> int | None:
     """The bound that the owner declares or the code enforces; None where there is none.
 
@@ -162,13 +162,13 @@ def bound_of(
     namespace = _namespace(owner)
     if namespace is None:
         return None
-    beside = capacity_beside(namespace, items, each)
+    declared = capacity_beside(namespace, items, each)
     ages = (value for name, value in list(namespace.items()) if plain_name(name) in _AGE_NAMES)
-    age = next((float(one) for one in ages if (type(one) is int or type(one) is float) and one > 0), 0.0)
-    if beside is None and growth.span < _OLDEST * age:
-        beside = round(max(items, age * growth.per_second))
-    if beside is not None:
-        return beside
+    age = next((float(value) for value in ages if _is_number(value) and value > 0), 0.0)
+    if declared is None and growth.span < _OLDEST * age:
+        declared = round(max(items, age * growth.per_second))
+    if declared is not None:
+        return declared
     values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]
     bounds = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
     return max(map(round, bounds), default=None)
@@ -181,7 +181,7 @@ def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
         return None
     measured: float | None
     if limit.of is not None:
-        other = _found(limit.of, owner)
+        other = _resolved(limit.of, owner)
         measured = None if other is None else length_of(other, layout_of(type(other)))
     elif limit.measure is not None:
         measured = _value(limit.measure, owner)
@@ -200,15 +200,18 @@ def _namespace(owner: Any) -> dict[Any, Any] | None:
 
 def _value(limit: int | str, owner: Any) -> float | None:
     """The value of a limit: a number, or a name that the owner or its settings give a number."""
-    value: Any = _found(limit, owner) if type(limit) is str else limit
+    value: Any = _resolved(limit, owner) if type(limit) is str else limit
     if type(value) is float and not value.is_integer():
         return None
-    is_number = type(value) is int or type(value) is float
-    return abs(value) if is_number and abs(value) > 1 else None
+    return abs(value) if _is_number(value) and abs(value) > 1 else None
 
 
-def _found(name: str, owner: Any) -> Any:
-    """The value that a name has in the code of an object; None where it is unknown."""
+def _is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def _resolved(name: str, owner: Any) -> Any:
+    """The value of a name in the code of an object; None if it is unknown."""
     layout = layout_of(type(owner))
     own = _namespace(owner) or {}
     classes = [namespace_of(cls) for cls in layout.mro] if layout.kind == "object" else []
@@ -222,20 +225,19 @@ def _found(name: str, owner: Any) -> Any:
 
 
 def bound_by_keys(container: KnownContainer, inventory: Inventory) -> int | None:
-    """Length of a container that stands still and has a thing for each key of this dictionary.
+    """Length of an unchanging container that has an item for each key of this dictionary; None without one.
 
-    A dictionary of networks by the ids of agents grows as long as not all have learned yet. Its keys are keys
-    of that container too, or one attribute of all things in it. Numbers in rising order are steps, not names.
-    None where there is no such container.
+    A dictionary of networks by agent grows until all agents have learned. Its keys are also the keys of that
+    container, or an attribute of all its items. Numbers in rising order are steps, not names.
     """
     length = container.items.last or 0.0
     if container.kind != "dict" or not _FEWEST <= length <= _MOST:
         return None
-    wanted = _keys(container, inventory)
-    still = (other for other in list(inventory.known.values()) if wanted and _stands_still(other, container))
+    keys = _keys(container, inventory)
+    still = (other for other in list(inventory.known.values()) if keys and _stands_still(other, container))
     for other in islice(still, _MOST_SEARCHED):
         for obj, layout in inventory.places_of(other):
-            if any(wanted <= names for names in _names(obj, layout)):
+            if any(keys <= names for names in _names(obj, layout)):
                 return round(other.items.last or 0.0)
     return None
 

@@ -1,7 +1,7 @@
-"""Types with a growing number of instances, and what refers to them: for growth that no container explains.
+"""Counts instances by type and finds the holders of those that grow, where no container explains the growth.
 
-To list all tracked objects stops the program. How long that takes is predicted from the last time. Where it
-would take too long, nothing is counted, and the explanation says so.
+Listing all tracked objects stops the program. The time for it is predicted from the last time. If that is too
+long, nothing is counted, and the explanation says so.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import CO_GENERATOR
 from itertools import chain, islice
 from pathlib import Path
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
+from heapwatch.explain.findings import OUTSIDE, Finding
+from heapwatch.explain.remedies import remedy_for_type
 from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
 from heapwatch.explain.sites import Site
 from heapwatch.judge.level import FloorGrowth, LevelSeries
@@ -64,14 +67,14 @@ _PLAIN = frozenset(
 
 @dataclass(eq=False)
 class GrowingType:
-    """How many instances of a type there are, over time, and what was found out about them.
+    """The number of instances of a type over time, their size and their holders.
 
     Attributes:
         name: the name of the class.
         counts: the number of its instances.
-        each_bytes: typical deep size of an instance; None where it was not measured.
-        holders: what refers to the newest, the nearest first; empty if no Python object does, None if that
-            was not found out.
+        each_bytes: typical deep size of an instance; None while it is not measured.
+        holders: what refers to the newest, the nearest first; empty if no Python object does, None while it
+            is not searched.
 
     """
 
@@ -80,27 +83,6 @@ class GrowingType:
     each_bytes: float | None = None
     holders: tuple[str, ...] | None = None
     is_weighed: bool = False
-
-
-class LongContainer(NamedTuple):
-    """A container that cannot be reached from a root and was longer at each search.
-
-    Attributes:
-        type: the types of the container and of its items.
-        items: number of items.
-        bytes: deep size; None where it was not measured.
-        items_per_minute: growth since it was first seen.
-        holders: what refers to it, the nearest first.
-        site: the current line of the function or generator that refers to it.
-
-    """
-
-    type: str
-    items: int
-    bytes: int | None
-    items_per_minute: float
-    holders: tuple[str, ...]
-    site: Site | None
 
 
 class Census:
@@ -128,11 +110,11 @@ class Census:
         self.pause_limit = PauseLimit(float("inf") if unlimited else PAUSE_SECONDS)
         self._clock = clock
         self._fewest = fewest
-        self._before: dict[int, int] = {}
+        self._previous: dict[int, int] = {}  # the number of instances at the last count, by id of the class
         self._first_at: float | None = None
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
-        self._found: dict[int, LongContainer] = {}
+        self._findings: dict[int, Finding] = {}  # by id of the container
         self._step_seconds = float("inf") if unlimited else _STEP_SECONDS
 
     def count(self) -> bool:
@@ -151,26 +133,26 @@ class Census:
             for key, kind in dict(zip(keys, kinds, strict=True)).items():
                 if key not in names:
                     names[key] = _name_of(kind)
-        before = self._before
-        self._before = {key: number for key, number in counts.items() if number >= self._fewest}
-        for key, number in self._before.items():
-            known = self.types.get(key)
-            if known is None or known.name != names[key]:
-                changed = key in before and before[key] != number
+        previous = self._previous
+        self._previous = {key: number for key, number in counts.items() if number >= self._fewest}
+        for key, number in self._previous.items():
+            growing_type = self.types.get(key)
+            if growing_type is None or growing_type.name != names[key]:
+                changed = key in previous and previous[key] != number
                 if not changed or not names[key] or not self._has_room():
                     continue
-                known = self.types[key] = GrowingType(names[key])
-                known.counts.add(self._counted_at, before[key])
-            known.counts.add(now, number)
+                growing_type = self.types[key] = GrowingType(names[key])
+                growing_type.counts.add(self._counted_at, previous[key])
+            growing_type.counts.add(now, number)
         self._counted_at = now
         if self._first_at is None:
             self._first_at = now
         return True
 
     def _has_room(self) -> bool:
-        """Whether one more type can be followed; those that have not become more make room."""
+        """Whether one more type can be followed; types that do not grow make room."""
         if len(self.types) >= _MOST_TYPES:
-            self.types = {key: known for key, known in self.types.items() if known.counts.growth().total > 0}
+            self.types = {key: kind for key, kind in self.types.items() if kind.counts.growth().total > 0}
         return len(self.types) < _MOST_TYPES
 
     @property
@@ -181,22 +163,21 @@ class Census:
 
     def growing(self, start: float) -> list[tuple[GrowingType, FloorGrowth]]:
         """Types whose number of instances has risen since `start`, the fastest first."""
-        growths = [(known, known.counts.growth(start)) for known in list(self.types.values())]
+        growths = [(kind, kind.counts.growth(start)) for kind in list(self.types.values())]
         rising = [entry for entry in growths if entry[1].rising]
         return sorted(rising, key=lambda entry: -entry[1].per_second)
 
     def inspect(
         self, growing: Sequence[tuple[GrowingType, FloorGrowth]], anchors: Mapping[int, str], most: int
     ) -> None:
-        """Measure instances of these types; find what refers to those of the `most` that grow most in bytes.
+        """Measure instances of these types, and find the holders of the `most` that grow most in bytes.
 
-        It does what the time of a step suffices for, and the next call goes on: see `is_inspected`. Where a
-        list of all instances would stop the program for too long, it does nothing. `anchors` are paths by id
-        of objects that have one.
+        Works until its time slice ends; call again until `is_inspected`. Does nothing if listing all
+        instances would stop the program for too long. `anchors` are paths by the id of their object.
         """
         until = own_time() + self._step_seconds
-        left = self._left(growing, most)
-        types = {key: known for key, known in self.types.items() if known in left}
+        selected = self._to_inspect(growing, most)
+        types = {key: kind for key, kind in self.types.items() if kind in selected}
         if not self.pause_limit.allows("objects"):
             return
         listed = self.pause_limit.timed(
@@ -208,31 +189,31 @@ class Census:
         hidden = set(map(id, newest.values()))
 
         has_time = True
-        for key, known in types.items():
-            if has_time and not known.is_weighed:
-                known.each_bytes = _typical_size(newest[key], anchors)
-                known.is_weighed = True
+        for key, kind in types.items():
+            if has_time and not kind.is_weighed:
+                kind.each_bytes = _typical_size(newest[key], anchors)
+                kind.is_weighed = True
                 has_time = own_time() <= until
-        followed = self._left(growing, most)
-        for key, known in types.items():
-            if has_time and newest[key] and known in followed:
-                path = next((anchors[id(one)] for one in newest[key] if id(one) in anchors), None)
-                known.holders = (path,) if path else tuple(self._holders(newest[key][0], hidden, until))
+        selected = self._to_inspect(growing, most)
+        for key, kind in types.items():
+            if has_time and newest[key] and kind in selected:
+                path = next((anchors[id(obj)] for obj in newest[key] if id(obj) in anchors), None)
+                kind.holders = (path,) if path else tuple(self._holders(newest[key][0], hidden, until))
                 has_time = own_time() <= until
         for instances in newest.values():
             instances.clear()
 
     def is_inspected(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> bool:
         """Whether `inspect` can tell no more."""
-        return not self.pause_limit.allows("objects") or not self._left(growing, most)
+        return not self.pause_limit.allows("objects") or not self._to_inspect(growing, most)
 
-    def _left(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> list[GrowingType]:
-        """The types that are to be weighed; once all are, those whose holders are to be found."""
-        unweighed = [known for known, _ in growing if not known.is_weighed]
+    def _to_inspect(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> list[GrowingType]:
+        """The types without a size; once all have one, those of the `most` without holders."""
+        unweighed = [kind for kind, _ in growing if not kind.is_weighed]
         if unweighed:
             return unweighed
         heaviest = sorted(growing, key=lambda entry: -(entry[0].each_bytes or 0.0) * entry[1].per_second)
-        return [known for known, _ in heaviest[:most] if known.holders is None]
+        return [kind for kind, _ in heaviest[:most] if kind.holders is None]
 
     def youngest(self) -> list[Any] | None:
         """Objects of the youngest generation, the newest last; None if listing them would take too long.
@@ -243,11 +224,11 @@ class Census:
             return None
         return self.pause_limit.timed(partial(tracked_objects, generation=0))
 
-    def search(self, elsewhere: set[int]) -> list[LongContainer]:
-        """Containers that grew over the last three searches, the longest first, without those in `elsewhere`.
+    def search(self, elsewhere: set[int]) -> list[Finding]:
+        """Find containers, not `elsewhere`, that grew over the last three searches; the longest first.
 
-        Only their ids and lengths, and what was found out about them, are kept between two searches. What the
-        time of a step does not suffice for is found out by the next.
+        Between two searches only ids, lengths and findings are kept. A container that there is no time to
+        describe is described by the next search.
         """
         if not self.pause_limit.allows("objects"):
             return []
@@ -272,44 +253,46 @@ class Census:
         }
         growing.sort(key=len, reverse=True)
         del growing[_MOST_LONG:]
-        told, self._found = self._found, {}
+        described, self._findings = self._findings, {}
         has_time = True
         while growing:
             obj = growing.pop(0)
-            known = told.get(id(obj))
-            if has_time and (known is None or known.bytes is None):
-                known = self._describe(obj, elsewhere, {id(growing)}, until)
+            finding = described.get(id(obj))
+            if has_time and (finding is None or finding.bytes is None):
+                finding = self._describe(obj, elsewhere, {id(growing)}, until)
                 has_time = own_time() <= until
-            if known is not None:
-                items, (began, first) = len(obj), self._lengths[id(obj)][0]
-                self._found[id(obj)] = known._replace(
-                    items=items,
-                    bytes=known.bytes and round(known.bytes / known.items * items),
-                    items_per_minute=60 * (items - first) / max(1e-9, now - began),
-                )
-        return [
-            one for one in self._found.values() if not any(holder.startswith(_OWN) for holder in one.holders)
-        ]
+            if finding is not None:
+                self._findings[id(obj)] = _with_growth(finding, len(obj), self._lengths[id(obj)][0], now)
+        findings = list(self._findings.values())
+        return [one for one in findings if not any(holder.startswith(_OWN) for holder in one.holders)]
 
-    def _describe(self, obj: Any, elsewhere: set[int], hidden: set[int], until: float) -> LongContainer:
+    def _describe(self, obj: Any, elsewhere: set[int], hidden: set[int], until: float) -> Finding:
         sites: list[Site] = []
         holders = tuple(self._holders(obj, hidden, until, sites))
-        nbytes = _weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere)
-        return LongContainer(_type_of(obj), len(obj), nbytes, 0.0, holders, sites[0] if sites else None)
+        return Finding(
+            kind="container",
+            path=" < ".join(holders) or None,
+            type=_type_of(obj),
+            items=len(obj),
+            bytes=_weigh(obj, 2 * _WEIGHING_SECONDS, elsewhere),
+            site=sites[0] if sites else None,
+            holders=holders or (OUTSIDE,),
+            remedy=remedy_for_type(holders),
+        )
 
     def _holders(
         self, obj: Any, hidden: set[int], until: float, sites: list[Site] | None = None
     ) -> Iterator[str]:
-        """What refers to an object, the nearest first; after the time `until` only the nearest.
+        """Yield the holders of an object, the nearest first; after the time `until` only the nearest one.
 
         Lists of the caller, whose ids are `hidden`, do not count. The current lines of functions and
         generators among the holders are added to `sites`.
         """
-        seen = {id(obj), *hidden}
+        passed = {id(obj), *hidden}
         link = None if id(type(obj)) in _LISTS else type(obj)
         for depth in range(_DEEPEST):
             began = own_time()
-            usable = _usable(referrers(obj), seen) or _usable(referrers_of_tuples(obj), seen)
+            usable = _usable(referrers(obj), passed) or _usable(referrers_of_tuples(obj), passed)
             ended = own_time()
             self.pause_limit.longest = max(self.pause_limit.longest, ended - began)
             if not usable:
@@ -317,15 +300,25 @@ class Census:
                     yield _UNREAD
                 return
             # A link of the same chain leads to the next link, not to the owner.
-            held, obj = obj, min(usable, key=lambda one: (type(one) is link, _rank(one)))
-            seen.add(id(obj))  # not the others: one of them may hold this one, too
+            previous, obj = obj, min(usable, key=lambda holder: (type(holder) is link, _rank(holder)))
+            passed.add(id(obj))  # not the others: one of them may hold this one, too
             usable.clear()
             site = _current_line(obj)
             if site is not None and sites is not None:
                 sites.append(site)
-            yield _described(obj, held)
+            yield _in_words(obj, previous)
             if type(obj) is FrameType or type(obj) is ModuleType or ended > until:
                 return
+
+
+def _with_growth(finding: Finding, items: int, first: tuple[float, int], now: float) -> Finding:
+    """The finding with its items of now, and their growth since the first reading: its time and its items."""
+    each = (finding.bytes or 0) / max(1, finding.items or 0)
+    per_minute = 60 * (items - first[1]) / max(1e-9, now - first[0])
+    nbytes = None if finding.bytes is None else round(items * each)
+    return replace(
+        finding, items=items, bytes=nbytes, items_per_minute=per_minute, bytes_per_minute=per_minute * each
+    )
 
 
 def _name_of(cls: type) -> str:
@@ -355,31 +348,29 @@ def _type_of(container: Any) -> str:
 
 
 def _weigh(obj: Any, seconds: float, elsewhere: set[int], *, one_of_many: bool = False) -> int | None:
-    try:
-        size = deep_size(obj, budget_seconds=seconds, elsewhere=elsewhere, one_of_many=one_of_many)
-    except (OutOfTime, ContainerChanged, RuntimeError):
-        return None
-    return size.bytes + size.gpu_bytes + size.shared_bytes
+    with suppress(OutOfTime, ContainerChanged, RuntimeError):
+        return deep_size(obj, budget_seconds=seconds, elsewhere=elsewhere, one_of_many=one_of_many).held_bytes
+    return None
 
 
 def _typical_size(instances: list[Any], anchors: Mapping[int, str]) -> int | None:
     """The bytes of a typical instance, without what has a path that does not lead through it."""
     own = {anchors[key] for key in map(id, instances) if key in anchors}
-    inside = tuple(path + sign for path in own for sign in (".", "["))
-    kept = {key for key, path in anchors.items() if path not in own and not path.startswith(inside)}
+    below = tuple(path + sign for path in own for sign in (".", "["))
+    elsewhere = {key for key, path in anchors.items() if path not in own and not path.startswith(below)}
     sizes: list[int] = []
     until = own_time() + 2 * _WEIGHING_SECONDS
     for obj in instances:
         # Others of its class have been counted as instances, too.
-        size = _weigh(obj, _WEIGHING_SECONDS, kept, one_of_many=True)
+        size = _weigh(obj, _WEIGHING_SECONDS, elsewhere, one_of_many=True)
         sizes += [] if size is None else [size]
         if own_time() > until:
             break
     return sorted(sizes)[len(sizes) // 2] if sizes else None
 
 
-def _usable(objects: list[Any], seen: set[int]) -> list[Any]:
-    return [one for one in islice(objects, _MOST_REFERRERS) if id(one) not in seen and not _is_own(one)]
+def _usable(objects: list[Any], passed: set[int]) -> list[Any]:
+    return [obj for obj in islice(objects, _MOST_REFERRERS) if id(obj) not in passed and not _is_own(obj)]
 
 
 def _is_own(obj: Any) -> bool:
@@ -402,26 +393,28 @@ def _rank(obj: Any) -> int:
     return 2
 
 
-def _described(obj: Any, held: Any) -> str:
-    kind = type(obj)
+def _in_words(holder: Any, obj: Any) -> str:
+    """A holder of an object in words."""
+    kind = type(holder)
     if kind is dict:
-        name = next((key for key, value in list(dict.items(obj)) if value is held and type(key) is str), None)
+        items = list(dict.items(holder))
+        name = next((key for key, value in items if value is obj and type(key) is str), None)
         return f"dict under {name!r}" if is_shown(name) else "dict"
     if kind is FrameType:
         # Before Python 3.11 a generator refers to its frame, and that to what it holds.
-        what = "generator" if obj.f_code.co_flags & CO_GENERATOR else "frame of"
-        return f"{what} {obj.f_code.co_name} ({_where(obj.f_code)})"
+        what = "generator" if holder.f_code.co_flags & CO_GENERATOR else "frame of"
+        return f"{what} {holder.f_code.co_name} ({_where(holder.f_code)})"
     if kind is FunctionType:
-        return f"closure or default of {obj.__code__.co_name} ({_where(obj.__code__)})"
+        return f"closure or default of {holder.__code__.co_name} ({_where(holder.__code__)})"
     if kind is CellType:
         return "closure"
     if kind is GeneratorType:
-        name = getattr(obj.gi_code, "co_qualname", obj.gi_code.co_name)
-        return f"generator {name} ({_where(obj.gi_code)})"
+        name = getattr(holder.gi_code, "co_qualname", holder.gi_code.co_name)
+        return f"generator {name} ({_where(holder.gi_code)})"
     if kind is MethodType:
-        return f"method of {qualified_type_name(layout_of(type(obj.__self__)))}"
+        return f"method of {qualified_type_name(layout_of(type(holder.__self__)))}"
     if kind is ModuleType:
-        return f"module {obj.__dict__.get('__name__')}"
+        return f"module {holder.__dict__.get('__name__')}"
     return qualified_type_name(layout_of(kind))
 
 

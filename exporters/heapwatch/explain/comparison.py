@@ -1,6 +1,6 @@
-"""What a program holds before and after a piece of work: a cell of a notebook, a round of a test.
+"""Compares the containers of a program before and after some work: a cell of a notebook, a round of a test.
 
-Nothing runs between two readings, and their number takes the place of the time.
+The number of readings takes the place of the time, as nothing runs between two readings.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class Growing:
         facts = [] if self.bytes is None else [size_change(self.bytes)]
         if self.items is not None:
             facts.append(f"{count_change(self.items)} items")
-        said = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} {unit}".rstrip()
+        text = f"{self.name} ({self.about}): {' and '.join(facts) or 'grows'} {unit}".rstrip()
         if line is not None:
-            said += f", filled at {line}"
+            text += f", filled at {line}"
         elif self.holders:
-            said += f", held by {' < '.join(self.holders)}"
-        return f"{said}. Suggested: {self.remedy}." if self.remedy else f"{said}."
+            text += f", held by {' < '.join(self.holders)}"
+        return f"{text}. Suggested: {self.remedy}." if self.remedy else f"{text}."
 
 
 class Comparison:
-    """Reads the containers of a program when it is told to.
+    """Reads the containers of a program on request.
 
     Args:
         roots: where objects are kept, in addition to modules and running functions.
@@ -98,14 +98,14 @@ class Comparison:
         self.inventory.lengths.read(_READ_SECONDS)
 
     def weighed(self, container: KnownContainer, since: float, seconds: float) -> Candidate:
-        """A container with its growth since a reading, its bytes, measured in this time, and its line."""
+        """A container with its growth since a reading, its line, and its bytes, measured within `seconds`."""
         weigh(container, self.inventory, self.now(), seconds)
-        # One at a time: of several, the describer puts some off until it is asked again.
+        # One at a time: of several, the describer leaves some to its next call.
         return self.describer.describe_all([(container, container.items.growth(since))])[0]
 
 
 def described(candidate: Candidate, nbytes: float, items: float) -> Growing:
-    """What is said of a container that has grown by so much."""
+    """The description of a container that has grown by `nbytes` bytes and `items` items."""
     container = candidate.known
     return Growing(
         container.path,
@@ -120,25 +120,25 @@ def described(candidate: Candidate, nbytes: float, items: float) -> Growing:
 
 
 def foremost(weighed: Iterable[tuple[float, Candidate]]) -> Iterator[tuple[float, Candidate]]:
-    """Growing containers with their bytes, most first: none with the items of another, or inside it.
+    """Growing containers with their bytes, most first, without those inside another or with the same items.
 
-    What is inside one that fills up to its bound may itself grow without a bound.
+    A container inside one with a bound counts, as it may itself grow without a bound.
     """
     paths: list[str] = []
     ids: set[int] = set()
-    for nbytes, one in sorted(weighed, key=lambda entry: (-entry[0], len(entry[1].known.path))):
-        container = one.known
-        if not (one.traits.ids & ids or any(is_inside(container.path, path) for path in paths)):
-            yield nbytes, one
-        ids |= one.traits.ids
-        if nbytes > 0 and (container.kind == "ring" or not one.bounded):
+    for nbytes, candidate in sorted(weighed, key=lambda entry: (-entry[0], len(entry[1].known.path))):
+        container = candidate.known
+        if not (candidate.traits.ids & ids or any(is_inside(container.path, path) for path in paths)):
+            yield nbytes, candidate
+        ids |= candidate.traits.ids
+        if nbytes > 0 and (container.kind == "ring" or not candidate.bounded):
             paths.append(container.path)
 
 
 def read_apart(work: Callable[[], T]) -> T:
-    """Run `work` in another thread, as a walk leaves the functions of this package's threads out.
+    """Run `work` in a thread of this package, whose functions are no roots of a walk.
 
-    Before that garbage is collected, unless the program has switched that off.
+    Garbage is collected first, unless the program has switched the collector off.
 
     Raises:
         TimeoutError: an object could not be read.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.explain.bounds import Limit, bound_by_keys, bound_of, emptying_of, is_cut_shorter, limits_of
 from heapwatch.explain.candidate import Candidate, Emptying
-from heapwatch.explain.census import GrowingType, LongContainer
+from heapwatch.explain.census import GrowingType
 from heapwatch.explain.findings import OUTSIDE, Finding, place_of
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
@@ -55,11 +55,19 @@ _NAMING = ("name", "slot", "class", "closure", "default", "keyword_default")  # 
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 
+class _Code(NamedTuple):
+    """What the source does to a container, the limits that it sets, and the only line that adds items."""
+
+    uses: Sequence[Use] = ()
+    limits: Sequence[Limit] = ()
+    site: Site | None = None
+
+
 @dataclass
 class _Searched:
-    """What was found out about the container at a path; None for what was not searched for."""
+    """The results of searches for the container at a path; None before a search."""
 
-    code: tuple[list[Use], list[Limit], Site | None] | None = None  # its uses, its limits, and what fills it
+    code: _Code | None = None
     traced: Site | None = None  # where its items were seen to be made
     library: set[int] | None = None  # ids of the library code that may fill it
     callers: set[Site] = field(default_factory=set)  # of that code
@@ -68,9 +76,9 @@ class _Searched:
 
 
 class Describer:
-    """Describes growing containers and types; the code is searched once for each container.
+    """Describes growing containers and types. It searches the code once for each container.
 
-    What an evaluation has no time for is searched in the next one.
+    A search for which an evaluation has no time is left to the next evaluation.
     """
 
     def __init__(self, inventory: Inventory) -> None:
@@ -80,7 +88,7 @@ class Describer:
         self._only_lines: dict[tuple[str, ...], Site | None] = {}
 
     def _searched_of(self, path: str) -> _Searched:
-        """What is known of a path; of too many, the one that was used least recently is forgotten."""
+        """The results for a path; of too many paths, the least recently used one is dropped."""
         searched = self._searched.pop(path, None) or _Searched()
         if len(self._searched) >= _MOST_KEPT:
             del self._searched[next(iter(self._searched))]
@@ -88,10 +96,9 @@ class Describer:
         return searched
 
     def describe_all(self, growing: Sequence[tuple[KnownContainer, FloorGrowth]]) -> list[Candidate]:
-        """Describe growing containers, which come with the most important first.
+        """Describe growing containers; the most important come first.
 
-        Until the code has been searched for it, a container counts as one that is cut to a length, which
-        delays the verdict.
+        Until its code is searched, a container counts as cut to a length, which delays the verdict.
         """
         self._until = own_time() + _SEARCHING_SECONDS
         return [self.describe(container, growth, always=False) for container, growth in growing]
@@ -99,78 +106,65 @@ class Describer:
     def describe(self, container: KnownContainer, growth: FloorGrowth, *, always: bool = True) -> Candidate:
         """Describe one growing container; unless `always`, without its code if its growth may not matter.
 
-        A framework has dozens of containers that grow by a few bytes, and to search their code takes long.
+        A framework has dozens of containers that grow by a few bytes, and searching their code takes long.
         """
-        traits = traits_of(container, self._inventory)
-        place = container.places[0] if container.places else None
-        if place is None:
-            return Candidate(
-                container, growth, traits, container.capacity, remedy=remedy_for(container, traits, None)
-            )
-        way, searched = _way_to(place), None
+        traits, place = traits_of(container, self._inventory), container.places[0]
+        way, code = _way_to(place), None
         if always or traits.opaque or _may_matter(container, growth):
-            searched = self._code_of(container, place, way)
-        if searched is None:
+            code = self._code_of(container, place, way)
+        if code is None:
             remedy = remedy_for(container, traits, container.capacity, way.library)
             return Candidate(container, growth, traits, container.capacity, emptied="trimmed", remedy=remedy)
-        uses, limits, site = searched
-        # What is cut only now and then is above its limit until then.
-        owner, items = way.owner, growth.floor or container.items.last or 0.0
-        emptied = emptying_of(uses, limits, owner, items) if container.kind != "graph" else "never"
-        capacity = container.capacity
-        if capacity is None and container.kind not in ("ring", "graph") and emptied != "never":
-            capacity = bound_of(owner, limits, items, container.bytes_each, growth)
-            if (
-                capacity is not None
-                and emptied == "trimmed"
-                and not is_cut_shorter(uses, limits, owner, items)
-            ):
-                emptied = "some"
-        if capacity is None:
-            capacity = self._bound_by_keys(container)
-        if capacity is not None and capacity >= UNLIMITED:
-            capacity = None
-        candidate = Candidate(
-            container,
-            growth,
-            traits,
-            capacity,
-            self._searched_of(container.path).traced or site or self._called_at(container, place, owner),
-            emptied,
-            way.holders,
-        )
+        capacity, emptied = self._bound(container, growth, way.owner, code)
+        traced = self._searched_of(container.path).traced
+        site = traced or code.site or self._called_at(container, place, way.owner)
+        candidate = Candidate(container, growth, traits, capacity, site, emptied, way.holders)
         remedy = remedy_for(container, traits, capacity, way.library, is_kept=candidate.bounded)
         if emptied == "whole" and capacity is None:
-            line = next(use.site for use in uses if use.effect == "empties")
+            line = next(use.site for use in code.uses if use.effect == "empties")
             remedy = f"empty it before it is too large, as at {place_of(line)}"
         return replace(candidate, remedy=remedy)
 
+    def _bound(
+        self, container: KnownContainer, growth: FloorGrowth, owner: Any, code: _Code
+    ) -> tuple[int | None, Emptying]:
+        """The bound of a container, and how the program removes items from it."""
+        # A container that is cut only now and then is above its limit until then.
+        items = growth.floor or container.items.last or 0.0
+        capacity, emptied = container.capacity, emptying_of(code.uses, code.limits, owner, items)
+        if container.kind == "graph":
+            emptied = "never"
+        elif capacity is None and container.kind != "ring" and emptied != "never":
+            capacity = bound_of(owner, code.limits, items, container.bytes_each, growth)
+            is_certain = capacity is not None and not is_cut_shorter(code.uses, code.limits, owner, items)
+            emptied = "some" if emptied == "trimmed" and is_certain else emptied
+        if capacity is None:
+            capacity = self._bound_by_keys(container)
+        return None if capacity is not None and capacity >= UNLIMITED else capacity, emptied
+
     def _bound_by_keys(self, container: KnownContainer) -> int | None:
-        """See `bound_by_keys`; looked for anew when a dictionary has passed the bound that was found."""
+        """See `bound_by_keys`; searched again once a dictionary has passed its bound."""
         now, searched = container.items.read_at, self._searched_of(container.path)
-        if now >= searched.bound_due or (
-            searched.bound is not None and (container.items.last or 0.0) > searched.bound
-        ):
-            searched.bound, searched.bound_due = (
-                bound_by_keys(container, self._inventory),
-                now + _BOUND_SECONDS,
-            )
+        is_passed = searched.bound is not None and (container.items.last or 0.0) > searched.bound
+        if now >= searched.bound_due or is_passed:
+            searched.bound = bound_by_keys(container, self._inventory)
+            searched.bound_due = now + _BOUND_SECONDS
         return searched.bound
 
-    def describe_type(self, known: GrowingType, growth: FloorGrowth) -> Finding:
+    def describe_type(self, growing: GrowingType, growth: FloorGrowth) -> Finding:
         """Make a finding of a growing type."""
-        holders = known.holders
-        count = known.counts.last or 0.0
-        each = known.each_bytes or 0.0
+        holders = growing.holders
+        count = growing.counts.last or 0.0
+        each = growing.each_bytes or 0.0
         return Finding(
             kind="type",
             path=None,
-            type=known.name,
+            type=growing.name,
             items=round(count),
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            site=self._only_line("loaded", known.name.rpartition(".")[2]),
+            site=self._only_line("loaded", growing.name.rpartition(".")[2]),
             holders=(OUTSIDE,) if holders == () else holders or (),
             remedy=remedy_for_type(holders),
         )
@@ -232,38 +226,18 @@ class Describer:
             )
         ]
 
-    def describe_long(self, long: LongContainer) -> Finding:
-        """Make a finding of a growing container that no root reaches; its holders are its path."""
-        each = (long.bytes or 0) / max(1, long.items)
-        return Finding(
-            kind="container",
-            path=" < ".join(long.holders) or None,
-            type=long.type,
-            items=long.items,
-            bytes=long.bytes,
-            items_per_minute=long.items_per_minute,
-            bytes_per_minute=long.items_per_minute * each,
-            site=long.site,
-            holders=long.holders or (OUTSIDE,),
-            remedy=remedy_for_type(long.holders),
-        )
-
     def is_traceable(self, container: KnownContainer) -> bool:
         """Whether no single line is known to fill a container, and its new items can be looked at."""
         searched = self._searched_of(container.path)
-        located = searched.traced or (searched.code and searched.code[2])
+        located = searched.traced or (searched.code and searched.code.site)
         return not located and container.counted and container.kind != "ring"
 
-    def trace(self, container: KnownContainer, tracer: Tracer, interval: float) -> None:
-        """Trace allocations until the container has grown, and keep the line that makes its items.
-
-        The `interval` is the usual time in seconds between two additions.
-        """
+    def trace(self, container: KnownContainer, tracer: Tracer) -> None:
+        """Trace allocations until the container has grown, and keep the line that makes its items."""
         site = tracer.trace(
             container.path,
             functools.partial(_length, container, self._inventory),
             functools.partial(newest_of, container, self._inventory),
-            interval,
         )
         if site is not None:
             line = site._replace(function=function_at(site, user_code()))
@@ -299,55 +273,50 @@ class Describer:
         self._only_lines[key] = _only(lines)
         return self._only_lines[key]
 
-    def _code_of(
-        self, container: KnownContainer, place: Place, way: _Way
-    ) -> tuple[list[Use], list[Limit], Site | None] | None:
-        """What the code does to a container, the limits it sets, and the line that fills it.
-
-        None if there was no time to search it.
-        """
-        found = self._searched_of(container.path)
-        if found.code is not None:
-            return found.code
+    def _code_of(self, container: KnownContainer, place: Place, way: _Way) -> _Code | None:
+        """The code that uses a container; None if there is no time to search it."""
+        result = self._searched_of(container.path)
+        if result.code is not None:
+            return result.code
         if container.kind == "cache":
-            return [], [], _cached_function(place)
+            return _Code(site=_cached_function(place))
         name = way.name
         if name is None:
-            return [], [], None
+            return _Code()
         own, others = _codes(place, way.owner)
         codes = [*own, *others]
         uses: list[Use] = []
         searched = codes
         # A name such as `data` may mean something else in other code. Search the owner's class first, and the
         # same scope before any other.
-        for searched, wanted in ((own, way.scope), (codes, way.scope), (codes, "any")):
+        for searched, scope in ((own, way.scope), (codes, way.scope), (codes, "any")):
             if not are_read(name, searched, self._until):
                 return None
-            if container.kind == "graph":  # a name bound to what is made of its old value makes it longer
-                uses = [Use("grows", site) for site in lines_of("rebinds", name, searched, wanted)]
+            if container.kind == "graph":  # a name bound to a function of its old value makes it longer
+                uses = [Use("grows", site) for site in lines_of("rebinds", name, searched, scope)]
             else:
-                uses = uses_of(name, searched, wanted, sequence=container.kind in ("list", "deque"))
+                uses = uses_of(name, searched, scope, sequence=container.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):
                 break
         emptying = [use.site for use in uses if use.effect == "empties"]
         uses = [use for use in uses if use.effect != "empties"]
         library = [site for site in emptying if not is_user_file(site.file)]  # where it may be set up, too
         emptying = [site for site in emptying if site not in library]
-        for above, scope in way.above:  # what it is in may be made anew
-            if not are_read(above, codes, self._until):
+        for holder, holder_scope in way.above:  # its holder may be made anew
+            if not are_read(holder, codes, self._until):
                 return None
-            emptying += lines_of("renews", above, codes, scope)
+            emptying += lines_of("renews", holder, codes, holder_scope)
         called = self._called(emptying, codes, way.owner)
         if called is None:
             return None
         limits = limits_of(name, searched, {use.site.line for use in uses})
         uses += [Use("empties", site) for site in called] + [Use("shrinks", site) for site in library]
-        found.code = uses, limits, _site(uses, codes)
-        return found.code
+        result.code = _Code(uses, limits, _site(uses, codes))
+        return result.code
 
     def _called(self, sites: list[Site], codes: list[CodeType], owner: Any) -> list[Site] | None:
-        """Those of these lines whose function runs or is called; None without the time to search for it."""
-        # What a base class of a library calls, such as a callback, is not seen.
+        """The lines whose function runs or is called; None if there is no time to search for it."""
+        # Calls by a base class of a library, such as those of a callback, are not seen.
         if not sites or not all(
             is_user_module(layout_of(cls).module) for cls in layout_of(type(owner)).mro[:-1]
         ):
@@ -410,18 +379,18 @@ def _way_to(place: Place) -> _Way:
     memory: dict[Place | str, Any] = {}
     named: list[tuple[str, Any, Scope]] = []
     layouts: list[Layout] = []  # of the objects below the root, the nearest first, up to one that is gone
-    is_whole, at = True, place
-    while at.parent is not None:
-        step, at = at.step, at.parent
+    is_whole, current = True, place
+    while current.parent is not None:
+        step, current = current.step, current.parent
         assert step is not None
-        owner = at.seek(memory)
+        owner = current.seek(memory)
         if step.how in _NAMING:
-            named.append((step.label.rpartition(".")[2], owner, _scope(at, step.how)))
-        if at.parent is not None:
+            named.append((step.label.rpartition(".")[2], owner, _scope(current, step.how)))
+        if current.parent is not None:
             is_whole = is_whole and owner is not None
             layouts += [layout_of(type(owner))] if is_whole else []
     holders = [qualified_type_name(layout) for layout in layouts if layout.kind != "cell"]
-    if is_whole and at is not place:
+    if is_whole and current is not place:
         holders.append(_root_in_words(place.start))
     library = _library(layouts, place.start if is_whole else None)
     first: tuple[str | None, Any, Scope] = named[0] if named else (None, None, "any")

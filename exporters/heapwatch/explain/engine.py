@@ -11,19 +11,18 @@ from collections.abc import Callable
 from heapwatch.explain.activity import Activity, every
 from heapwatch.explain.cleaned import Cleaned, matters
 from heapwatch.explain.evaluator import Evaluator
-from heapwatch.explain.findings import Explanation
+from heapwatch.explain.findings import Explanation, rate_of
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.latest import LatestExplanation
 from heapwatch.explain.levels import with_past_bound
 from heapwatch.explain.memory import FIRST_PAUSE_SECONDS, FIRST_SECONDS, ProcessMemory
 from heapwatch.explain.object_search import TYPES_REPORTED
-from heapwatch.explain.places import Worlds
 from heapwatch.explain.program import Program
 from heapwatch.explain.rises import Rises
 from heapwatch.explain.schedule import CALM, HURRIED, SHARE, Budget, LogLimit, schedule_for
-from heapwatch.explain.sites import Site
-from heapwatch.explain.tracing import NativeTracer, Tracer
+from heapwatch.explain.tracing import Tracer
 from heapwatch.explain.weigh import weigh
+from heapwatch.explain.worlds import Worlds
 from heapwatch.judge.memory import MemoryGrowth
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import has_lock
@@ -87,10 +86,9 @@ class Explainer:
         self.memory = ProcessMemory(clock, self.program.progress)
         self.inventory = Inventory(clock, spent, self.program.extra_roots, self._reads.ask)
         self.tracer = Tracer(clock)
-        self._native = NativeTracer(clock)
         self._rises = Rises(self._reads.ask, self.memory.resident_now, clock)
         self._worlds = Worlds(self.inventory.worlds, self._reads.ask, self.program.found_world, clock)
-        self.evaluator = Evaluator(self.memory, self.inventory, self.program, self._native_site, clock)
+        self.evaluator = Evaluator(self.memory, self.inventory, self.program, self._rises, clock)
         self.evaluator.enabled = environment.is_on(environment.EXPLAIN)
         self.spent_on = dict.fromkeys(("read", "walk", "weigh", "judge", "census", "trace", "ask"), 0.0)
         self.judged_at: float | None = None
@@ -179,7 +177,6 @@ class Explainer:
         self._thread = None
         self._asked, self._answered = threading.Event(), threading.Event()
         self.memory.shared_files.close()
-        self._native.abandon()
         self._rises.stop()
         if self.program.workers is not None:
             self.program.workers.abandon()
@@ -323,7 +320,6 @@ class Explainer:
         while True:
             asked = self._asked.wait(pause)
             if self._stopped.is_set():
-                self._native.stop()
                 self._rises.stop()
                 if self.program.workers is not None:
                     self.program.workers.stop()
@@ -419,22 +415,16 @@ class Explainer:
             if is_slow or container is None or finding.share < _TRACED_SHARE:
                 continue
             if describer.is_traceable(container) and self.tracer.may_trace(container.path):
-                interval = 60 / max(1.0, finding.items_per_minute or 0.0)
-                describer.trace(container, self.tracer, interval)
+                describer.trace(container, self.tracer)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False
 
-    def _native_site(self) -> Site | None:
-        return self._native.site or self._rises.site
-
     def _follow_native(self) -> None:
         """Look for the line that takes memory outside Python, while such memory grows."""
-        growth = sum(finding.bytes_per_minute for finding in self.latest.findings if finding.kind == "native")
-        if self._native.enabled:
-            self._native.step(growth)
-        elif self.evaluator.is_unexplained:
-            self._rises.step(growth)
+        if self.evaluator.is_unexplained:
+            native = [finding for finding in self.latest.findings if finding.kind == "native"]
+            self._rises.step(rate_of(native))
 
     def _visit_workers(self) -> None:
         if self.program.workers is not None:

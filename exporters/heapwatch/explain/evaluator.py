@@ -17,7 +17,7 @@ from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.object_search import ObjectSearch
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.program import Program
-from heapwatch.explain.sites import Site
+from heapwatch.explain.rises import Rises
 from heapwatch.explain.touched import TouchedArrays
 from heapwatch.judge.level import FloorGrowth
 from heapwatch.judge.memory import MemoryGrowth
@@ -34,7 +34,7 @@ class Evaluator:
         memory: the memory of the process.
         inventory: the containers of the program.
         program: what the trainer declared and exposes.
-        native_site: returns the line where memory that no Python object holds is taken.
+        rises: has the line where memory that no Python object holds is taken.
         clock: monotonic seconds.
 
     Attributes:
@@ -51,7 +51,7 @@ class Evaluator:
         memory: ProcessMemory,
         inventory: Inventory,
         program: Program,
-        native_site: Callable[[], Site | None],
+        rises: Rises,
         clock: Callable[[], float],
     ) -> None:
         self.enabled = True
@@ -62,7 +62,7 @@ class Evaluator:
         self._memory = memory
         self._inventory = inventory
         self._program = program
-        self._native_site = native_site
+        self._rises = rises
         self._touched = TouchedArrays(inventory)
         self._levels = LevelReader(memory, self._touched, program, clock)
         self._clock = clock
@@ -137,7 +137,7 @@ class Evaluator:
         """The finding with the line that no search of its container can tell."""
         path = finding.path or ""
         if finding.kind == "native":
-            return replace(finding, site=self._native_site())
+            return replace(finding, site=self._rises.site)
         if finding.kind == "worker" and finding.items_per_minute and not path:
             return replace(finding, site=self.describer.processes_started())
         if finding.kind == "worker" and path.startswith(HOSTED):  # filled from another process

@@ -1,4 +1,4 @@
-"""Reference cycles that stay while the garbage collector is switched off."""
+"""Finds reference cycles that stay while the garbage collector is switched off."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from heapwatch.explain.census import Census
 from heapwatch.judge.level import LevelSeries
+from heapwatch.measure.introspection.containers import first_items
 from heapwatch.measure.introspection.layout import layout_of, own_bytes
 from heapwatch.measure.introspection.names import qualified_type_name
 from heapwatch.measure.sizing.deep_size import deep_size
@@ -30,7 +32,7 @@ class Garbage(NamedTuple):
         share: share of the examined objects that are garbage, 0 to 1.
         bytes: what they hold; None where it was not measured.
         types: names of their commonest types, the commonest first.
-        key: the commonest key or attribute under which a dict leads back to itself; None if there is none.
+        key: the commonest key under which a dict holds itself; None if there is none.
 
     """
 
@@ -56,7 +58,7 @@ class Uncollected:
     Attributes:
         counts: number of objects in the youngest generation, over time.
         garbage: how many of them are garbage, over time.
-        latest: the newest objects that were found to be garbage; None if the objects were never examined.
+        latest: the garbage among the newest objects; None before the first examination.
 
     """
 
@@ -85,18 +87,18 @@ class Uncollected:
             self._mark = []
 
     def per_second(self, start: float) -> float:
-        """Objects of garbage that were added in a second since `start`: a few looks are enough for that."""
+        """Objects of garbage per second since `start`; two examinations are enough."""
         first = self.garbage.since(float("-inf"))[:1]
         begin = max([start, *(bucket.end for bucket in first)])
-        before, elapsed = self.garbage.at(begin), self.garbage.read_at - begin
-        if before is None or elapsed <= 0:
+        initial, elapsed = self.garbage.at(begin), self.garbage.read_at - begin
+        if initial is None or elapsed <= 0:
             return 0.0
-        return max(0.0, ((self.garbage.last or 0.0) - before) / elapsed)
+        return max(0.0, ((self.garbage.last or 0.0) - initial) / elapsed)
 
     def _examine(self, objects: list[Any], start: float) -> None:
-        new = next((at for at, one in enumerate(reversed(objects)) if one is self._mark), None)
+        new = next((index for index, obj in enumerate(reversed(objects)) if obj is self._mark), None)
         begins = new is None or self.latest is None
-        if begins:  # the first time, or a collection took the mark out, and maybe what was found
+        if begins:  # the first time, or a collection has moved the mark, and perhaps freed the garbage
             self.garbage = LevelSeries()
             self.garbage.add(start, 0.0)
         new = len(objects) if new is None else new
@@ -108,7 +110,7 @@ class Uncollected:
         scale = 1.0 if begins else new / max(1, examined)
         self.garbage.add(self._clock(), (self.garbage.last or 0.0) + scale * len(uncollected))
         if uncollected or begins:
-            types = Counter(qualified_type_name(layout_of(type(objects[at]))) for at in uncollected)
+            types = Counter(qualified_type_name(layout_of(type(objects[index]))) for index in uncollected)
             common = types.most_common(_TYPES_NAMED)
             self.latest = Garbage(
                 len(uncollected),
@@ -120,7 +122,7 @@ class Uncollected:
 
 
 _BUDGET_SECONDS = 0.02
-_MOST_DICTS, _MOST_KEYS, _MOST_FOLLOWED = 50, 50, 40
+_MOST_DICTS, _MOST_KEYS = 50, 50
 # What `sys.getrefcount` says of an object in a list, to which nothing else refers.
 _HELD = next(map(sys.getrefcount, [object()]))
 
@@ -138,62 +140,50 @@ def tuples_in(objects: list[Any]) -> list[Any]:
 
 
 def unreachable(objects: list[Any]) -> list[int]:
-    """Positions of the objects in cycles, and of what these hold, to which nothing else refers.
+    """Indices of the objects in cycles to which nothing else refers, and of the objects that these hold.
 
-    That is the collector's own rule. What the list alone holds would be freed without a collector: it is left
-    out. No other variable of the caller may refer to the objects. One that changes meanwhile counts as alive.
+    This is the collector's own rule. Objects that only the list holds are left out, since they would be freed
+    without a collector. No other variable of the caller may refer to the objects. An object that changes
+    meanwhile counts as alive.
     """
-    position = {id(obj): at for at, obj in enumerate(objects)}
-    outer = [count - _HELD for count in map(sys.getrefcount, objects)]
+    indices = {id(obj): index for index, obj in enumerate(objects)}
+    outside = [count - _HELD for count in map(sys.getrefcount, objects)]  # references from elsewhere
     parts: list[list[int]] = []
     for obj in objects:
-        held = [position[key] for key in map(id, gc.get_referents(obj)) if key in position]
-        parts.append(held)
-        for at in held:
-            outer[at] -= 1
-    ahead = [at for at, count in enumerate(outer) if count]
-    alive = set(ahead)
-    while ahead:
-        for at in parts[ahead.pop()]:
-            if at not in alive:
-                alive.add(at)
-                ahead.append(at)
-    dead = {at for at in range(len(outer)) if at not in alive}
-    references = Counter(part for at in dead for part in parts[at] if part in dead)
-    ahead = [at for at in dead if not references[at]]
-    while ahead:
-        at = ahead.pop()
-        dead.discard(at)
-        for part in parts[at]:
+        referents = [indices[key] for key in map(id, gc.get_referents(obj)) if key in indices]
+        parts.append(referents)
+        for index in referents:
+            outside[index] -= 1
+    pending = [index for index, count in enumerate(outside) if count]
+    alive = set(pending)
+    while pending:
+        for index in parts[pending.pop()]:
+            if index not in alive:
+                alive.add(index)
+                pending.append(index)
+    dead = {index for index in range(len(outside)) if index not in alive}
+    references = Counter(part for index in dead for part in parts[index] if part in dead)
+    pending = [index for index in dead if not references[index]]
+    while pending:
+        index = pending.pop()
+        dead.discard(index)
+        for part in parts[index]:
             references[part] -= 1
             if not references[part]:
-                ahead.append(part)
+                pending.append(part)
     return sorted(dead)
 
 
 def closing_key(objects: list[Any], chosen: list[int]) -> str | None:
-    """The commonest key under which a dict among these objects leads back to itself."""
-    inside = {id(objects[at]) for at in chosen}
-    dicts = [objects[at] for at in chosen if type(objects[at]) is dict][-_MOST_DICTS:]
-    keys: Counter[str] = Counter()
-    for one in dicts:
-        for key, value in list(dict.items(one))[:_MOST_KEYS]:
-            if type(key) is str and id(value) in inside and _leads_to(value, one, inside):
-                keys[key] += 1
+    """The commonest key under which a dict among these objects holds itself."""
+    dicts = [objects[index] for index in chosen if type(objects[index]) is dict][-_MOST_DICTS:]
+    keys = Counter(
+        key
+        for obj in dicts
+        for key, value in first_items(obj, _MOST_KEYS, dict.items)
+        if value is obj and type(key) is str
+    )
     return keys.most_common(1)[0][0] if keys else None
-
-
-def _leads_to(start: Any, target: Any, inside: set[int]) -> bool:
-    ahead, seen = [start], {id(start)}
-    while ahead and len(seen) < _MOST_FOLLOWED:
-        obj = ahead.pop(0)
-        if obj is target:
-            return True
-        for part in gc.get_referents(obj):
-            if id(part) in inside and id(part) not in seen:
-                seen.add(id(part))
-                ahead.append(part)
-    return False
 
 
 def bytes_held(objects: list[Any], chosen: list[int]) -> float | None:
@@ -204,26 +194,23 @@ def bytes_held(objects: list[Any], chosen: list[int]) -> float | None:
     total = 0.0
     references: dict[int, int] = {}
     untracked: list[Any] = []
-    for at in chosen:
-        kind = type(objects[at])
+    for index in chosen:
+        kind = type(objects[index])
         if layout_of(kind).kind == "tensor":
-            untracked.append(objects[at])
-            references[id(objects[at])] = sys.maxsize
+            untracked.append(objects[index])
+            references[id(objects[index])] = sys.maxsize
             continue
-        total += own_bytes(objects[at], kind)
-        for part in gc.get_referents(objects[at]):
+        total += own_bytes(objects[index], kind)
+        for part in gc.get_referents(objects[index]):
             if not gc.is_tracked(part):
                 if id(part) not in references:
                     untracked.append(part)
                 references[id(part)] = references.get(id(part), 0) + 1
     part = None
-    wanted = [count - _HELD for count in map(sys.getrefcount, untracked)]
-    leaves = [leaf for leaf, count in zip(untracked, wanted, strict=True) if references[id(leaf)] >= count]
+    counts = [count - _HELD for count in map(sys.getrefcount, untracked)]
+    leaves = [leaf for leaf, count in zip(untracked, counts, strict=True) if references[id(leaf)] >= count]
     untracked.clear()
-    try:
+    with suppress(OutOfTime, ContainerChanged, RuntimeError):
         size = deep_size(leaves, budget_seconds=_BUDGET_SECONDS)
-    except (OutOfTime, ContainerChanged, RuntimeError):
-        return None
-    if size.unread:
-        return None
-    return total + size.bytes + size.gpu_bytes + size.shared_bytes
+        return None if size.unread else total + size.held_bytes
+    return None

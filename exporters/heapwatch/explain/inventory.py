@@ -1,11 +1,10 @@
 """Finds the containers of a program from its roots, in short slices of time.
 
-A place is the path from a root to an object. It keeps no reference to an object of the program: the path is
-followed again at each reading. Discovery is breadth first from each root, so objects near the roots are found
-early. What lasts comes first: globals, then the variables of the outermost function, and so on inwards. So an
-object has the name that lasts longest, and the same in each walk. A walk that visits many objects stops, and
-the next one begins where it stopped. What libraries keep to manage their objects is not listed unless it
-grows.
+A place is the path from a root to an object. It keeps no reference to an object of the program: each reading
+follows the path again. The search is breadth first from each root and finds objects near the roots early.
+Globals come first, then the variables of the outermost function, and so on inwards. So an object has the name
+that lasts longest, and the same name in each walk. A walk stops after many objects, and the next one
+continues there. Containers with which libraries manage their objects are listed only if they grow.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ class Inventory:
         return True
 
     def _next_root(self) -> bool:
-        """Turn to the next root if all from this one was visited, or enough; False at the end of the walk.
+        """Go to the next root once all objects of this one, or enough, are visited; False at the end.
 
         One object of each path comes first: hundreds of alike ones tell no more than the first.
         """
@@ -187,12 +186,12 @@ class Inventory:
         lasting = [module_root(name) for name in sorted(user_modules(), key=lambda name: name != "__main__")]
         lasting += [*self._extra_roots(), hosted_root()]
         waiting = chain(self._pending, self._again, self._later, *self._roots)
-        left = list(islice(waiting, _MOST_PENDING))
+        unvisited = list(islice(waiting, _MOST_PENDING))
         for queue in (self._pending, self._again, self._later):
             queue.clear()
         groups = [lasting, *([root] for root in frame_roots()), registry_roots()]
         self._roots = deque(
-            [left, *([(Place(None, None, one, 1.0), one.label) for one in group] for group in groups)]
+            [unvisited, *([(Place(None, None, root, 1.0), root.label) for root in group] for group in groups)]
         )
 
     def _complete(self) -> None:
@@ -217,15 +216,17 @@ class Inventory:
                 del self.known[path]
 
     def _rename(self, stale: list[str]) -> None:
-        """Drop paths that this walk did not take to containers which it found under others."""
+        """Drop stale paths to containers that this walk has found under other paths."""
         walked = filter(None, map(self.known.get, self._round_places))
         by_identity = {container.identity: container for container in walked}
         for path in stale:
-            now = by_identity.get(self.known[path].identity)
-            if now is None or now.kind != self.known[path].kind:
+            previous = self.known[path]
+            current = by_identity.get(previous.identity)
+            if current is None or current.kind != previous.kind:
                 continue
-            if len(now.items.since(float("-inf"))) < len(self.known[path].items.since(float("-inf"))):
-                now.take_over(self.known[path])
+            if len(current.items.since(float("-inf"))) < len(previous.items.since(float("-inf"))):
+                previous.path, previous.places = current.path, current.places
+                self.known[current.path] = previous
             del self.known[path]
 
     def _visit(self, place: Place, path: str, memory: dict[Place | str, Any]) -> None:
@@ -269,14 +270,14 @@ class Inventory:
 
         The modules of a torch module are pushed under the names that they have in code.
         """
-        kept = {str(step.key): part for step, part in children if step.key in books}
-        count = entries(kept, books)
-        before = self._entries.get(id(obj), count)
+        bookkeeping = {str(step.key): part for step, part in children if step.key in books}
+        count = entries(bookkeeping, books)
+        previous = self._entries.get(id(obj), count)
         if len(self._entries) < _MOST_COUNTED:
             self._entries[id(obj)] = count
-        if count > before or any(f"{path}.{name}" in self.known for name in kept):
+        if count > previous or any(f"{path}.{name}" in self.known for name in bookkeeping):
             return children
-        parameters, modules = _as_dict(kept.get(PARAMETERS)), _as_dict(kept.get(MODULES))
+        parameters, modules = _as_dict(bookkeeping.get(PARAMETERS)), _as_dict(bookkeeping.get(MODULES))
         for parameter in list(dict.values(parameters)):
             if len(self._anchors) < _MOST_ANCHORS:
                 self._anchors[id(parameter)] = path
@@ -387,11 +388,11 @@ def _above(place: Place, memory: dict[Place | str, Any]) -> dict[Place | str, An
     No root is among them: it may be a copy of local variables, which would keep all of them alive.
     """
     above: dict[Place | str, Any] = {}
-    at = place.parent
-    while at is not None and at.parent is not None:
-        if at in memory:
-            above[at] = memory[at]
-        at = at.parent
+    parent = place.parent
+    while parent is not None and parent.parent is not None:
+        if parent in memory:
+            above[parent] = memory[parent]
+        parent = parent.parent
     return above
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heapwatch.explain.attribution import plausible
-from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.census import Census, GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Finding
 from heapwatch.explain.garbage import Uncollected
@@ -40,7 +40,7 @@ class ObjectSearch:
         self._inventory = inventory
         self._describer = describer
         self._growing: list[tuple[GrowingType, FloorGrowth]] = []
-        self._long: list[LongContainer] = []
+        self._long: list[Finding] = []
 
     def find_long_containers(self) -> None:
         """Find long containers that the walk has not reached."""
@@ -56,9 +56,8 @@ class ObjectSearch:
 
     def findings(self, levels: MemoryGrowth) -> list[Finding]:
         """What was found, the fastest growth first."""
-        long = [self._describer.describe_long(container) for container in self._long]
         if not gc.isenabled():
-            return [*long, *self._describer.describe_garbage(self.uncollected, levels)]
+            return [*self._long, *self._describer.describe_garbage(self.uncollected, levels)]
         self._growing = self.census.growing(levels.start)[: 4 * TYPES_REPORTED]
         types = [
             replace(
@@ -68,4 +67,4 @@ class ObjectSearch:
             for growing_type, growth in self._growing
         ]
         types.sort(key=lambda finding: (finding.bytes is None, -finding.bytes_per_minute))
-        return [*long, *types[:TYPES_REPORTED]]
+        return [*self._long, *types[:TYPES_REPORTED]]

@@ -1,10 +1,9 @@
-"""Paths to objects, and what is read at them: lengths of containers, bodies of physics worlds."""
+"""Paths to objects, the containers at them, and the reading of their lengths."""
 
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +25,6 @@ from heapwatch.measure.introspection.reading import Step, follow
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.replay_buffers import ring_of
 from heapwatch.measure.sizing.tensor_storage import has_graph, holds_operation, number_of, read_graphs
-from heapwatch.runtime.sources import NoValue
 
 SHORTEST_INTERVAL = 1.0  # seconds between two readings of a container
 SIZED: tuple[Kind, ...] = ("array", "tensor", "text")  # of which bytes are counted
@@ -43,7 +41,7 @@ class Place:
         weight: number of objects that it stands for, since only some items of a container are visited.
         depth: number of steps from the root.
         item_steps: how many of them lead to an item of a container.
-        is_users: whether the path begins in the user's code, or has come to an object of the user's.
+        is_users: whether the path begins in the user's code or passes an object of the user's.
 
     """
 
@@ -66,11 +64,11 @@ class Place:
     @property
     def start(self) -> Root:
         """The root at which the path begins."""
-        at = self
-        while at.parent is not None:
-            at = at.parent
-        assert at.root is not None
-        return at.root
+        place = self
+        while place.parent is not None:
+            place = place.parent
+        assert place.root is not None
+        return place.root
 
     @property
     def is_local(self) -> bool:
@@ -82,8 +80,9 @@ class Place:
         """Follow the path to its object.
 
         Args:
-            memory: objects already found in this pass, by place or root name; extended, but not with arrays
-                and tensors: `ndarray.resize` fails in the program while somebody else refers to the array.
+            memory: objects found earlier in this pass, by place or root name. It is extended, but not with
+                arrays and tensors: `ndarray.resize` fails in the program while anything else refers to the
+                array.
 
         Raises:
             Gone: nothing is at this path any more.
@@ -111,12 +110,12 @@ class Place:
 
 @dataclass(slots=True, eq=False, repr=False)
 class KnownContainer:
-    """A container, or all containers with the same path, and what was read of them.
+    """A container, or all containers with the same path, and their levels over time.
 
     Attributes:
         path: as written in code; `[*]` stands for every item.
         items: the length over time, or the mean of several; bytes for arrays and texts; for graphs see below.
-        places_read: number of places that the last reading was the mean of.
+        places_read: number of places in the mean of the last reading.
         multiplicity: number of containers with this path.
         held: the bytes of all of them over time, measured when there were `weighed_items` items.
         shared_share: how much of them is in shared memory, 0 to 1.
@@ -150,34 +149,26 @@ class KnownContainer:
     newest: tuple[int, int] = (-1, -1)
     identity: int = 0
 
-    def take_over(self, other: KnownContainer) -> None:
-        """Continue the readings of the same container under another path."""
-        self.items, self.held, self.newest = other.items, other.held, other.newest
-        self.places_read = other.places_read
-        self.weighed_items, self.weighing_due = other.weighed_items, other.weighing_due
-        self.leaking_since = other.leaking_since
-        self.weigh_failures, self.shared_share = other.weigh_failures, other.shared_share
-
     def stand_for(self, multiplicity: float) -> None:
-        """Note the number of containers with this path; what was measured of all of them is multiplied."""
+        """Set the number of containers with this path, and scale the bytes of all of them."""
         if multiplicity > self.multiplicity:
             if self.kind != "ring":  # whose bytes are those of each
                 self.held.scale(multiplicity / self.multiplicity)
             self.multiplicity = multiplicity
 
     def join(self, levels: list[float]) -> None:
-        """Where more places are read than before, multiply earlier readings, as if all had been read then.
+        """Scale earlier readings if more places are read now, as if all had been read then.
 
-        Else a mean over other containers would look like growth, or end an even rate.
+        Otherwise the mean of other containers would look like growth, or end an even rate.
         """
-        before, known = levels[: self.places_read], self.items.last
-        if 0 < len(before) < len(levels) and sum(before) > 0:
-            mean, level = sum(before) / len(before), sum(levels) / len(levels)
+        earlier, last = levels[: self.places_read], self.items.last
+        if 0 < len(earlier) < len(levels) and sum(earlier) > 0:
+            mean, level = sum(earlier) / len(earlier), sum(levels) / len(levels)
             self.items.scale(level / mean)
             if self.kind != "ring":
                 self.held.scale(level / mean)
             self.weighed_items *= level / mean
-            if known == mean:
+            if last == mean:
                 self.items.last = level
         self.places_read = len(levels)
 
@@ -189,9 +180,9 @@ class KnownContainer:
 
     @property
     def bytes_of_new(self) -> float | None:
-        """Bytes of an item that came since the first measurement, without what all items share.
+        """Bytes of an item added since the first measurement, without memory that all items share.
 
-        Those of any item while too few have come.
+        Until enough items have been added, the bytes of any item.
         """
         first = next(iter(self.held.since(float("-inf"))), None)
         items = None if first is None else self.items.at(first.end)
@@ -227,7 +218,7 @@ _GRAPHS_SHARE = 0.0004  # of the time, for all autograd graphs together: one of 
 
 
 class Lengths:
-    """Reads the containers of an `Inventory` in slices of a given CPU time; those that are gone are dropped.
+    """Reads the containers of an `Inventory` in slices of CPU time, and drops those that are gone.
 
     Attributes:
         shortest_interval: seconds between readings of a container that changes.
@@ -286,26 +277,9 @@ class Lengths:
     def _read(self, container: KnownContainer, now: float, memory: dict[Place | str, Any]) -> None:
         levels: list[float] = []
         for place in container.places:
-            try:
-                obj = place.find(memory)
-                layout = layout_of(type(obj))
-                level: float | None
-                if container.kind == "ring":
-                    level = _read_ring(container, obj, now)
-                elif is_object_array(obj):
-                    level, container.capacity = items_in(obj, layout), int(obj.size)
-                elif layout.kind in SIZED:
-                    level = array_bytes(obj, layout)
-                else:
-                    level = length_of(obj, layout)
-                    container.capacity = capacity_of(obj, layout)
-            except (Gone, RuntimeError):
-                continue
-            if level is not None:
-                if container.kind != "ring":
-                    container.kind = "objects" if is_object_array(obj) else layout.kind
-                    container.type_name = layout.name
-                levels.append(level)
+            with suppress(Gone, RuntimeError):
+                level = _level_of(container, place.find(memory), now)
+                levels += [] if level is None else [level]
         if not levels:
             self._miss(container, now)
             if container.places and container.places[0].is_local:
@@ -328,14 +302,15 @@ class Lengths:
         """Read the newest operations of graphs, and look for older ones in one of them if it is its turn."""
         tensors: dict[int, tuple[KnownContainer, ref[Any]]] = {}
         for container in graphs:
-            found = self._weak(container)
-            if found is None:
-                self._miss(container, now)
-            else:
+            tensor = container.places[0].seek({})
+            if has_graph(tensor):
                 container.due = now + _GRAPH_INTERVAL
-                tensors[found[0]] = container, found[1]
-        wanted = partial(read_graphs, [weak for _, weak in tensors.values()])
-        read = [] if not tensors else first_answer(wanted, self._ask)
+                tensors[id(tensor)] = container, ref(tensor)  # weak: the program may free it meanwhile
+            else:
+                self._miss(container, now)
+        tensor = None
+        weak_tensors = [weak for _, weak in tensors.values()]
+        read = first_answer(partial(read_graphs, weak_tensors), self._ask) if tensors else []
         self.graphs_unread = read is None
         if read is None:
             return
@@ -350,11 +325,6 @@ class Lengths:
             else:
                 self._read_graph(container, operation, now, search=container is searched)
 
-    def _weak(self, container: KnownContainer) -> tuple[int, ref[Any]] | None:
-        """The id of a tensor with a graph, and a weak reference: the program may free it meanwhile."""
-        tensor = container.places[0].seek({})
-        return (id(tensor), ref(tensor)) if has_graph(tensor) else None
-
     def _read_graph(self, container: KnownContainer, operation: Any, now: float, *, search: bool) -> None:
         """Note the newest operation of a graph and, if `search`, look for operations of the last reading.
 
@@ -364,24 +334,42 @@ class Lengths:
         newest = number_of(operation)
         container.misses = 0
         container.interval = _GRAPH_INTERVAL
-        kept_seconds, (earlier, before) = container.items.last or 0.0, container.newest
-        if newest == before:
+        kept_seconds, (first, last) = container.items.last or 0.0, container.newest
+        if newest == last:
             container.items.add(now, kept_seconds)
             return
-        container.newest = (before, newest)
-        if earlier < 0:
+        container.newest = (last, newest)
+        if first < 0:
             container.items.add(now, 0.0)
         elif search:
             began = self._spent()
-            held = holds_operation(operation, earlier, before)
+            is_kept = holds_operation(operation, first, last)
             self._graphs_due = now + (self._spent() - began) / _GRAPHS_SHARE
-            container.items.add(now, kept_seconds + now - container.items.read_at if held else 0.0)
+            container.items.add(now, kept_seconds + now - container.items.read_at if is_kept else 0.0)
 
     def _miss(self, container: KnownContainer, now: float) -> None:
         container.misses += 1
         container.due = now + container.interval
         if container.misses > 20:
             self._known.pop(container.path, None)
+
+
+def _level_of(container: KnownContainer, obj: Any, now: float) -> float | None:
+    """The length or the bytes of an object at the path of a container; also sets its kind and capacity."""
+    layout = layout_of(type(obj))
+    level: float | None
+    if container.kind == "ring":
+        return _read_ring(container, obj, now)
+    if is_object_array(obj):
+        level, container.capacity = items_in(obj, layout), int(obj.size)
+    elif layout.kind in SIZED:
+        level = array_bytes(obj, layout)
+    else:
+        level, container.capacity = length_of(obj, layout), capacity_of(obj, layout)
+    if level is not None:
+        container.kind = "objects" if is_object_array(obj) else layout.kind
+        container.type_name = layout.name
+    return level
 
 
 def _read_ring(container: KnownContainer, obj: Any, now: float) -> float | None:
@@ -392,64 +380,3 @@ def _read_ring(container: KnownContainer, obj: Any, now: float) -> float | None:
     container.capacity = ring.rows
     container.held.add(now, ring.held_bytes)
     return ring.filled
-
-
-Found = Callable[[str, Callable[[], float]], None]
-
-_OLDEST_SECONDS = 60.0
-
-
-class Worlds:
-    """Counts bodies of Box2D worlds that the program did not declare: C code keeps them in lists of its own.
-
-    They are counted outside of a step. No body is touched: a proxy that outlives its body reads freed memory.
-
-    Args:
-        places: of the worlds, by path.
-        ask: runs a read in the thread that calls `watch.step()`, else in the main thread.
-        found: told of each path to a world with a function that returns its number of bodies. That function
-            raises NoValue when the number is older than a minute: the program has dropped the world, or there
-            was no time to count.
-        clock: monotonic seconds.
-
-    """
-
-    def __init__(
-        self,
-        places: Mapping[str, list[Place]],
-        ask: Ask,
-        found: Found,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._places = places
-        self._ask = ask
-        self._found = found
-        self._clock = clock
-        self._counts: dict[str, tuple[float, float]] = {}
-
-    def count(self) -> None:
-        """Count the bodies at each path; a world that is inside its step keeps its last number."""
-        counted: set[int] = set()  # a world that another path leads to counts once
-        for path, places in list(self._places.items()):
-            found = (place.seek({}) for place in places)
-            worlds = [world for world in found if world is not None and id(world) not in counted]
-            counted.update(map(id, worlds))
-            bodies = self._ask(partial(_bodies, worlds)) if worlds else None
-            worlds.clear()
-            if bodies is not None:
-                is_new = path not in self._counts
-                self._counts[path] = self._clock(), bodies
-                if is_new:
-                    self._found(f"{path}.bodies", partial(self._latest, path))
-
-    def _latest(self, path: str) -> float:
-        counted_at, bodies = self._counts[path]
-        if self._clock() - counted_at > _OLDEST_SECONDS:
-            raise NoValue(f"{path} was not counted for {_OLDEST_SECONDS:.0f} s")
-        return bodies
-
-
-def _bodies(worlds: list[Any]) -> int | None:
-    if any(world.locked for world in worlds):
-        return None
-    return sum(int(world.bodyCount) for world in worlds)

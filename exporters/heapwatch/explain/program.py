@@ -10,7 +10,7 @@ from heapwatch.collectors.progress import Progress
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.findings import Explanation
 from heapwatch.explain.memory import NO_PROGRESS
-from heapwatch.explain.places import Found
+from heapwatch.explain.worlds import Found
 from heapwatch.judge.component import Component
 from heapwatch.measure.introspection.roots import Root
 

@@ -15,10 +15,10 @@ _REQUIRED = ("kind", "path", "type", "items", "bytes", "items_per_minute", "byte
 
 
 def explanation_of(document: Any) -> Explanation:
-    """The explanation in a document that `as_json` is said to have made.
+    """The explanation in a document that another process made with `as_json`.
 
     Raises:
-        ValueError: it is none that can be shown.
+        ValueError: the document is no valid explanation.
 
     """
     try:
@@ -39,7 +39,7 @@ def _read(document: dict[str, Any]) -> Explanation:
         values["site"] = None if site is None else Site(**site)
         values["holders"] = tuple(values.get("holders") or ())
         findings.append(Finding(**values))
-    left = document.get("time_to_limit_seconds")
+    time_left = document.get("time_to_limit_seconds")
     return Explanation(
         document["verdict"],
         float(document["seconds"]),
@@ -47,7 +47,7 @@ def _read(document: dict[str, Any]) -> Explanation:
         float(document["explained_share"]),
         tuple(findings),
         str(document.get("detail", "")),
-        None if left is None else TimeLeft(float(left["least"]), float(left["most"])),
+        None if time_left is None else TimeLeft(float(time_left["least"]), float(time_left["most"])),
         tuple(map(str, document.get("unread") or ())),
         float(document.get("gpu_growth_bytes_per_minute", 0.0)),
         bool(document.get("ends_on_gpu")),

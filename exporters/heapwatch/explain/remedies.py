@@ -6,7 +6,7 @@ import gc
 import sys
 
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.weigh import BOUND, ItemTraits
+from heapwatch.explain.weigh import ItemTraits
 from heapwatch.text.numbers import size
 
 # A class of the items or one of its bases, and the call that is missing.
@@ -42,24 +42,23 @@ def remedy_for(
     container: KnownContainer,
     traits: ItemTraits,
     capacity: int | None,
-    owner: str | None = None,
+    owner: str | None,
     *,
     is_kept: bool = True,
 ) -> str | None:
     """A suggestion for a growing container, as code where possible; None if none is certain.
 
     `owner` is the library's class whose instance owns the container; None if the user's code owns it.
-    `is_kept` tells whether it keeps to its `capacity`.
+    `is_kept` is whether it stays within its `capacity`.
     """
     if traits.graph:
         return "`.item()` for a number, `.detach()` for a tensor: each keeps the graph it was computed with"
     if traits.view:
-        used, kept = map(size, traits.view)
-        return f"`.copy()` the part that is kept: {used} of each {kept} are used, but all is kept"
-    if capacity is not None and is_kept:
-        return None
+        used, whole = map(size, traits.view)
+        return f"`.copy()` the part that is kept: {used} of each {whole} are used, but all is kept"
     if capacity is not None:
-        return f"its limit of {capacity:,} items does not hold: remove items `while` there are too many"
+        over = f"its limit of {capacity:,} items does not hold: remove items `while` there are too many"
+        return None if is_kept else over
     if container.path == "Out" and "IPython" in sys.modules:
         return DROP_RESULTS
     if "_hooks" in container.path.rpartition(".")[2]:
@@ -69,8 +68,8 @@ def remedy_for(
         return by_type
     if container.path == _QUEUE_BUFFER:
         return f"`Queue(maxsize=...)`: {_SLOW_CONSUMER}"
-    if traits.item_type.startswith(BOUND):
-        return "register a function that does not refer to the object: what is registered keeps it alive"
+    if container.path == "weakref.finalize._registry":
+        return "register functions that do not refer to the object: a bound method keeps it alive"
     if owner is not None:
         name = container.path.rpartition(".")[2]
         ways = (

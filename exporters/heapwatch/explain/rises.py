@@ -8,14 +8,15 @@ profiled or traced itself has no window.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from heapwatch.explain.sites import Site, site_of
-from heapwatch.explain.tracing import SHARE, is_profiled
+from heapwatch.explain.sites import Site, user_line
+from heapwatch.explain.tracing import SHARE
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import is_trainers
@@ -49,6 +50,7 @@ class Rises:
         self._until = float("-inf")
         self._events = self._highest = 0
         self._lines: Counter[Site] = Counter()
+        self._last = (0, 0)  # of the last event the id of its code, and its line
 
     @property
     def site(self) -> Site | None:
@@ -76,12 +78,12 @@ class Rises:
         if sys.getprofile() is None:  # the program may have begun to profile itself meanwhile
             sys.setprofile(self._note)
 
-    def _note(self, frame: FrameType | None, event: str, argument: Any) -> None:
-        if frame is not None and frame.f_code.co_name == "<genexpr>":  # one event for each item
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_name == "<genexpr>":  # one event for each item
             return
         self._events += 1
         try:
-            self._add(frame, self._resident())
+            self._add(frame, event, self._resident())
             is_over = self._events > _MOST_EVENTS or self._clock() > self._until
         except Exception as error:
             if is_trainers(error):  # a signal handler of the program has raised it here
@@ -90,9 +92,21 @@ class Rises:
         if is_over:
             sys.setprofile(None)
 
-    def _add(self, frame: FrameType | None, resident: int) -> None:
+    def _add(self, frame: FrameType, event: str, resident: int) -> None:
         risen, self._highest = resident - self._highest, max(resident, self._highest)
-        while risen > 0 and frame is not None and not is_user_file(frame.f_code.co_filename):
-            frame = frame.f_back
-        if risen > 0 and frame is not None:
-            self._lines[site_of(frame.f_code, frame.f_lineno)] += risen
+        (code, line), self._last = self._last, (id(frame.f_code), frame.f_lineno)
+        site = user_line(frame) if risen > 0 else None
+        if site is None:
+            return
+        # A call by ctypes has no event: memory rises after that of an argument, and is seen at the next one.
+        if event != "c_return" and code == id(frame.f_code) and is_user_file(frame.f_code.co_filename):
+            site = site._replace(line=line)
+        self._lines[site] += risen
+
+
+def is_profiled() -> bool:
+    """Whether the program has a profiler or a trace function, as a debugger has."""
+    hooks = (sys.getprofile(), sys.gettrace(), getattr(threading, "_profile_hook", None))
+    monitoring = getattr(sys, "monitoring", None)
+    tools = [] if monitoring is None else [monitoring.get_tool(tool) for tool in range(6)]
+    return any(hook is not None for hook in (*hooks, getattr(threading, "_trace_hook", None), *tools))

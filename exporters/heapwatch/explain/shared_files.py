@@ -1,4 +1,4 @@
-"""Segments of shared memory in /dev/shm: memory that stays when no process maps it any more."""
+"""Follows segments of shared memory in /dev/shm, whose memory stays even if no process maps them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from heapwatch.explain.places import KnownContainer
-from heapwatch.explain.sites import Site, site_of
-from heapwatch.measure.introspection.roots import is_user_file
+from heapwatch.explain.sites import Site, user_line
 from heapwatch.measure.process.private_memory import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
@@ -23,23 +22,22 @@ _PATTERN = re.compile(r"[A-Za-z]+(?:[^A-Za-z0-9]|(?=\d))")
 
 
 class SharedFiles:
-    """The segments that this program makes or maps, without those that were there before.
+    """The segments that this program makes or maps, without those that existed before.
 
-    The kernel does not tell who made a segment. `multiprocessing` tells its resource tracker of each one, so
-    its call to the tracker is wrapped.
+    The kernel does not record who made a segment. `multiprocessing` registers each with its resource tracker,
+    so this class wraps that call.
 
     Attributes:
         bytes: of all of them.
         known: number and bytes of the files by pattern, such as `/dev/shm/psm_*`.
-        sites: the lines that made them, likewise.
+        sites: the lines that made them, by pattern.
 
     """
 
-    def __init__(self, folder: str = SHARED_FILES) -> None:
+    def __init__(self) -> None:
         self.bytes = 0.0
         self.known: dict[str, KnownContainer] = {}
         self.sites: dict[str, set[Site]] = {}
-        self._folder = folder
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
         self._began = time.time() - _CLOCK_SECONDS
@@ -48,14 +46,14 @@ class SharedFiles:
         """Add files by name that a process of the program has made or maps."""
         for name in files:
             match = _PATTERN.match(name)
-            path = f"{self._folder}/{match[0]}*" if match else f"{self._folder}/{name}"
+            path = f"{SHARED_FILES}/{match[0]}*" if match else f"{SHARED_FILES}/{name}"
             sizes = self._sizes.setdefault(path, {})
             if len(sizes) < _MOST_FILES:
                 sizes.setdefault(name)
                 self.sites.setdefault(path, set()).update([site] if site else [])
 
     def read(self, now: float) -> None:
-        """Read the new files, and the newest of those that are known.
+        """Read the sizes of new files and of the newest ones.
 
         Raises:
             OSError: the folder cannot be read.
@@ -63,9 +61,9 @@ class SharedFiles:
         """
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        there = set(os.listdir(self._folder)) if self._sizes else set()
+        existing = set(os.listdir(SHARED_FILES)) if self._sizes else set()
         for path, sizes in list(self._sizes.items()):
-            for name in sizes.keys() - there:
+            for name in sizes.keys() - existing:
                 del sizes[name]
             newest = list(sizes)[-_READ_AGAIN:]
             for name in {*newest, *(name for name, size in list(sizes.items()) if size is None)}:
@@ -78,7 +76,7 @@ class SharedFiles:
         self.bytes = sum(container.held.last or 0.0 for container in self.known.values())
 
     def close(self) -> None:
-        """Wrap no longer; also in a forked child, which would note its segments for ever."""
+        """Restore the tracker's function; also in a forked child, which would note its segments for ever."""
         tracker = sys.modules.get(_TRACKER)
         if tracker is not None and getattr(tracker.register, "by", None) is self:
             tracker.register = self._register  # type: ignore[attr-defined]
@@ -89,21 +87,13 @@ class SharedFiles:
         def register(name: str, rtype: str) -> None:
             original(name, rtype)
             with suppress(Exception):  # it would be raised in the program
-                self.add([name.strip("/")] if rtype == "shared_memory" else [], _caller())
+                self.add([name.strip("/")] if rtype == "shared_memory" else [], user_line(sys._getframe(1)))
 
         register.by = self  # type: ignore[attr-defined]
         tracker.register = register
 
     def _size(self, name: str) -> int:
         with suppress(OSError):
-            status = os.stat(f"{self._folder}/{name}")
+            status = os.stat(f"{SHARED_FILES}/{name}")
             return 512 * status.st_blocks if status.st_ctime >= self._began else 0
         return 0
-
-
-def _caller() -> Site | None:
-    """The line of the user's code that is running in this thread."""
-    frame = sys._getframe(2)
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
-    return None if frame is None else site_of(frame.f_code, frame.f_lineno)

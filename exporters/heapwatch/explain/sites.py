@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from heapwatch.explain.statements import Deed, Scope, is_read, statements_of
@@ -149,6 +149,13 @@ def site_of(code: CodeType, line: int | None = None) -> Site:
     """A line of a function, by default its first one."""
     line = code.co_firstlineno if line is None else line
     return Site(code.co_filename, line, getattr(code, "co_qualname", code.co_name))
+
+
+def user_line(frame: FrameType | None) -> Site | None:
+    """The line of the nearest frame of the user's code, this one or one above it; None without one."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else site_of(frame.f_code, frame.f_lineno)
 
 
 def function_at(site: Site, codes: Iterable[CodeType]) -> str:

@@ -1,7 +1,7 @@
-"""What the statements of a function of the program do with the names in them, read once from its source.
+"""Parses the functions of the program, and lists what their statements do with the names in them.
 
-A function is parsed by itself, so that the program never waits for a long file. Source counts only if it
-compiles to the function's own lines: the file may have changed since the import.
+Each function is parsed once and by itself, so that the program never waits for a long file. Source counts
+only if it compiles to the function's own lines: the file may have changed since the import.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ Deed = Literal[
 
 
 class Operand(NamedTuple):
-    """What is known of an expression: a name, a number, the length of a name, or what is made of others."""
+    """An expression: a name, a number, the length of a name, or a combination of other operands."""
 
     sort: Literal["name", "number", "length", "modulo", "difference", "comparison", "call", "other"]
     value: Any = None
@@ -92,16 +92,16 @@ _OTHER = Operand("other")
 
 @dataclass
 class Statements:
-    """What the statements of a function do.
+    """The effects of the statements of a function.
 
     Attributes:
-        acts: name, scope, what is done to its object, and the line.
+        acts: name, scope, deed and line.
         returns: the comparisons whose result it returns.
         guards: conditions, with the first and the last line that run if they hold.
-        keys: containers, and the keys under which is stored.
-        cuts: containers, and the ends of the slices that are kept or deleted.
+        keys: containers, with the keys under which items are stored.
+        cuts: containers, with the ends of the slices that are kept or deleted.
         bound: the first modulo, else the last value, that each name is bound to.
-        missing: nothing is known of them.
+        missing: whether the source is unknown.
 
     """
 
@@ -114,45 +114,45 @@ class Statements:
     missing: bool = False
 
 
-_known: WeakKeyDictionary[CodeType, Statements] = WeakKeyDictionary()
+_parsed: WeakKeyDictionary[CodeType, Statements] = WeakKeyDictionary()
 
 
 def is_read(code: CodeType) -> bool:
     """Whether `statements_of` has read the source of a function."""
-    return code in _known
+    return code in _parsed
 
 
 def statements_of(code: CodeType) -> Statements:
-    """What the source of a function does."""
-    statements = _known.get(code)
+    """The effects of a function, by its source."""
+    statements = _parsed.get(code)
     if statements is None:
         body = source_of(code)
-        statements = _known[code] = statements_in(body or [], code)
+        statements = _parsed[code] = statements_in(body or [], code)
         statements.missing = body is None and code.co_name not in ("<lambda>", *_PARTS_OF_CODE, *_GENERATED)
     return statements
 
 
 def statements_in(body: list[ast.stmt], code: CodeType) -> Statements:
-    """What these statements do, of which a function with this code consists."""
+    """The effects of statements, which are the body of a function with this code."""
     reader = _Reader(code)
     for statement in body:
         with suppress(RecursionError):
             for node in _parts(statement):
                 reader.read(node)
-    return reader.found
+    return reader.statements
 
 
 def _parts(statement: ast.stmt) -> list[ast.AST]:
-    """The parts of a statement in the order of the source, without annotations and what has code of its own.
+    """The parts of a statement in the order of the source, without annotations and inner functions.
 
     Raises:
         RecursionError: they are nested too deeply to be looked at.
 
     """
     parts: list[ast.AST] = []
-    left: list[tuple[ast.AST | None, int]] = [(statement, 0)]
-    while left:
-        node, depth = left.pop()
+    pending: list[tuple[ast.AST | None, int]] = [(statement, 0)]
+    while pending:
+        node, depth = pending.pop()
         if node is None:
             continue
         if depth > _DEEPEST:
@@ -166,13 +166,13 @@ def _parts(statement: ast.stmt) -> list[ast.AST]:
                 children = [*node.decorator_list, *node.bases]
             case ast.AnnAssign():
                 children = [node.target, node.value]
-        left += [(child, depth + 1) for child in reversed(children)]
+        pending += [(child, depth + 1) for child in reversed(children)]
     return parts
 
 
 class _Reader:
     def __init__(self, code: CodeType) -> None:
-        self.found = Statements()
+        self.statements = Statements()
         parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
         self._own = {name for one in (code, *parts) for name in (*one.co_varnames, *one.co_cellvars)}
         self._locals = {*self._own, *code.co_freevars}
@@ -220,9 +220,9 @@ class _Reader:
                 | ast.IfExp(test=test, body=last)
             ):
                 for condition in self._conditions(test):
-                    self.found.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
+                    self.statements.guards.append((condition, test.lineno, last.end_lineno or last.lineno))
             case ast.Return(value=ast.expr() as value):
-                self.found.returns += self._conditions(value)
+                self.statements.returns += self._conditions(value)
 
     def _named(self, node: ast.AST) -> tuple[str, Scope] | None:
         if isinstance(node, ast.Attribute):
@@ -234,10 +234,10 @@ class _Reader:
     def _act(self, node: ast.AST, deed: Deed, line: int | None) -> None:
         named = self._named(node)
         if named is not None:
-            self.found.acts.append((*named, deed, line or 0))
+            self.statements.acts.append((*named, deed, line or 0))
             assigns = deed in ("resets", "renews", "rebinds")
             if named[1] == "local" and not assigns and named[0] in self._aliases:
-                self.found.acts.append((*self._aliases[named[0]], deed, line or 0))
+                self.statements.acts.append((*self._aliases[named[0]], deed, line or 0))
 
     def _around(self, node: ast.AST, named: tuple[str, Scope]) -> list[ast.AST]:
         """A name in an expression, and the expressions that contain it."""
@@ -250,18 +250,19 @@ class _Reader:
         match target:
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-                alike = len(values) == len(targets)
-                for one, own in zip(targets, values if alike else [value] * len(targets), strict=True):
-                    self._assign(one, own)
+                if len(values) != len(targets):
+                    values = [value] * len(targets)
+                for part, part_value in zip(targets, values, strict=True):
+                    self._assign(part, part_value)
             case ast.Subscript(slice=ast.Slice() as cut, value=whole) if whole is container:
                 self._cut(container, cut, target.lineno, is_empty=not getattr(value, "elts", True))
             case ast.Subscript(slice=key):
                 if isinstance(key, ast.Constant) and type(key.value) is str:
-                    self.found.acts.append((key.value, "any", "assigned", target.lineno))
+                    self.statements.acts.append((key.value, "any", "assigned", target.lineno))
                 if named is not None:
                     changes = target.value is not container or self._around(value, named)
                     self._act(container, "changes" if changes else "stores", target.lineno)
-                    self.found.keys.append((named[0], self._operand(key)))
+                    self.statements.keys.append((named[0], self._operand(key)))
             case _ if named is not None:
                 self._bind(target, value, named)
 
@@ -280,14 +281,15 @@ class _Reader:
             self._act(target, "grows", target.lineno)
         else:
             lasts = self._runs_again and name not in self._own
-            again = lasts or any(target.lineno in lines for lines in self._loops)
-            deeds: dict[Deed, bool] = {"renews": again and not around and _is_new(value), "resets": lasts}
-            for deed in (deed for deed, is_done in deeds.items() if is_done):
-                self._act(target, deed, target.lineno)
+            repeats = lasts or any(target.lineno in lines for lines in self._loops)
+            if repeats and not around and _is_new(value):
+                self._act(target, "renews", target.lineno)
+            if lasts:
+                self._act(target, "resets", target.lineno)
         if named[1] == "local" and other is not None:
             self._aliases[name] = other
-        if self.found.bound.get(name, _OTHER).sort != "modulo":
-            self.found.bound[name] = self._operand(value)
+        if self.statements.bound.get(name, _OTHER).sort != "modulo":
+            self.statements.bound[name] = self._operand(value)
 
     def _cut(self, container: ast.expr, cut: ast.Slice, line: int, *, is_empty: bool = False) -> None:
         named = self._named(container)
@@ -295,7 +297,8 @@ class _Reader:
             self._act(container, "empties", line)
         elif named is not None:
             self._act(container, "trims", line)
-            self.found.cuts.append((named[0], [self._operand(end) for end in (cut.lower, cut.upper) if end]))
+            ends = [self._operand(end) for end in (cut.lower, cut.upper) if end]
+            self.statements.cuts.append((named[0], ends))
 
     def _conditions(self, test: ast.expr) -> Iterator[Operand]:
         match test:
@@ -318,8 +321,8 @@ class _Reader:
             return Operand("number", number)
         match node:
             case ast.Name(id=name):
-                known = self.found.bound.get(name, _OTHER)
-                return Operand("name", name) if known.sort in ("call", "comparison", "other") else known
+                value = self.statements.bound.get(name, _OTHER)
+                return Operand("name", name) if value.sort in ("call", "comparison", "other") else value
             case ast.Attribute():
                 return Operand("name", self._private.get(node.attr, node.attr))
             case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
@@ -385,13 +388,13 @@ def source_of(code: CodeType) -> list[ast.stmt] | None:
     """
     for lines in _files(code.co_filename) if code.co_name not in _PARTS_OF_CODE else ():
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            body = _found_in(lines, code)
+            body = _parsed_from(lines, code)
             if body is not None:
                 return body
     return None
 
 
-def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
+def _parsed_from(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
     used = {line for one in nested_code(code) for _, _, line in one.co_lines() if line}
     named = code.co_name == "<lambda>" or not code.co_name.startswith("<")
     first = code.co_firstlineno if named else min(used, default=0)
@@ -418,14 +421,14 @@ def _found_in(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
 
 def _is_same(compiled: CodeType, code: CodeType, before: int) -> bool:
     """Whether two code objects have the same name and the same lines."""
-    lines, wanted = ({line for _, _, line in one.co_lines() if line} for one in (compiled, code))
-    names = (one.co_name.startswith("<") or one.co_name for one in (compiled, code))
-    return {before + line for line in lines} == wanted and len(set(names)) == 1
+    compiled_lines, lines = ({line for *_, line in one.co_lines() if line} for one in (compiled, code))
+    names = {one.co_name.startswith("<") or one.co_name for one in (compiled, code)}
+    return {before + line for line in compiled_lines} == lines and len(names) == 1
 
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Nothing that the compiler remarks on the program's source is shown; remarks on anything else are."""
+    """Suppress the compiler's warnings about the program's source, and no others."""
     filters: Any = warnings.filters
     filters.insert(0, _NO_WARNINGS)
     try:

@@ -1,4 +1,4 @@
-"""Large arrays of zeros, whose pages take no memory until the program writes to them."""
+"""Counts the resident pages of large arrays of zeros: those to which the program has written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN = 1 << 63 | 1 << 56
 
 
 class TouchedArrays:
-    """The arrays of a program that are no items of a container, and how many of their pages are touched.
+    """Large arrays that are no items of a container, with the number of their touched pages.
 
     Attributes:
         known: touched pages over time, by path, number of the first page, and number of pages.
@@ -34,34 +34,40 @@ class TouchedArrays:
     @property
     def risen(self) -> float:
         """Bytes by which their resident memory has grown since each was first read."""
-        levels = [one.items for one in self.known.values()]
-        return mmap.PAGESIZE * sum((one.last or 0.0) - one.since(float("-inf"))[0].least for one in levels)
+        arrays = [array.items for array in self.known.values()]
+        return mmap.PAGESIZE * sum(
+            (pages.last or 0.0) - pages.since(float("-inf"))[0].least for pages in arrays
+        )
 
     def read(self, now: float) -> None:
-        """Read the largest arrays; while forked processes share pages, those do not count.
+        """Read the largest arrays; pages that forked processes share do not count.
 
         Raises:
             OSError: the kernel does not say which pages are resident.
 
         """
-        large = [
-            one
-            for one in list(self._inventory.known.values())
-            if one.kind == "array" and (one.items.last or 0.0) >= 2 * MATERIAL_BYTES and "[*]" not in one.path
+        arrays = [
+            array
+            for array in list(self._inventory.known.values())
+            if array.kind == "array" and _nbytes(array) >= 2 * MATERIAL_BYTES and "[*]" not in array.path
         ]
-        large.sort(key=lambda one: one.items.last or 0.0)
-        known, self.known = self.known, {}
-        for array in large[-_MOST_ARRAYS:]:
+        previous, self.known = self.known, {}
+        for array in sorted(arrays, key=_nbytes)[-_MOST_ARRAYS:]:
             # All at once: while something else refers to an array, it cannot be resized.
-            for where in filter(None, [_pages_of(obj) for obj, _ in self._inventory.places_of(array)]):
-                key = array.path, *where
-                one = known.get(key) or KnownContainer(array.path, "ring", "", capacity=where[1])
-                before = one.items.last or 0.0
-                pages = before if before >= where[1] else max(before, _touched(*where))
-                one.items.add(now, pages)
-                one.held.add(now, pages * mmap.PAGESIZE)
-                one.type_name = f"ndarray, {pages / where[1]:.0%} {TOUCHED}"
-                self.known[key] = one
+            for first, count in filter(None, [_pages_of(obj) for obj, _ in self._inventory.places_of(array)]):
+                key = array.path, first, count
+                level = previous.get(key) or KnownContainer(array.path, "ring", "", capacity=count)
+                pages = level.items.last or 0.0
+                if pages < count:
+                    pages = max(pages, _touched(first, count))
+                level.items.add(now, pages)
+                level.held.add(now, pages * mmap.PAGESIZE)
+                level.type_name = f"ndarray, {pages / count:.0%} {TOUCHED}"
+                self.known[key] = level
+
+
+def _nbytes(array: KnownContainer) -> float:
+    return array.items.last or 0.0
 
 
 def _pages_of(obj: Any) -> tuple[int, int] | None:
@@ -77,8 +83,8 @@ def _touched(first: int, pages: int) -> float:
     """About how many of these pages are resident, from some at equal distances."""
     pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        places = range(first, first + pages, max(1, pages // _SAMPLES))
-        read = (int.from_bytes(os.pread(pagemap, 8, 8 * at), sys.byteorder) for at in places)
-        return pages * sum(one & _OWN == _OWN for one in read) / len(places)
+        sampled = range(first, first + pages, max(1, pages // _SAMPLES))
+        entries = (int.from_bytes(os.pread(pagemap, 8, 8 * page), sys.byteorder) for page in sampled)
+        return pages * sum(entry & _OWN == _OWN for entry in entries) / len(sampled)
     finally:
         os.close(pagemap)

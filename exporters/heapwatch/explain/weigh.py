@@ -1,13 +1,12 @@
-"""The bytes of a growing container, and the properties of its newest items."""
+"""Measures the bytes of a growing container, and finds the properties of its newest items."""
 
 from __future__ import annotations
 
 import gc
 import sys
-import weakref
 from collections import deque
 from contextlib import suppress
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from heapwatch.explain.inventory import Inventory
@@ -35,9 +34,7 @@ _MOST_DOUBLINGS = 6
 _LONGER = 5  # time for the next try after a failure, as a multiple of the usual: it takes as much as it needs
 _MOST_INSPECTED = 400  # objects visited in an item: a wrapped environment has hundreds before its simulator
 _NEWEST = 3
-BOUND = "finalizers with the method"
 _DEEPEST_NAMED = 1  # steps from an item to what a suggestion may speak of
-_FINALIZER: Any = getattr(weakref.finalize, "_Info", None)
 _PLAIN = ("list", "tuple", "deque", "dict", "set", "text", "raw", "array", "atom", "frame_table")
 
 
@@ -76,22 +73,22 @@ def weigh(
 ) -> bool:
     """Measure the bytes of all containers at a path within this CPU time, and add them as a reading.
 
-    It returns True if storages of tensors could not be read. Of these only the part in use is counted.
+    Returns True if storages of tensors could not be read; then only the part in use counts.
     """
     if container.kind in ("ring", "graph") or container.in_bytes:
         return False
     storages = Storages()
-    with same_samples() as again:
-        held = _bytes_of(container, inventory, budget_seconds, storages)
+    with same_samples() as repeat:
+        nbytes = _bytes_of(container, inventory, budget_seconds, storages)
         unread = storages.wanted and not storages.read(ask)
         if storages.known:
-            again()
-            held = _bytes_of(container, inventory, budget_seconds, storages) or held
-    if held is None:
+            repeat()
+            nbytes = _bytes_of(container, inventory, budget_seconds, storages) or nbytes
+    if nbytes is None:
         container.weighing_due = now + _RETRY_SECONDS * 2 ** min(container.weigh_failures, _MOST_DOUBLINGS)
         container.weigh_failures += 1
     else:
-        container.held.add(now, held)
+        container.held.add(now, nbytes)
         container.weighed_items = container.items.last or 0.0
     return unread
 
@@ -99,21 +96,21 @@ def weigh(
 def _bytes_of(
     container: KnownContainer, inventory: Inventory, budget_seconds: float, storages: Storages
 ) -> float | None:
-    """The bytes of all containers at a path; None where time did not suffice for one of them."""
+    """The bytes of all containers at a path; None if there was no time for one of them."""
     anchors = [key for key, path in inventory.anchors.items() if not is_inside(path, container.path)]
     total, shared, count = 0.0, 0.0, 0
     until = own_time() + budget_seconds * (_LONGER if container.weigh_failures else 1)
     for obj, layout in inventory.places_of(container):
-        left = until - own_time()
-        if left <= 0:
+        seconds = until - own_time()
+        if seconds <= 0:
             break
         try:
-            size = _size_of(obj, layout, left, anchors, storages, is_large=container.weigh_failures > 0)
+            size = _size_of(obj, layout, seconds, anchors, storages, is_large=container.weigh_failures > 0)
         except (OutOfTime, ContainerChanged, RuntimeError):
             continue
         # Once Ray is shut down, nobody knows what its references kept until then.
         if size is not None and not (container.shared_share and size.unread and not size.shared_bytes):
-            total += size.bytes + size.gpu_bytes + size.shared_bytes
+            total += size.held_bytes
             shared += size.shared_bytes
             count += 1
     if total:
@@ -124,15 +121,15 @@ def _bytes_of(
 def _size_of(
     obj: Any, layout: Layout, seconds: float, elsewhere: list[int], storages: Storages, *, is_large: bool
 ) -> Size | None:
-    """The size of a container; of one that there was no time to measure, by its newest items alone."""
+    """The size of a container; of one that is too large to measure in time, estimated by its newest items."""
     options: dict[str, Any] = {"budget_seconds": seconds, "elsewhere": elsewhere, "storages": storages}
-    # Without the last one: it may be an episode that has just begun.
+    # Without the last item, which may be an episode that has just begun.
     items = _newest(obj, layout)[:-1] if is_large else []
     if len(items) > 1:
         return size_by_items(items, items_in(obj, layout) or 0, **options)
-    held = filled_items(obj) if is_object_array(obj) else obj
+    content = filled_items(obj) if is_object_array(obj) else obj
     samples = FEWEST_SAMPLES if is_large else SAMPLES
-    return None if held is None else deep_size(held, samples=samples, **options)
+    return None if content is None else deep_size(content, samples=samples, **options)
 
 
 def traits_of(container: KnownContainer, inventory: Inventory) -> ItemTraits:
@@ -163,8 +160,8 @@ def _is_of_method(cache: Any) -> bool:
 
 def _newest_entries(cache: Any) -> list[tuple[Any, Any]]:
     # The largest dict is the cache; another may hold the function's attributes.
-    held = max((part for part in gc.get_referents(cache) if type(part) is dict), key=len, default={})
-    return first_items(held, _NEWEST, dict.items, reversed)[::-1]
+    entries = max((part for part in gc.get_referents(cache) if type(part) is dict), key=len, default={})
+    return first_items(entries, _NEWEST, dict.items, reversed)[::-1]
 
 
 def _first_object(key: Any) -> Any:
@@ -185,20 +182,20 @@ def _newest(obj: Any, layout: Layout) -> list[Any]:
 
 
 def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory) -> ItemTraits:
-    item_type = _finalizes(newest[-1]) or type_of(newest[-1])
-    kept = [(item, layout_of(type(item))) for item in newest]
-    ids = {id(item) for item, layout in kept if layout.kind != "atom"}
-    ids |= {memory_key(item, layout) for item, layout in kept} - {0}
+    item_type = type_of(newest[-1])
+    items = [(item, layout_of(type(item))) for item in newest]
+    ids = {id(item) for item, layout in items if layout.kind != "atom"}
+    ids |= {memory_key(item, layout) for item, layout in items} - {0}
     opaque = graph = False
     view: tuple[int, int] | None = None
     names: set[str] = set()
-    ahead: deque[tuple[Any, int]] = deque([(newest[-1], 0)])
-    seen: set[int] = set()
-    while ahead and len(seen) < _MOST_INSPECTED:
-        obj, depth = ahead.popleft()
-        if id(obj) in seen:
+    pending: deque[tuple[Any, int]] = deque([(newest[-1], 0)])
+    visited: set[int] = set()
+    while pending and len(visited) < _MOST_INSPECTED:
+        obj, depth = pending.popleft()
+        if id(obj) in visited:
             continue
-        seen.add(id(obj))
+        visited.add(id(obj))
         if not is_inside(inventory.anchors.get(id(obj), container.path), container.path):
             continue  # the item only refers to it
         layout = layout_of(type(obj))
@@ -213,7 +210,7 @@ def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory)
         elif layout.kind == "object" and layout.namespace is None and not layout.slots:
             opaque = True
         if layout.kind not in ("array", "tensor"):
-            ahead += ((part, depth + 1) for part in gc.get_referents(obj)[:20])
+            pending += ((part, depth + 1) for part in gc.get_referents(obj)[:20])
     return ItemTraits(item_type, frozenset(ids), opaque or graph, graph, view, frozenset(names))
 
 
@@ -224,16 +221,5 @@ def is_inside(path: str, of: str) -> bool:
 
 def _small_view(array: Any, layout: Layout) -> tuple[int, int] | None:
     """The bytes of a view, and of the much larger array that it keeps; None for any other array."""
-    own, kept = int(sys.modules["numpy"].ndarray.nbytes.__get__(array)), array_bytes(array, layout) or 0
-    return (own, kept) if kept > 2 * own + 4096 else None
-
-
-def _finalizes(item: Any) -> str | None:
-    """The function that an entry of `weakref.finalize` calls, in words; None for anything else."""
-    if type(item) is not _FINALIZER:
-        return None
-    function = item.func
-    if type(function) is MethodType and type(function.__func__) is FunctionType:
-        return f"{BOUND} `{type_of(function.__self__)}.{function.__func__.__name__}`"
-    code = function.__code__ if type(function) is FunctionType else None
-    return f"finalizers with `{code.co_name}`" if code is not None else "finalizers"
+    used, whole = int(sys.modules["numpy"].ndarray.nbytes.__get__(array)), array_bytes(array, layout) or 0
+    return (used, whole) if whole > 2 * used + 4096 else None

@@ -1,4 +1,4 @@
-"""The processes of this machine in groups of equals: actors of a class, workers of a program, ranks."""
+"""Sorts the processes of this machine into groups: actors of a class, workers of a program, ranks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Member(NamedTuple):
 
     Attributes:
         pid: its id.
-        started: its start in seconds since that of the machine, which tells processes of one id apart.
-        group: what its equals are called.
+        started: its start in seconds since the boot, which distinguishes processes that get the same id.
+        group: name of its group.
         is_python: whether its program is an interpreter of Python.
 
     """
@@ -45,7 +45,7 @@ class Member(NamedTuple):
 
 
 class Groups:
-    """Names the group of each process; what does not change of a process is read once.
+    """Names the group of each process. It reads once what never changes of a process.
 
     Args:
         everyone: take processes of other users as well.
@@ -60,7 +60,7 @@ class Groups:
         self._with_tracker: set[int] = set()
 
     def members(self, among: Collection[int] | None = None) -> list[Member]:
-        """The live processes, or those `among` them; without kernel threads, helpers and this program."""
+        """The live processes, or those `among` them, without kernel threads, helpers and this process."""
         live = []
         self._with_tracker.clear()
         for pid in pids(self._proc) if among is None else among:
@@ -72,12 +72,12 @@ class Groups:
                 member = self._named(pid, status)
             if member is not None:
                 live.append(member)
-        # The group of a worker that has no job yet is known later.
+        # A worker without a job gets its group later.
         self._known = {member.pid: member for member in live if not member.group.startswith(_RAY)}
         return live
 
     def shares_memory(self, pid: int) -> bool:
-        """Whether a process or one above it has a resource tracker, as whoever makes shared memory has."""
+        """Whether a process or one above it has a resource tracker, which starts with the first segment."""
         for _ in range(_MOST_ANCESTORS):
             if pid in self._with_tracker:
                 return True
@@ -95,7 +95,7 @@ class Groups:
         return False
 
     def _named(self, pid: int, status: Status) -> Member | None:
-        """The process as a member; None of kernel threads, and helpers of multiprocessing and Heapwatch."""
+        """The process as a member; None for kernel threads and helpers of multiprocessing and Heapwatch."""
         words = command_of(pid, self._proc)
         if is_tracker(" ".join(words)):
             self._with_tracker.add(status.parent)
@@ -144,10 +144,10 @@ class Groups:
         return ""
 
 
-def runs_python(pid: int, proc: str = "/proc") -> bool:
+def runs_python(pid: int) -> bool:
     """Whether the program of a process is an interpreter of Python; True where that cannot be read."""
     try:
-        return "python" in os.path.basename(os.readlink(f"{proc}/{pid}/exe"))
+        return "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return True
 
@@ -158,5 +158,5 @@ def _is_worker(words: list[str], parent_words: list[str]) -> bool:
 
 
 def _without_numbers(title: str) -> str:
-    """A title without what tells equals apart, such as `VLLM::Worker_TP*`."""
+    """The first word of a title with `*` for numbers, such as `VLLM::Worker_TP*`."""
     return re.sub(r"[^\w.:*-]", "_", re.sub(r"\d+", "*", title.split(" ", 1)[0]))[:_LONGEST_NAME]

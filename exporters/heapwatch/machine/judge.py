@@ -1,9 +1,10 @@
-"""Judges the groups of a machine, and has a process of one that grows entered, for days."""
+"""Judges the groups of processes of a machine for days, and enters a process of a group that grows."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,10 +15,10 @@ from heapwatch.judge.memory import WARM_UP_SECONDS, TimeLeft
 from heapwatch.judge.trainer import Leak, Sample, TrainerJudge
 from heapwatch.judge.verdict import Word
 from heapwatch.machine.groups import Groups, Member
-from heapwatch.machine.kills import Kills
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.machine.visits import WorkerVisits
 from heapwatch.machine.workers import with_names
+from heapwatch.measure.process.kernel_kills import KernelKills
 from heapwatch.measure.process.memory import free_memory
 from heapwatch.text.numbers import counted, wait
 
@@ -38,7 +39,6 @@ class MachineJudge:
     Args:
         groups: names the groups.
         clock: monotonic seconds.
-        spent: CPU seconds of the calling thread.
         levels: reads the memory.
 
     Attributes:
@@ -46,7 +46,7 @@ class MachineJudge:
         judged_at: when that was, in seconds since the epoch; None before the first.
         spent_on: CPU seconds so far, by activity.
         growing: every group as it was last read, the one that grows most first.
-        kills: processes that the kernel ended for lack of memory.
+        kills: number of processes that the kernel ended for lack of memory, by group.
 
     """
 
@@ -55,20 +55,20 @@ class MachineJudge:
         groups: Groups,
         *,
         clock: Callable[[], float] = time.monotonic,
-        spent: Callable[[], float] = time.thread_time,
         levels: MachineLevels | None = None,
     ) -> None:
         self.latest = Explanation("too early", 0.0, 0.0, 0.0, detail="No process was read yet.")
         self.judged_at: float | None = None
         self.spent_on = {"read": 0.0, "judge": 0.0}
         self.growing: list[GroupGrowth] = []
-        self.kills = Kills()
+        self.kills: Counter[str] = Counter()
+        self._kernel_kills = KernelKills()
+        self._members: dict[int, Member] = {}  # at the last reading, by process id
         self._groups = groups
         self._reported: list[GroupGrowth] = []
         self._levels = levels or MachineLevels(startup_seconds=WARM_UP_SECONDS)
         self._judge = TrainerJudge()
         self._clock = clock
-        self._spent = spent
         self._began = clock()
         self._read_due = self._visits_due = self._began
         self._visits = WorkerVisits(clock, self._sizes)
@@ -81,15 +81,15 @@ class MachineJudge:
         """Do what is due; returns the seconds until the next step."""
         now = self._clock()
         if now >= self._read_due:
-            began = self._spent()
+            began = time.thread_time()
             self._read(now)
-            cost = self._spent() - began
+            cost = time.thread_time() - began
             self.spent_on["read"] += cost
             self._read_due = now + max(_READ_SECONDS, cost / _TIME_SHARE)
         if self._judge.is_due(now):
-            began = self._spent()
+            began = time.thread_time()
             self._evaluate(now)
-            self.spent_on["judge"] += self._spent() - began
+            self.spent_on["judge"] += time.thread_time() - began
         if now >= self._visits_due:
             self._visits_due = now + _VISITS_SECONDS
             self._visits.step(bool(self.latest.findings))
@@ -101,18 +101,27 @@ class MachineJudge:
 
     def exposed(self) -> list[GroupGrowth]:
         """The groups that have series: the largest, and all others as one."""
-        largest = sorted(self.growing, key=lambda group: -group.held)
-        kept, rest = largest[:_MOST_GROUPS], largest[_MOST_GROUPS:]
+        groups = sorted(self.growing, key=lambda group: -group.held)
+        largest, rest = groups[:_MOST_GROUPS], groups[_MOST_GROUPS:]
         if not rest:
-            return kept
-        members = tuple(member for group in rest for member in group.members)
-        private, shared = (sum(sizes) for sizes in zip(*((g.private, g.shared) for g in rest), strict=True))
-        return [*kept, GroupGrowth(OTHERS, members, private, shared, sum(g.per_minute for g in rest))]
+            return largest
+        others = GroupGrowth(
+            OTHERS,
+            tuple(member for group in rest for member in group.members),
+            sum(group.private for group in rest),
+            sum(group.shared for group in rest),
+            sum(group.per_minute for group in rest),
+        )
+        return [*largest, others]
 
     def _read(self, now: float) -> None:
         members = self._groups.members()
         self._levels.read(members, now)
-        self.kills.update(members)
+        previous, self._members = self._members, {member.pid: member for member in members}
+        for pid in previous.keys() - self._members.keys():
+            if self._kernel_kills.has_killed(pid):
+                self.kills[previous[pid].group] += 1
+        self._kernel_kills.update(self._members)
         self.growing = self._levels.groups(now - _RECENT_SECONDS)
 
     def _evaluate(self, now: float) -> None:
@@ -149,7 +158,7 @@ class MachineJudge:
     def _findings(
         self, group: GroupGrowth, rate: float, total: float, *, is_leak: bool
     ) -> tuple[Finding, ...]:
-        """What grows in a group: the memory of its processes, with the names that a visit has found."""
+        """The growth of a group, with the names from the visit of one of its processes."""
         whole = Finding(
             "worker",
             None,

@@ -1,17 +1,16 @@
-"""The memory of groups of processes over time."""
+"""Reads the memory of processes over time, and computes the growth of their groups."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from heapwatch.judge.component import Component, material
 from heapwatch.judge.level import LevelSeries
-from heapwatch.machine.gpu import gpu_bytes
 from heapwatch.machine.groups import Member
 from heapwatch.measure.gpu import NvmlSession
 from heapwatch.measure.process.private_memory import SHARED_FILES, resident_parts
@@ -25,16 +24,16 @@ class GroupGrowth:
     """The memory of a group and its growth, in bytes and bytes a minute.
 
     Attributes:
-        name: what the group is called.
+        name: name of the group.
         members: its live processes.
-        private: anonymous memory of all; pages that a fork shares count in each.
-        shared: the most shared memory that one of them maps, as they map the same.
+        private: anonymous memory of all; pages shared after a fork count in each.
+        shared: the most shared memory that one of them maps, since they map the same.
         per_minute: growth of private and GPU memory of all members.
         shared_per_minute: growth of the shared memory.
         growing: the members that grow like the one that grows most, the fastest first.
         each_per_minute: growth of the one that grows most.
-        lasts: whether that rises in each quarter of the time.
-        gpu: memory of all on GPUs, whose growth counts as that of private memory.
+        lasts: whether it rises in each quarter of the time.
+        gpu: memory of all on GPUs; its growth counts as growth of private memory.
 
     """
 
@@ -51,12 +50,12 @@ class GroupGrowth:
 
     @property
     def held(self) -> int:
-        """What is judged: private memory; for files in shared memory their size."""
+        """The level that is judged: private memory, or the size of files in shared memory."""
         return self.private if self.members else self.shared
 
     @property
     def held_per_minute(self) -> float:
-        """Growth of what is judged."""
+        """Growth of the level that is judged."""
         return self.per_minute if self.members else self.shared_per_minute
 
     @property
@@ -75,7 +74,7 @@ class _Levels:
 
 
 class MachineLevels:
-    """Reads the memory of processes, and tells how their groups grow.
+    """Reads the memory of processes and computes the growth of their groups.
 
     Args:
         proc: where the process file system is mounted.
@@ -127,20 +126,20 @@ class MachineLevels:
         if self._files.last:  # a group of its own, as much of it may be mapped by no process any more
             growth = self._files.growth(since)
             per_minute = 60 * growth.per_second
-            held = round(self._files.last)
-            groups.append(GroupGrowth(SHARED_FILES, (), 0, held, 0.0, per_minute, lasts=growth.rising))
+            size = round(self._files.last)
+            groups.append(GroupGrowth(SHARED_FILES, (), 0, size, 0.0, per_minute, lasts=growth.rising))
         return sorted(groups, key=lambda group: (-group.per_minute - group.shared_per_minute, group.name))
 
     def _group(self, name: str, members: list[Member], since: float) -> GroupGrowth:
-        growths = {}
+        parts = {}
         growth = {}
         for member in members:
             levels = self._levels[member]
             start = max(since, levels.started_at)
-            growths[member] = levels.private.growth(start), levels.gpu.growth(start)
-            growth[member] = 60 * sum(part.per_second for part in growths[member])
+            parts[member] = levels.private.growth(start), levels.gpu.growth(start)
+            growth[member] = 60 * sum(part.per_second for part in parts[member])
         shared = max((self._levels[member].shared for member in members), key=lambda level: level.last or 0.0)
-        shares = shared.growth(since)
+        shared_growth = shared.growth(since)
         fastest = sorted(members, key=lambda member: -growth[member])
         most = growth[fastest[0]]
         return GroupGrowth(
@@ -149,9 +148,28 @@ class MachineLevels:
             round(sum(self._levels[member].private.last or 0.0 for member in members)),
             round(shared.last or 0.0),
             sum(growth.values()),
-            60 * shares.per_second,
+            60 * shared_growth.per_second,
             tuple(member for member in fastest if most > 0 and growth[member] >= _ALIKE * most),
             most,
-            shares.rising or any(part.rising for part in growths[fastest[0]]),
+            shared_growth.rising or any(part.rising for part in parts[fastest[0]]),
             round(sum(self._levels[member].gpu.last or 0.0 for member in members)),
         )
+
+
+def gpu_bytes(session: NvmlSession) -> Counter[int] | None:
+    """Bytes on all GPUs by process id; None without a driver, or if that is lost.
+
+    In a container the driver may list the ids that processes have outside: these are then no known processes.
+    """
+    sizes: Counter[int] = Counter()
+    try:
+        devices = session.devices()
+        for name in devices:
+            for process in session.library.nvmlDeviceGetComputeRunningProcesses(session.handle(name)):
+                sizes[process.pid] += process.usedGpuMemory or 0
+    except Exception as error:
+        if not isinstance(error, getattr(session.library, "NVMLError", ())):
+            raise
+        session.disconnect()
+        return None
+    return sizes if devices else None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from heapwatch import data
 from heapwatch.machine.node import DEFAULT_PORT, Node
 
 NAMESPACE = "heapwatch"
-_PACKAGES = ("heapwatch", "prometheus_client", "psutil")
 _START_SECONDS, _STOP_SECONDS = 120.0, 15.0
 
 
@@ -53,7 +51,7 @@ class RayNodes:
             namespace=NAMESPACE,
             log_to_driver=False,
             logging_level="ERROR",
-            runtime_env={"py_modules": list(_folders())},
+            runtime_env={"py_modules": [str(folder) for folder in data.packages().values()]},
         )
 
     def place(self) -> list[str]:
@@ -93,11 +91,3 @@ class RayNodes:
 def targets(addresses: Sequence[str]) -> list[dict[str, Any]]:
     """The content of a file for Prometheus's `file_sd_configs`."""
     return [{"targets": list(addresses)}]
-
-
-def _folders() -> Iterator[str]:
-    """What the actors need, as folders that Ray sends to them: nothing is installed on the nodes."""
-    for name in _PACKAGES:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.origin is not None:
-            yield str(Path(spec.origin).parent)

@@ -1,4 +1,4 @@
-"""A look at all processes for half a minute: which groups grow."""
+"""Reads all processes for half a minute to find the groups that grow."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LONGEST_LIST = 15
 
 
 class Survey(NamedTuple):
-    """The groups of processes, the one that grows most first, as seen in so many seconds.
+    """The groups of processes after some seconds of reading, the one that grows most first.
 
-    `began` is when that was, in seconds since the machine started, `sharing` the groups that use files in
+    `began` is the start of the survey in seconds since the boot. `sharing` are the groups that use files in
     /dev/shm.
     """
 
@@ -34,7 +34,7 @@ class Survey(NamedTuple):
 
     @property
     def growing(self) -> list[GroupGrowth]:
-        """The groups that grow by an amount that matters; last those that are just starting."""
+        """The groups whose growth matters; those that are just starting come last."""
         growing = [group for group in self.groups if group.matters]
         return sorted(growing, key=self._is_starting)
 
@@ -42,7 +42,7 @@ class Survey(NamedTuple):
     def to_enter(self) -> list[GroupGrowth]:
         """The groups of which one process is worth entering, the most promising first.
 
-        Nobody knows who made a file in /dev/shm: if these grow, it may be any group that shares memory.
+        The owner of a file in /dev/shm is unknown: if these grow, it may be any group that shares memory.
         """
         growing = [group for group in self.growing if group.growing or group.shared_per_minute]
         if any(not group.members for group in growing):
@@ -59,7 +59,7 @@ class Survey(NamedTuple):
         return sum(len(group.members) for group in self.groups)
 
     def lines(self) -> list[str]:
-        """A table of the groups that grow; without any a sentence."""
+        """A table of the groups that grow; a sentence if none grows."""
         groups = sum(1 for group in self.groups if group.members)
         looked_at = (
             f"Looked at {counted(self.processes, 'process', 'processes')} in {counted(groups, 'group')}"
@@ -78,7 +78,7 @@ def survey(
     seconds: float = SURVEY_SECONDS,
     pause: Callable[[float], None] = time.sleep,
 ) -> Survey:
-    """Read the memory of processes for so many seconds.
+    """Read the memory of processes for some seconds.
 
     Args:
         groups: names the groups.

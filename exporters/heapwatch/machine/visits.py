@@ -14,10 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
-from typing import IO
 
+from heapwatch import data
 from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.machine.groups import Groups, Member
@@ -37,7 +35,6 @@ _LAST_SECONDS = 30.0  # after SIGTERM, for the command to leave the worker and p
 _LEAVING_SECONDS = 0.7
 _MOST_VISITS, _DAY_SECONDS = 12, 86400.0
 _PR_SET_PTRACER = 0x59616D61  # linux/prctl.h
-_PACKAGES = ("heapwatch", "psutil", "prometheus_client")
 
 
 # Loaded now: a forked child must not.
@@ -46,10 +43,57 @@ _prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" e
 
 def command_for(pid: int) -> list[str]:
     """The command that explains a process as JSON; it finds the packages where this process has them."""
-    specs = (find_spec(name) for name in _PACKAGES)
-    folders = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
+    folders = [str(folder.parent) for folder in data.packages().values()]
     code = f"import sys; sys.path += {folders!a}; from {VISITOR} import main; sys.exit(main())"
     return [sys.executable, "-I", "-c", code, "explain", str(pid), "--json", f"--seconds={STAY_SECONDS:.0f}"]
+
+
+class _Visit:
+    """A command that enters a worker. It writes to files: a pipe that nobody empties would stop it."""
+
+    def __init__(self, command: list[str], worker: Representative, deadline: float) -> None:
+        self.worker = worker
+        self.deadline = deadline
+        self.is_asked_to_end = False
+        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self.command = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._errors
+        )
+        self._worker_end = opened(worker.pid)
+
+    def texts(self) -> tuple[str, str]:
+        """What the command has written to stdout and to stderr."""
+        for file in (self._output, self._errors):
+            file.seek(0)
+        output, errors = (file.read(MOST_BYTES) for file in (self._output, self._errors))
+        return output.decode("utf-8", "replace"), errors.decode("utf-8", "replace")
+
+    def death(self) -> str:
+        """How the worker has died, in words, if that may be because of the visit; else empty."""
+        if self._worker_end is None or not ready([self._worker_end]):
+            return ""
+        ended = ending(self.worker.pid, self._worker_end)
+        # No visit sends SIGKILL: it is the kernel out of memory, or whoever manages the workers.
+        if not ended.is_failure or ended.how in (*ASKED_TO_END, "SIGKILL"):
+            return ""
+        return ended.said("during a visit of Heapwatch")
+
+    def end(self) -> None:
+        """End the command: it leaves the worker, and if it is killed, the worker leaves by itself."""
+        if self.command.poll() is None:
+            for stop in (self.command.terminate, self.command.kill):
+                stop()
+                with suppress(subprocess.TimeoutExpired):
+                    self.command.wait(_LEAVING_SECONDS)
+                    break
+        self.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._output.close()
+        self._errors.close()
+        if self._worker_end is not None:
+            close(self._worker_end, self.worker.pid)
 
 
 class WorkerVisits:
@@ -73,12 +117,7 @@ class WorkerVisits:
         self._command_for = command_for
         self._next: dict[str, float] = {}  # by group
         self._before: tuple[float, dict[Member, int]] | None = None
-        self._visitor: subprocess.Popen[bytes] | None = None
-        self._until = self._last = 0.0
-        self._said: IO[bytes] | None = None
-        self._errors: IO[bytes] | None = None
-        self._worker = Representative(0, 0, 0)
-        self._descriptor: int | None = None  # of the worker, which tells its end
+        self._visit: _Visit | None = None
         self._may_begin = True
         self._inside: dict[str, tuple[Explanation, Representative]] = {}
         self._begun: deque[float] = deque(maxlen=_MOST_VISITS)
@@ -111,28 +150,20 @@ class WorkerVisits:
         if self.enabled and _prctl is not None:
             _prctl(_PR_SET_PTRACER, os.getppid(), 0, 0, 0)
         self.enabled = False
-        self._visitor = self._said = self._errors = None
-        self._close_descriptor()
+        visit, self._visit = self._visit, None
+        if visit is not None:
+            visit.close()
 
     def stop(self) -> None:
-        """End a visit: the command leaves the worker; where it is killed, the worker leaves by itself."""
-        visitor, self._visitor = self._visitor, None
-        if visitor is not None and visitor.poll() is None:
-            for end in (visitor.terminate, visitor.kill):
-                end()
-                with suppress(subprocess.TimeoutExpired):
-                    visitor.wait(_LEAVING_SECONDS)
-                    break
-        for file in (self._said, self._errors):
-            if file is not None:
-                file.close()
-        self._said = self._errors = None
-        self._close_descriptor()
+        """End a visit."""
+        visit, self._visit = self._visit, None
+        if visit is not None:
+            visit.end()
 
     def _step(self, grows: bool) -> None:
         now = self._clock()
-        if self._visitor is not None:
-            self._take(self._visitor, now)
+        if self._visit is not None:
+            self._take(self._visit, now)
         elif not grows:
             self._before = None
             self._inside.clear()
@@ -142,9 +173,12 @@ class WorkerVisits:
             elif now >= self._before[0] + COMPARED_SECONDS:
                 before, after = self._before[1], self._due_sizes(now)
                 self._before = None
-                first = grown_most(before, after)
-                if first is not None:
-                    self._begin(first, now)
+                worker = grown_most(before, after)
+                if worker is not None:
+                    deadline = now + STAY_SECONDS + _ENDING_SECONDS
+                    self._visit = _Visit(self._command_for(worker.pid), worker, deadline)
+                    self.visits += 1
+                    self._begun.append(now)
 
     def _due_sizes(self, now: float) -> dict[Member, int]:
         """The sizes of those whose group was not visited lately."""
@@ -155,58 +189,29 @@ class WorkerVisits:
     def _is_enough(self, now: float) -> bool:
         return len(self._begun) == _MOST_VISITS and now < self._begun[0] + _DAY_SECONDS
 
-    def _begin(self, worker: Representative, now: float) -> None:
-        # To files: a pipe that nobody empties would stop it.
-        self._said, self._errors = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
-        self._visitor = subprocess.Popen(
-            self._command_for(worker.pid), stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._errors
-        )
-        self.visits += 1
-        self._begun.append(now)
-        self._descriptor = opened(worker.pid)
-        self._worker, self._until = worker, now + STAY_SECONDS + _ENDING_SECONDS
-        self._last = float("inf")
-
-    def _check_worker(self) -> None:
-        """Begin no further visit if the worker may have died of this one."""
-        pid = self._worker.pid
-        if self._descriptor is None or not ready([self._descriptor]):
+    def _take(self, visit: _Visit, now: float) -> None:
+        """End the visit if its command has ended or takes too long, and keep what it has found."""
+        code, group = visit.command.poll(), visit.worker.group
+        if code is None and now < visit.deadline:
             return
-        ended = ending(pid, self._descriptor)
-        # No visit sends SIGKILL: it is the kernel out of memory, or whoever manages the workers.
-        if ended.is_failure and ended.how not in (*ASKED_TO_END, "SIGKILL"):
+        if code is None and not visit.is_asked_to_end:
+            visit.command.terminate()
+            visit.is_asked_to_end, visit.deadline = True, now + _LAST_SECONDS
+            return
+        output, errors = visit.texts()
+        if death := visit.death():
             self._may_begin = False
-            said = ended.said("during a visit of Heapwatch")
-            log.warning("heapwatch: worker process %d %s; no other worker is entered", pid, said)
-
-    def _close_descriptor(self) -> None:
-        if self._descriptor is not None:
-            close(self._descriptor, self._worker.pid)
-        self._descriptor = None
-
-    def _take(self, visitor: subprocess.Popen[bytes], now: float) -> None:
-        if visitor.poll() is None and now < self._last:
-            if now >= self._until and self._last == float("inf"):
-                visitor.terminate()
-                self._last = now + _LAST_SECONDS
-            return
-        ended = "took too long" if visitor.poll() is None else f"ended with {visitor.returncode}"
-        said, errors = _text(self._said), _text(self._errors)
-        self._check_worker()
+            log.warning(
+                "heapwatch: worker process %d %s; no other worker is entered", visit.worker.pid, death
+            )
         self.stop()
-        self._next[self._worker.group] = now + _AGAIN_SECONDS
-        if not said:
+        self._next[group] = now + _AGAIN_SECONDS
+        if not output:
+            ended = "took too long" if code is None else f"ended with {code}"
             why = errors.strip().rpartition("\n")[2] or f"the command {ended}"
             log.info("heapwatch: cannot find what grows in the workers: %s", why.removeprefix("heapwatch: "))
             return
-        inside = explanation_of(json.loads(said))
-        if any(one.path for one in inside.findings):
-            self._inside[self._worker.group] = inside, self._worker
-            self._next[self._worker.group] = now + _RENEWED_SECONDS
-
-
-def _text(file: IO[bytes] | None) -> str:
-    if file is None:
-        return ""
-    file.seek(0)
-    return file.read(MOST_BYTES).decode("utf-8", "replace")
+        inside = explanation_of(json.loads(output))
+        if any(finding.path for finding in inside.findings):
+            self._inside[group] = inside, visit.worker
+            self._next[group] = now + _RENEWED_SECONDS

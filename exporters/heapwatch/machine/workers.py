@@ -1,4 +1,4 @@
-"""Equal processes, of which one is entered for all: which grows most, and what was found in it."""
+"""Chooses one of several equal processes to enter, and attributes their growth to what was found in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
-from heapwatch.explain.findings import Explanation, grows_in_workers, ranked
+from heapwatch.explain.findings import Explanation, Finding, grows_in_workers, ranked
 from heapwatch.explain.thresholds import EXPLAINED
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
@@ -26,9 +26,9 @@ class Representative(NamedTuple):
 
     Attributes:
         pid: its id.
-        alike: how many of them grow like it.
-        among: how many there are.
-        group: what their group is called.
+        alike: number of equals that grow like it, itself included.
+        among: number of all equals.
+        group: name of their group.
 
     """
 
@@ -39,13 +39,13 @@ class Representative(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What they are called beside the program that started them."""
+        """The name of the equals in a text about the program that started them."""
         kind, is_worker, _ = self.group.partition("workers of ")
         return f"{kind}workers" if is_worker else kind
 
 
 def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]:
-    """Anonymous memory of each worker of this process, or of another one, that runs Python, in bytes."""
+    """Anonymous memory in bytes of each worker that runs Python, of this process or of `parent`."""
     sizes: dict[Member, int] = {}
     with suppress(psutil.NoSuchProcess):
         for member in groups.members(descendants(parent or os.getpid(), _MOST_WORKERS)):
@@ -55,7 +55,7 @@ def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]
 
 
 def grown_most(before: Mapping[Member, int], after: Mapping[Member, int]) -> Representative | None:
-    """The process that grew most between two readings, for those of its group; None if none did."""
+    """The process that grew most between two readings, with the number of its equals; None if none grew."""
     growth = {member: size - before[member] for member, size in after.items() if member in before}
     first = max(growth, key=growth.__getitem__, default=None)
     if first is None or growth[first] <= 0:
@@ -68,40 +68,53 @@ def grown_most(before: Mapping[Member, int], after: Mapping[Member, int]) -> Rep
 def with_names(
     explanation: Explanation, inside: Explanation, entered: Representative, called: str = ""
 ) -> Explanation:
-    """The explanation of the parent with what grows in a worker, for all workers that are like it.
+    """Attribute the growth of the workers to the named findings in one of them.
 
-    The growth of the workers is attributed to the names. What is left stays a finding if it is the most.
-    The workers are `called` so, or by what they are to the parent.
+    Growth without a name stays a finding if it is more than half.
+
+    Args:
+        explanation: that of the parent process.
+        inside: that of the worker that was entered.
+        entered: the worker.
+        called: name of the workers; by default their name beside the parent.
+
     """
     whole = grows_in_workers(explanation)
-    named = [one for one in inside.findings if one.path]
+    named = [finding for finding in inside.findings if finding.path]
     if whole is None or not named:
         return explanation
-    left, whole_rate, added = whole.bytes_per_minute, whole.bytes_per_minute, []
-    for one in named:
-        rate = min(left, entered.alike * one.bytes_per_minute)
-        times = rate / one.bytes_per_minute if one.bytes_per_minute else entered.alike
-        left -= rate
-        added.append(
+    unnamed_rate, findings = whole.bytes_per_minute, []
+    for finding in named:
+        rate = min(unnamed_rate, entered.alike * finding.bytes_per_minute)
+        unnamed_rate -= rate
+        findings.append(
             replace(
-                one,
+                _in_all(finding, entered.alike, rate),
                 kind="worker",
-                items=None if one.items is None else entered.alike * one.items,
-                bytes=None if one.bytes is None else entered.alike * one.bytes,
-                items_per_minute=None if one.items_per_minute is None else times * one.items_per_minute,
-                type=f"{one.type} in {entered.alike} of {entered.among} {called or entered.called}",
-                bytes_per_minute=rate,
-                share=whole.share * rate / whole_rate,
+                type=f"{finding.type} in {entered.alike} of {entered.among} {called or entered.called}",
+                share=whole.share * rate / whole.bytes_per_minute,
             )
         )
-    if left > EXPLAINED * whole_rate:
-        share = whole.share * left / whole_rate
-        added.append(replace(whole, remedy=None, bytes_per_minute=left, share=share))
-    others = [one for one in explanation.findings if one is not whole]
+    if unnamed_rate > EXPLAINED * whole.bytes_per_minute:
+        share = whole.share * unnamed_rate / whole.bytes_per_minute
+        findings.append(replace(whole, remedy=None, bytes_per_minute=unnamed_rate, share=share))
+    findings += [finding for finding in explanation.findings if finding is not whole]
     return replace(
         explanation,
         verdict=inside.verdict if inside.verdict in SERIOUS else explanation.verdict,
-        findings=ranked((*added, *others)),
+        findings=ranked(findings),
         time_left=explanation.time_left or inside.time_left,
         ends_on_gpu=explanation.ends_on_gpu if explanation.time_left else inside.ends_on_gpu,
+    )
+
+
+def _in_all(finding: Finding, processes: int, rate: float) -> Finding:
+    """The finding of one process for several, which together grow by `rate` bytes a minute."""
+    times = rate / finding.bytes_per_minute if finding.bytes_per_minute else processes
+    return replace(
+        finding,
+        items=None if finding.items is None else processes * finding.items,
+        bytes=None if finding.bytes is None else processes * finding.bytes,
+        items_per_minute=None if finding.items_per_minute is None else times * finding.items_per_minute,
+        bytes_per_minute=rate,
     )

@@ -15,14 +15,12 @@ log = logging.getLogger("heapwatch")
 
 PREFIX = "HEAPWATCH_"
 RECEIVER_PREFIX = "HEAPWATCH_RECEIVER_"
-EXPLAIN, TRACE, NATIVE, SERVE, WORKERS = (
-    f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "NATIVE", "SERVE", "WORKERS")
-)
+EXPLAIN, TRACE, SERVE, WORKERS = (f"{PREFIX}{name}" for name in ("EXPLAIN", "TRACE", "SERVE", "WORKERS"))
 RUN = f"{PREFIX}RUN"  # the options of `heapwatch run`, as JSON
 TRAINER_PORT = f"{PREFIX}TRAINER_PORT"
 # Variables of the stack, the library and the viewer; those of the receiver come from its settings.
 _NAMES = """
-    ALERTMANAGER_PORT ALERTMANAGER_URL ALLOWED_HOSTS BIND CHECKOUT DASHBOARDS_PORT EXPLAIN NATIVE
+    ALERTMANAGER_PORT ALERTMANAGER_URL ALLOWED_HOSTS BIND CHECKOUT DASHBOARDS_PORT EXPLAIN
     NOTIFICATIONS_FILE PROFILE PROMETHEUS_PORT PROMETHEUS_URL RECEIVER_CONFIG RECEIVER_PORT RECORD
     RUN SERVE STATE TARGETS_DIR TOKEN TOKEN_FILE TRACE TRAINER_PORT WORKERS
 """
@@ -32,13 +30,12 @@ _OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")
 _said: set[str] = set()
 
 
-def is_on(name: str, environ: Mapping[str, str] = os.environ, *, usual: bool = True) -> bool:
-    """Whether the variable switches a part on; `usual` is the default."""
+def is_on(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the variable leaves a part on, as it is by default."""
     text = environ.get(name, "").strip().lower()
     if text not in (*_OFF, *_ON):
-        _log_invalid(name, environ[name], "on or off", f"it stays {'on' if usual else 'off'}")
-        return usual
-    return text not in _OFF if text else usual
+        _log_invalid(name, environ[name], "on or off", "it stays on")
+    return text not in _OFF
 
 
 def trainer_port() -> int | None:

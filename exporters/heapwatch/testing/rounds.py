@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from heapwatch.explain.candidate import Candidate
-from heapwatch.explain.census import Census, GrowingType, LongContainer
+from heapwatch.explain.census import Census, GrowingType
 from heapwatch.explain.comparison import MOST_WEIGHED, Comparison, Growing, described, foremost, read_apart
-from heapwatch.explain.findings import OUTSIDE
+from heapwatch.explain.findings import OUTSIDE, Finding
 from heapwatch.explain.garbage import Uncollected
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import remedy_for_type
@@ -71,7 +71,7 @@ class GrowthCheck:
         self._census = Census(self._comparison.now, unlimited=True, fewest=3)
         self._levels = ProcessLevels(self._comparison.now)
         self._uncollected = Uncollected(self._census, self._comparison.now)
-        self._unreached: list[LongContainer] = []
+        self._unreached: list[Finding] = []
 
     @property
     def done(self) -> int:
@@ -249,13 +249,15 @@ class ProcessLevels:
         return added or self.native(since) is not None
 
 
-def unreached_container(container: LongContainer) -> Growing:
+def unreached_container(container: Finding) -> Growing:
     """A container without a path; its holders are named instead."""
-    rate = container.items_per_minute / 60
-    size = None if container.bytes is None else rate * container.bytes / container.items
-    name = " < ".join(container.holders) or OUTSIDE
     return Growing(
-        name, container.type, size, rate, container.site, remedy=remedy_for_type(container.holders)
+        container.path or OUTSIDE,
+        container.type,
+        container.bytes_per_minute / 60 or None,
+        (container.items_per_minute or 0.0) / 60,
+        container.site,
+        remedy=container.remedy,
     )
 
 

@@ -308,7 +308,7 @@ def test_a_buffer_that_is_cut_after_each_batch_is_over_its_bound_until_then(desc
 
 def test_a_limit_is_unknown_where_the_source_is(described, monkeypatch):
     monkeypatch.setattr(statements, "source_of", lambda code: None)
-    monkeypatch.setattr(statements, "_known", {})
+    monkeypatch.setattr(statements, "_parsed", {})
     found = described(OldestOut())
     assert (found.capacity, found.site) == (None, None)
     assert found.emptied == "trimmed", "until it is known, it is given the time of a buffer"

@@ -14,7 +14,8 @@ def suggested(path: str, kind: str, capacity: int | None = None, /, **about: Any
     """The suggestion for a container; of `about` the owner and `is_kept` are no traits of its items."""
     others = {name: about.pop(name) for name in ("owner", "is_kept") if name in about}
     known = KnownContainer(path, kind, kind)  # type: ignore[arg-type]
-    return remedy_for(known, NO_TRAITS._replace(**about), capacity, **others) or ""
+    owner = others.pop("owner", None)
+    return remedy_for(known, NO_TRAITS._replace(**about), capacity, owner, **others) or ""
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,7 @@ def suggested(path: str, kind: str, capacity: int | None = None, /, **about: Any
         ("_worker().work_queue", "list", "concurrent.futures.thread._WorkItem", "wait for results"),
         ("server.tasks", "dict", "_asyncio.Future", "add_done_callback"),
         ("_feed().buffer", "deque", "bytes", "Queue(maxsize=...)"),
+        ("weakref.finalize._registry", "dict", "weakref._Info", "do not refer to the object"),
         ("rollouts._buffer", "deque", "builtins.bytes", "deque(maxlen=...)"),
         ("agent.replay_buffer", "deque", "builtins.tuple", "deque(maxlen=...)"),
     ],

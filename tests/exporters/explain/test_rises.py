@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
@@ -140,6 +141,22 @@ def test_a_reading_that_fails_ends_the_window_and_not_the_program(memory, monkey
     assert sys.getprofile() is None
 
 
+def take(memory: Memory) -> None:
+    memory.held += len("x") * MB
+    memory.reads += 0
+
+
+def test_a_call_without_an_event_has_the_line_of_its_arguments(memory):
+    """As of a function of ctypes: what it takes is seen when the function that calls it returns."""
+    found = Rises(call, memory.read, lambda: 0.0)
+    found.step(60 * MB)
+    take(memory)
+    found.stop()
+    sys.setprofile(None)
+    assert found.site is not None
+    assert found.site.line == take.__code__.co_firstlineno + 1
+
+
 class OutOfTime(Exception):
     """What a signal handler of the program raises."""
 
@@ -161,3 +178,12 @@ def test_what_a_signal_handler_raises_in_a_window_reaches_the_program():
     finally:
         sys.setprofile(None)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
+def test_a_program_that_is_profiled_in_any_thread_counts_as_profiled(install):
+    install(lambda *_: None)
+    try:
+        assert rises.is_profiled()
+    finally:
+        install(None)

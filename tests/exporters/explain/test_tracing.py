@@ -1,10 +1,8 @@
-"""Items of a container and memory of C code get the line that makes them; the program is left as it was."""
+"""Items of a container get the line that makes them; the program is left as it was."""
 
 from __future__ import annotations
 
 import os
-import sqlite3
-import sys
 import threading
 import time
 import tracemalloc
@@ -18,7 +16,7 @@ import torch
 from heapwatch import lifecycle
 from heapwatch.explain import tracing as subject
 from heapwatch.explain.sites import Site
-from heapwatch.explain.tracing import FRAMES, SHARE, NativeTracer, Tracer, made_at
+from heapwatch.explain.tracing import FRAMES, SHARE, Tracer, made_at
 
 items: list[object] = []
 
@@ -67,25 +65,6 @@ def test_the_line_that_makes_the_items_is_found(filling):
     filling(lambda: {"observation": bytes(2000)})
     assert "bytes(2000)" in line_of(Tracer().trace("items", lambda: len(items), newest))
     assert not tracemalloc.is_tracing()
-
-
-def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
-    """A second at any other time would miss what comes every four."""
-    now[0] = 2.3
-    made: list[object] = []
-    lengths: list[float] = []
-
-    def length() -> float:
-        if tracemalloc.is_tracing():
-            lengths.append(now[0])
-        if now[0] >= 8.0:
-            made.append(bytearray(2000))
-        return now[0] // 4.0
-
-    site = Tracer(clock=lambda: now[0]).trace("items", length, lambda: made[-1:], interval=4.0)
-    assert 7.4 < lengths[0] < 8.0
-    assert site is not None
-    assert now[0] < 8.1
 
 
 def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now):
@@ -181,97 +160,3 @@ def test_an_instance_is_made_where_it_is_constructed(make, line):
         items.clear()
     assert len(unused) == 1000
     assert line in line_of(site)
-
-
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeTracer]:
-    pytest.importorskip("memray")
-    monkeypatch.setenv("HEAPWATCH_NATIVE", "on")
-    monkeypatch.setattr(subject, "WINDOW_SECONDS", 0.2)
-    monkeypatch.setattr(subject, "is_user_file", lambda file: file == __file__)
-    monkeypatch.setattr(subject, "is_profiled", lambda: False)  # as under coverage
-    one = NativeTracer()
-    yield one
-    one.stop()
-
-
-def fill(database: sqlite3.Connection, ended: threading.Event) -> None:
-    while not ended.wait(0.001):
-        database.execute("insert into kept values (zeroblob(20000))")
-
-
-@pytest.fixture
-def leaking() -> Iterator[None]:
-    database = sqlite3.connect(":memory:", check_same_thread=False)
-    database.execute("create table kept (x blob)")
-    ended = threading.Event()
-    thread = threading.Thread(target=fill, args=[database, ended])
-    thread.start()
-    yield
-    ended.set()
-    thread.join(10)
-    database.close()
-
-
-def until(native: NativeTracer, done: Callable[[], bool], growth: float = 1.0) -> None:
-    end = time.monotonic() + 60
-    while not done() and time.monotonic() < end:
-        native.step(growth)
-        time.sleep(0.05)
-    assert done()
-
-
-@pytest.mark.usefixtures("leaking")
-def test_the_line_that_takes_the_memory_is_found(native):
-    until(native, lambda: native.site is not None)
-    assert native.site == Site(__file__, fill.__code__.co_firstlineno + 2, "fill")
-
-
-@pytest.mark.usefixtures("leaking")
-def test_a_window_with_a_small_part_of_the_growth_tells_no_line(native, monkeypatch):
-    """As of an allocator that takes large pieces now and then; in between small things are left."""
-    native.step(1e15)
-    until(native, lambda: native.windows == 1 and native._tracker is None and native._reader is None)
-    assert native.site is None
-    assert native.enabled
-
-
-def test_nothing_is_left_of_a_window(native, tmp_path, monkeypatch):
-    monkeypatch.setattr(subject.tempfile, "tempdir", str(tmp_path))
-    threads = threading.active_count()
-    native.step(1.0)
-    assert list(tmp_path.iterdir())
-    native.stop()
-    assert (list(tmp_path.iterdir()), threading.active_count(), sys.getprofile()) == ([], threads, None)
-
-
-def test_a_window_begins_only_where_it_is_asked_for(monkeypatch):
-    monkeypatch.delenv("HEAPWATCH_NATIVE", raising=False)
-    one = NativeTracer()
-    one.step(1.0)
-    assert (one.enabled, one.windows) == (False, 0)
-
-
-def test_none_begins_beside_another_tracer_or_without_a_reason(native):
-    native.step(0.0)
-    tracemalloc.start()
-    try:
-        native.step(1.0)
-    finally:
-        tracemalloc.stop()
-    assert native.windows == 0
-
-
-@pytest.mark.parametrize("install", [sys.setprofile, threading.setprofile])
-def test_none_begins_in_a_program_that_is_profiled(install):
-    install(lambda *_: None)
-    try:
-        assert subject.is_profiled()
-    finally:
-        install(None)
-
-
-def test_a_record_that_is_too_large_ends_it(native, monkeypatch):
-    monkeypatch.setattr(subject, "MOST_BYTES", 10)
-    until(native, lambda: not native.enabled)
-    assert native.site is None

@@ -3,7 +3,6 @@
 import collections
 import itertools
 import mmap
-import weakref
 
 import jax
 import numpy as np
@@ -89,8 +88,8 @@ def test_a_bounded_buffer_of_graphs_has_the_remedy():
     inventory, memory = holding(collections.deque(({"state": weight * at} for at in range(20)), maxlen=50))
     traits = traits_of(memory, inventory)
     assert traits.graph
-    assert "`.detach()`" in remedy_for(memory, traits, 50)
-    assert remedy_for(memory, traits._replace(graph=False), 50) is None
+    assert "`.detach()`" in remedy_for(memory, traits, 50, None)
+    assert remedy_for(memory, traits._replace(graph=False), 50, None) is None
 
 
 def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
@@ -103,7 +102,7 @@ def test_programs_that_a_jitted_function_keeps_are_named_by_their_holder():
     assert step.items.last == 5
     traits = traits_of(step, inventory)
     assert (traits.item_type, traits.opaque) == ("compiled program", True)
-    assert "pad to few shapes" in remedy_for(step, traits, None)
+    assert "pad to few shapes" in remedy_for(step, traits, None, None)
     weigh(step, inventory, 0.0)
 
 
@@ -176,17 +175,3 @@ def test_views_of_one_memory_are_the_same_items(make, view):
     recent, others = (traits_of(inventory.known[f"agent.{name}"], inventory) for name in ("recent", "others"))
     assert traits_of(losses, inventory).ids & recent.ids
     assert not traits_of(losses, inventory).ids & others.ids
-
-
-def test_an_entry_for_the_end_of_an_object_is_named_by_what_it_calls():
-    class Loader:
-        def clean(self):
-            pass
-
-    loader = Loader()
-    finalizer = weakref.finalize(loader, loader.clean)
-    inventory, registry = holding({0: weakref.finalize._registry[finalizer]})
-    traits = traits_of(registry, inventory)
-    finalizer.detach()
-    assert traits.item_type == "finalizers with the method `Loader.clean`"
-    assert "does not refer to the object" in remedy_for(registry, traits, None)

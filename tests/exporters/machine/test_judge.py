@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,21 @@ def test_a_leak_has_the_name_that_a_visit_has_found(
     assert (finding.path, finding.is_leak) == ("worker.cache", True)
     assert finding.type == "list in 3 of 3 VLLM::Worker_TP*"
     assert finding.bytes_per_minute == pytest.approx(30 * MB, rel=0.1)
+
+
+def test_processes_that_the_kernel_killed_count_for_their_group(
+    files: ProcessFiles, clock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = tmp_path / "memory.events"
+    counter.write_text("oom_kill 4\n")
+    monkeypatch.setattr("heapwatch.measure.process.kernel_kills.kill_counters", lambda pid: [counter])
+    judge = watched(files, clock, 1, lambda pid, minute: 500)
+    for pid in (1, 2):
+        shutil.rmtree(files.folder / str(pid))
+    counter.write_text("oom_kill 5\n")
+    clock.now += judge.step()
+    clock.now += judge.step()
+    assert judge.kills == {"VLLM::Worker_TP*": 1}
 
 
 def test_of_very_many_groups_the_largest_have_series(tmp_path: Path, clock: Any) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from heapwatch.machine.groups import Groups
-from heapwatch.machine.levels import GroupGrowth, MachineLevels
+from heapwatch.machine.levels import GroupGrowth, MachineLevels, gpu_bytes
 from heapwatch.machine.survey import Survey, survey
+from heapwatch.measure.gpu import NvmlSession
 from tests.support.process_files import ProcessFiles
 
 MB = 2**20
@@ -94,3 +98,35 @@ def test_growing_files_in_shared_memory_lead_to_those_who_may_make_them(tmp_path
     looked_at = Survey(0.0, 25.0, (grown, *still), frozenset(names))
     assert [group.name for group in looked_at.growing] == ["/dev/shm"]
     assert [group.name for group in looked_at.to_enter] == ["serve", "workers of serve"]
+
+
+class Lost(Exception):
+    """What the driver raises."""
+
+
+def library(fails: bool) -> SimpleNamespace:
+    """A driver of two devices with a process on both, and one that hides its memory."""
+
+    def processes(handle: int) -> list[SimpleNamespace]:
+        if fails:
+            raise Lost
+        return [
+            SimpleNamespace(pid=7, usedGpuMemory=100 + handle),
+            SimpleNamespace(pid=8, usedGpuMemory=None),
+        ]
+
+    return SimpleNamespace(
+        NVMLError=Lost,
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetComputeRunningProcesses=processes,
+    )
+
+
+@pytest.mark.parametrize(("fails", "held"), [(False, {7: 201, 8: 0}), (True, None)])
+def test_the_memory_of_a_process_is_that_on_all_devices_and_none_of_a_lost_driver(
+    fails: bool, held: dict[int, int] | None
+) -> None:
+    assert gpu_bytes(NvmlSession(library(fails), environment={})) == held

@@ -94,7 +94,7 @@ def test_each_live_node_gets_one_exporter_and_keeps_it(cluster: Cluster) -> None
     assert nodes.place() == ["10.0.0.0:7790", "10.0.0.1:7790"]
     assert cluster.actors == first
     modules = cluster.options["runtime_env"]["py_modules"]
-    assert [module.rpartition("/")[2] for module in modules] == ["heapwatch", "prometheus_client", "psutil"]
+    assert {module.rpartition("/")[2] for module in modules} == {"heapwatch", "prometheus_client", "psutil"}
 
 
 def test_a_node_that_ends_meanwhile_is_left_out(cluster: Cluster) -> None:

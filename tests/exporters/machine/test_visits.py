@@ -41,10 +41,10 @@ def visited(visits: WorkerVisits, clock: Any) -> None:
     clock.now += COMPARED_SECONDS
     visits.step(True)
     until = time.monotonic() + 30
-    while visits._visitor is not None and time.monotonic() < until:
+    while visits._visit is not None and time.monotonic() < until:
         visits.step(True)
         time.sleep(0.01)
-    assert visits._visitor is None
+    assert visits._visit is None
 
 
 def test_the_workers_get_the_name_that_the_command_finds_until_they_stop_growing(clock):
@@ -115,7 +115,7 @@ def test_a_worker_that_dies_of_a_visit_is_the_last_that_is_entered(clock, caplog
     process.stdin.close()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     for _ in range(2):
-        while visits._visitor is not None:
+        while visits._visit is not None:
             visits.step(True)
         clock.now += 1000
         visits.step(True)
@@ -142,10 +142,9 @@ def begun(visits: WorkerVisits, clock: Any, ready: Path) -> subprocess.Popen[byt
     visits.step(True)
     clock.now += COMPARED_SECONDS
     visits.step(True)
-    visitor = visits._visitor
-    assert visitor is not None
+    assert visits._visit is not None
     wait_for(ready.exists)
-    return visitor
+    return visits._visit.command
 
 
 def test_a_visit_that_takes_too_long_is_ended_and_that_is_said(clock, tmp_path, caplog):

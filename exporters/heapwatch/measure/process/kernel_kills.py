@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MACHINE = Path("/proc/vmstat")
-OUT_OF_MEMORY = "out of memory"
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 class KernelKills:
-    """The OOM kill counts of each process's control groups at the last update."""
+    """Tells which processes the kernel has killed, by the counts of their control groups."""
 
     def __init__(self) -> None:
-        self._counts: dict[int, list[tuple[Path, int]]] = {}
+        self._counters: dict[int, list[Path]] = {}
+        self._counts: dict[Path, int] = {}
 
     def update(self, pids: Iterable[int]) -> None:
-        """Note the counts of live processes' control groups, and of the machine; forget all others."""
-        self._counts = {
-            pid: [(file, kills) for file in kill_counters(pid) if (kills := kill_count(file)) is not None]
-            for pid in pids
-        }
+        """Read the counts of live processes' control groups, and of the machine; forget all others."""
+        self._counters = {pid: self._counters.get(pid) or kill_counters(pid) for pid in pids}
+        files = set(chain.from_iterable(self._counters.values()))
+        self._counts = {file: kills for file in files if (kills := kill_count(file)) is not None}
 
-    def reason(self, pid: int) -> str | None:
-        """Why a process that has just ended was ended; None if the kernel does not tell."""
-        for file, earlier in self._counts.get(pid, ()):  # a control group may have ended with its process
+    def has_killed(self, pid: int) -> bool:
+        """Whether a process that has ended since the last update was killed; each kill counts for one."""
+        for file in self._counters.get(pid, ()):  # a control group may have ended with its process
             kills = kill_count(file)
-            if kills is not None:
-                return OUT_OF_MEMORY if kills > earlier else None
-        return None
+            if kills is not None and file in self._counts:
+                is_killed = kills > self._counts[file]
+                self._counts[file] += is_killed
+                return is_killed
+        return False
 
 
 def kill_counters(pid: int) -> list[Path]:

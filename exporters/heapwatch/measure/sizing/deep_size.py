@@ -47,6 +47,11 @@ class Size:
     objects: int = 0
     unread: int = 0
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes on the heap, on an accelerator and in shared memory."""
+        return self.bytes + self.gpu_bytes + self.shared_bytes
+
     def times(self, share: float) -> Size:
         """The size of a part, or of a multiple, of the object."""
         names = ("bytes", "error_bytes", "gpu_bytes", "mapped_bytes", "shared_bytes")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heapwatch.explain.census import _described
+from heapwatch.explain.census import _in_words
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.introspection.names import key_label, qualified_type_name
 
@@ -20,7 +20,7 @@ class Name(str):
 def test_a_key_that_is_no_short_identifier_is_not_shown(key: object) -> None:
     assert key_label(key) == "[*]"
     held: list[Any] = []
-    assert _described({key: held}, held) == "dict"
+    assert _in_words({key: held}, held) == "dict"
 
 
 def test_a_key_that_is_a_short_identifier_is_shown() -> None:

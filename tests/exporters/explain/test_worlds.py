@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heapwatch import Watch
-from heapwatch.explain.places import Worlds
+from heapwatch.explain.worlds import Worlds
 from heapwatch.runtime.sources import NoValue
 from tests.support.walking import inventory_of, walk
 
