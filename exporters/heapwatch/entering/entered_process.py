@@ -10,9 +10,10 @@ import platform
 import pwd
 import re
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +38,7 @@ WAIT_SECONDS = 30.0
 _LEAVE_SECONDS = 15.0
 _POLL_SECONDS = 0.05
 _OLDEST_VERSION = (3, 10)
+_REMOTE_EXEC: Callable[[int, str], object] | None = getattr(sys, "remote_exec", None)
 _REQUIRED_FUNCTIONS = (*FUNCTIONS, "Py_GetVersion", "Py_AddPendingCall")
 _SOON_SECONDS = 1.0  # in which a main thread that runs Python code comes to the next byte code
 _WAITING_SECONDS, _SAMPLES = 0.5, 10
@@ -55,23 +57,20 @@ class EnteredProcess:
 
     Args:
         pid: the process.
+        remote_exec: `sys.remote_exec` of Python 3.14, or None.
 
     Raises:
-        CannotEnter: this is not Linux on x86-64, there is no such process, this user may not inspect it, it
-            runs in another container, or no folder can be created.
+        CannotEnter: there is no such process, this user may not inspect it, it runs in another container, or
+            no folder can be created.
 
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, remote_exec: Callable[[int, str], object] | None = _REMOTE_EXEC) -> None:
         self.pid = pid
+        self._remote_exec = remote_exec
         self._is_shared = False
         self._process = process_of(pid)
         _check_visible(self._process)
-        if not ptrace.IS_SUPPORTED:
-            raise CannotEnter(
-                f"a process is entered on Linux on x86-64, this is {platform.system()} on"
-                f" {platform.machine()}: start the program with `heapwatch run`"
-            )
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="heapwatch-"))
         except OSError as error:
@@ -108,7 +107,12 @@ class EnteredProcess:
                 "until": time.time() + wait_seconds,
             }
             self._share()
-            return self._run(_text(_INJECTED_CODE.read_text(encoding="utf-8"), names), wait_seconds)
+            code = _INJECTED_CODE.read_text(encoding="utf-8")
+            if ptrace.IS_SUPPORTED:
+                return self._by_ptrace(_text(code, names), wait_seconds)
+            if self._remote_exec is not None and self._same_version():
+                return self._by_remote_exec(self._remote_exec, _script(code, names), wait_seconds)
+            raise _unsupported()
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
         except ptrace.NotStopped as error:
@@ -154,8 +158,30 @@ class EnteredProcess:
         if self._is_shared:
             os.chown(self.folder, uids.effective, gids.effective)
 
-    def _run(self, text: str, seconds: float) -> dict[str, Any]:
-        """Have the main thread start another one, between byte codes or at once if it waits."""
+    def _same_version(self) -> bool:
+        program = os.path.basename(self._process.exe())
+        return program.endswith(f"python{sys.version_info[0]}.{sys.version_info[1]}")
+
+    def _by_remote_exec(
+        self, remote_exec: Callable[[int, str], object], code: str, seconds: float
+    ) -> dict[str, Any]:
+        """Enter by `sys.remote_exec`, which runs a file at the next safe point of the main thread."""
+        script = self.folder / "first.py"
+        script.write_text(code, encoding="ascii")
+        script.chmod(0o644)
+        try:
+            remote_exec(self.pid, str(script))
+            document = self._wait_for_answer(seconds)
+            if document is None and not self._is_taken():
+                remote_exec(self.pid, os.devnull)  # replaces the script, which is deleted after this
+        except PermissionError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CannotEnter(f"process {self.pid} does not run code from outside: {error}") from None
+        return self._checked(document)
+
+    def _by_ptrace(self, text: str, seconds: float) -> dict[str, Any]:
+        """Enter by `ptrace`: the main thread starts another, between byte codes or at once if it waits."""
         with ptrace.Memory(self.pid) as memory:
             functions = exported(self.pid, _REQUIRED_FUNCTIONS)
             if not functions:
@@ -256,6 +282,11 @@ def _text(code: str, names: dict[str, Any]) -> str:
     return f"try:\n    __import__('builtins').exec({code!a}, {names!a})\nexcept:\n    pass\n"
 
 
+def _script(code: str, names: dict[str, Any]) -> str:
+    """Return the same for `sys.remote_exec`, which runs it in the main thread."""
+    return f"__import__('_thread').start_new_thread(exec, ({code!a}, {names!a}))\n"
+
+
 def process_of(pid: int) -> psutil.Process:
     """Return the process; raise CannotEnter if it does not exist or this user may not inspect it."""
     try:
@@ -331,6 +362,14 @@ def _no_interpreter(pid: int, program: str) -> CannotEnter:
             " its file was replaced since): start the program with `heapwatch run`"
         )
     return CannotEnter(f"process {pid} ({os.path.basename(program)}) does not run Python")
+
+
+def _unsupported() -> CannotEnter:
+    """Return the error for a platform on which processes cannot be entered."""
+    return CannotEnter(
+        "a process of Python below 3.14 can be entered on Linux on x86-64; this is"
+        f" {platform.system()} on {platform.machine()}. From 3.14 on, run this with the Python of the process"
+    )
 
 
 def _status(pid: int) -> dict[str, str]:

@@ -128,10 +128,43 @@ def test_a_process_that_serves_nothing_says_why(
     assert answer_to({"action": "leave"}) == {"error": "does not run Heapwatch"}
 
 
-def test_on_another_system_the_reason_and_another_way_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heapwatch.entering.ptrace.IS_SUPPORTED", False)
-    with pytest.raises(CannotEnter, match=r"on Linux on x86-64, this is .*: start .* `heapwatch run`"):
-        EnteredProcess(os.getppid())
+
+
+@pytest.mark.usefixtures("without_ptrace")
+def test_elsewhere_the_interpreters_own_way_is_taken(tmp_path: Path) -> None:
+    receiving = """
+        import signal, sys
+        def run_file(*_):
+            exec(compile(open(sys.argv[0] + ".asked").read(), "asked", "exec"), vars(sys.modules["__main__"]))
+        signal.signal(signal.SIGUSR1, run_file)
+        print("ready", flush=True)
+        while True:
+            sum(range(100))
+    """
+
+    def remote_exec(pid: int, script: str) -> None:
+        (tmp_path / "train.py.asked").write_text(Path(script).read_text())
+        os.kill(pid, signal.SIGUSR1)
+
+    with program(receiving, tmp_path) as process:
+        entered = EnteredProcess(process.pid, remote_exec)
+        entered._same_version = lambda: True  # a link of the virtual environment has another name
+        with entered:
+            assert entered.ask("serve", **SERVED)["already"] is False
+
+
+@pytest.mark.usefixtures("without_ptrace")
+def test_a_script_that_was_not_run_in_time_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    asked = []
+    with program(LEAKING, tmp_path) as process:
+        entered = EnteredProcess(process.pid, lambda pid, script: asked.append(script))
+        entered._same_version = lambda: True
+        with entered, pytest.raises(CannotEnter, match="has not run Python code"):
+            entered.ask("leave", wait_seconds=0.2)
+    assert asked == [str(entered.folder / "first.py"), os.devnull]
 
 
 @pytest.mark.parametrize(
