@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from heapwatch.explain.sites import Site, code_of_class
-from heapwatch.explain.statements import SETTING_UP
+from heapwatch.explain.statements import sets_up
 from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.layout import Kind, keeps_values_apart, layout_of
 from heapwatch.measure.introspection.roots import is_user_file, is_user_module
@@ -128,7 +128,7 @@ def _constructed_at(item: Any) -> Site | None:
         setting_up = {
             (code.co_filename, line)
             for code in code_of_class(cls)
-            if code.co_name in SETTING_UP
+            if sets_up(code.co_name)
             for _, _, line in code.co_lines()
         }
     return _line_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -270,6 +271,23 @@ def test_a_queue_that_is_as_long_as_a_number_can_be_has_no_bound(described):
     buffer = Endless()
     buffer.items = deque(maxlen=2**31 - 1)
     assert described(buffer).capacity is None
+
+
+class Writer(Buffer):
+    """Hands its items to a thread that is too slow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: queue.Queue[np.ndarray] = queue.Queue()
+
+    def add(self, item: np.ndarray) -> None:
+        self.queue.put(item)
+
+
+def test_a_queue_of_the_standard_library_is_not_emptied_where_it_is_set_up(described):
+    """`Queue._init` assigns a new deque, once; the consumer takes single items."""
+    found = described(Writer(), path="it.queue.queue")
+    assert (found.capacity, found.emptied) == (None, "some")
 
 
 @pytest.mark.parametrize(

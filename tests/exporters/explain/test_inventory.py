@@ -235,6 +235,19 @@ def test_what_a_coroutine_holds_has_the_names_of_its_variables_and_is_let_go():
     assert kept() is None
 
 
+def test_what_a_coroutine_holds_that_another_one_awaits_has_a_path():
+    """The awaited coroutine is no variable of the other, and nothing else refers to it."""
+
+    async def run() -> None:
+        await collect(Holder(history=[0] * 30))
+
+    waiting = run()
+    waiting.send(None)
+    paths = set(inventory_of(Holder(task=waiting)).known)
+    waiting.close()
+    assert paths == {"collect().pending", "collect().learner.history"}
+
+
 @pytest.mark.parametrize("of_global", [True, False])
 def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(monkeypatch, of_global):
     collector, trainer = Holder(), Holder()

@@ -22,7 +22,7 @@ from heapwatch.measure.introspection.containers import (
 )
 from heapwatch.measure.introspection.layout import LEAVES, Layout, layout_of, namespace_of
 from heapwatch.measure.introspection.names import key_label
-from heapwatch.measure.introspection.roots import suspended_code, suspended_locals
+from heapwatch.measure.introspection.roots import awaited_by, suspended_code, suspended_locals
 
 NAMED_KEYS = 24  # a dict of no more text keys is read key by key, as a record
 _LONGEST_NAME = 60
@@ -169,6 +169,8 @@ def _callable_parts(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
     elif suspended_code(obj) is not None:
         for name, value in suspended_locals(obj).items():
             yield Step("local", name, f".{name}"), value
+        if (awaited := awaited_by(obj)) is not None:
+            yield Step("awaited", 0, ""), awaited
     else:
         yield from _referents(obj)
 
@@ -228,5 +230,6 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
     "method": _method_part,
     "cell": lambda obj, _: _cell(obj),
+    "awaited": lambda obj, _: awaited_by(obj),
     "referent": lambda obj, at: gc.get_referents(obj)[at],
 }

@@ -34,11 +34,11 @@ _LIBRARY = tuple(
 _STARTING = (
     "/asyncio/base_events.py", "/asyncio/events.py", "/asyncio/runners.py", "/multiprocessing/process.py"
 )  # fmt: skip
-# What may be suspended, with the attributes for its frame and its code.
+# What may be suspended, with the attributes for its frame, its code, and what it waits for.
 _SUSPENDED = (
-    (GeneratorType, "gi_frame", "gi_code"),
-    (CoroutineType, "cr_frame", "cr_code"),
-    (AsyncGeneratorType, "ag_frame", "ag_code"),
+    (GeneratorType, "gi_frame", "gi_code", "gi_yieldfrom"),
+    (CoroutineType, "cr_frame", "cr_code", "cr_await"),
+    (AsyncGeneratorType, "ag_frame", "ag_code", "ag_await"),
 )
 _NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
 _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
@@ -249,8 +249,16 @@ def suspended_locals(obj: Any) -> dict[str, Any]:
     return {} if frame is None or frame.f_trace is not None else locals_of(frame, None)
 
 
+def awaited_by(obj: Any) -> Any:
+    """What a generator or coroutine waits for, such as the coroutine after `await`; None for anything else."""
+    for cls, _, _, awaited in _SUSPENDED:
+        if type(obj) is cls:
+            return getattr(obj, awaited)
+    return None
+
+
 def _frame_and_code(obj: Any) -> tuple[FrameType | None, CodeType | None]:
-    for cls, frame, code in _SUSPENDED:  # compared by identity: hashing a class may run code
+    for cls, frame, code, _ in _SUSPENDED:  # compared by identity: hashing a class may run code
         if type(obj) is cls:
             return getattr(obj, frame), getattr(obj, code)
     return None, None
