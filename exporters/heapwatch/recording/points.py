@@ -235,10 +235,7 @@ def from_json(document: Mapping[str, Any]) -> Point:
     """
     buffers = {name: Buffer(*parts) for name, parts in document.get("buffers", {}).items()}
     large = tuple((name, nbytes) for name, nbytes in document.get("large", ()))
-    counted_at = document.get("counted_at", {})
-    if not isinstance(counted_at, dict):  # of an earlier version, for all classes
-        counted_at = dict.fromkeys(document.get("objects", {}), counted_at)
-    return Point(**{**document, "buffers": buffers, "large": large, "counted_at": counted_at})
+    return Point(**{**document, "buffers": buffers, "large": large})
 
 
 def _sum(values: Mapping[str, float]) -> float | None:

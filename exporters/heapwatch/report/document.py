@@ -60,19 +60,15 @@ def headline(report: Report) -> str:
         return plain(narrative(explanation).splitlines()[0])
     if report.finding is not None:
         return plain(leak_line(report))
-    if report.said.leaking:
-        return plain(labelled("leak", ", ".join(map(str, sorted(report.said.leaking)))))
     result = report.memory.reason or "memory is at its level of the start"
     if report.memory.per_cycle:
         result = f"memory grows by {size(report.memory.per_cycle)} per {report.unit}: {result}"
-    if report.said.waits:
-        result += f" (watched for {report.said.waits})"
     return plain(labelled(report.verdict, f"{result}."))
 
 
 def _quotation(report: Report) -> Explanation | None:
     """The recorded explanation, if its verdict is that of the report."""
-    explanation = report.said.explanation
+    explanation = report.trainer_verdict.explanation
     return explanation if explanation is not None and explanation.verdict == report.verdict else None
 
 

@@ -11,8 +11,8 @@ from heapwatch.recording.points import Point, Run, component_of
 from heapwatch.report.cycles import Cycles, reader
 from heapwatch.report.judgement import Judgement, Terms, judged
 from heapwatch.report.leak import RunLeak, find_leak
-from heapwatch.report.said import TrainerVerdict, trainer_verdict_of
 from heapwatch.report.since import Points
+from heapwatch.report.trainer_verdict import TrainerVerdict, trainer_verdict_of
 
 SIZE_LIMIT_BYTES = 5e6  # growth of a named object in a cycle
 _NOISE_OF_SIZES = 0.01
@@ -47,8 +47,8 @@ class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
     `objects` has live objects and other counts. `large` has watched objects above the size limit. `largest`
-    has class and bytes of the largest single objects of the latest search. `said` is the verdict of the
-    trainer's judge. `log` has the last lines of the given log.
+    has class and bytes of the largest single objects of the latest search. `trainer_verdict` is that of
+    the trainer's own judge. `log` has the last lines of the given log.
     """
 
     trainer: str
@@ -62,7 +62,7 @@ class Report:
     large: list[LargeObject]
     largest: Sequence[tuple[str, float]]
     finding: RunLeak | None
-    said: TrainerVerdict
+    trainer_verdict: TrainerVerdict
     notes: tuple[str, ...]
     log: Sequence[str] = ()
 
@@ -71,12 +71,10 @@ class Report:
         """The verdict on the run: the trainer's own, unless its cycles exceed what it declares."""
         if self.finding is not None:
             return "leak"
-        if self.said.explanation is not None:
-            return self.said.explanation.verdict
-        if self.said.leaking:
-            return "leak"
-        is_undecided = self.said.waits and self.memory.verdict in ("healthy", "warm-up", "growing")
-        return "too early" if is_undecided else self.memory.verdict
+        if self.trainer_verdict.explanation is not None:
+            return self.trainer_verdict.explanation.verdict
+        # Without the trainer's own judge nothing is called healthy.
+        return "too early" if self.memory.verdict in ("healthy", "warm-up") else self.memory.verdict
 
 
 def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
@@ -122,7 +120,7 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
         large=[entry for entry in _buffers_and_sizes(last) if entry.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=finding,
-        said=verdict,
+        trainer_verdict=verdict,
         notes=run.notes,
     )
 

@@ -10,8 +10,8 @@ from heapwatch.judge.component import Component
 from heapwatch.recording.points import Buffer, Point
 from heapwatch.report.cycles import Cycles, reader
 from heapwatch.report.judgement import Judgement, rate_text
-from heapwatch.report.said import TrainerVerdict
 from heapwatch.report.since import Points
+from heapwatch.report.trainer_verdict import TrainerVerdict
 
 _CLEAR_SHARE = 0.8  # of a rise, in one phase
 _LEAST_GROWTH = 1e5  # bytes a cycle, above the noise of a process that stands still

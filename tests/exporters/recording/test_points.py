@@ -2,7 +2,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heapwatch.collectors.readings import Readings
 from heapwatch.judge.component import Component
-from heapwatch.recording.points import Pace, Point, component_of, from_json, point_of, to_json
+from heapwatch.recording.points import Pace, Point, component_of, point_of
 from tests.support.runs import generations
 
 
@@ -65,13 +65,6 @@ def test_a_checkpoint_is_kept_with_the_end_of_its_phase():
         assert keeps[0] == keeps[1]
         kept += keeps
     assert 20 < sum(kept) < 200
-
-
-def test_a_record_of_an_earlier_version_has_one_time_for_all_counts():
-    document = {"time": 9.0, "event": "cycle", "resident_bytes": 1e9, "objects": {"A": 1}, "counted_at": 5.0}
-    point = from_json(document)
-    assert point.counted_at == {"A": 5.0}
-    assert from_json(to_json(point)) == point
 
 
 def test_points_without_cycles_are_kept_at_intervals():

@@ -1,16 +1,10 @@
-"""Verdicts on levels from cycle to cycle, and on memory those of the definition of the rules."""
+"""Verdicts on levels from cycle to cycle."""
 
-import random
 from math import log
 
 import pytest
 
-from heapwatch.judge.component import MEMORY
-from heapwatch.judge.trainer import Sample, TrainerJudge
-from heapwatch.recording.points import Pace, Point, Run
-from heapwatch.report.findings import analyse
 from heapwatch.report.judgement import Terms, judged
-from heapwatch.report.said import judged_in_time
 
 
 def cycles(level, count=12):
@@ -123,76 +117,3 @@ def test_what_rises_unevenly_after_the_buffers_are_full_is_not_explained_by_them
     full = cycles(lambda cycle: 400 * min(cycle, 2.5), 34)
     series = cycles(lambda cycle: 272 + 120 * cycle + 60 * (cycle % 3), 34)
     assert judged(series, Terms(80.0, "epoch", 4.0, filled=full)).verdict != "filling"
-
-
-MINUTES = 150
-
-
-def sampled(memory, *, every=15.0, **levels):
-    """A run that counts no cycles: a point every so many seconds; levels are given the minute."""
-
-    def point(minute):
-        named = {name: level(minute) for name, level in levels.items()}
-        return Point(60 * minute, "sample", memory(minute), **named)
-
-    return Run("plain", tuple(point(every * n / 60) for n in range(int(60 * MINUTES / every))))
-
-
-def noisy(level, seed=1):
-    noise = random.Random(seed)
-    return lambda minute: level(minute) + noise.gauss(0, 3e6)
-
-
-CURVES = {
-    "leak": noisy(lambda minute: 2e9 + 12e6 * max(0.0, minute - 60)),
-    "slow leak": noisy(lambda minute: 2e9 + 4e6 * minute),
-    "steady": noisy(lambda minute: 2e9),
-    "warm-up": noisy(lambda minute: 3e9 - 1e9 * 0.93**minute),
-    "step": noisy(lambda minute: 2e9 + 5e8 * (minute > 100)),
-    "leak after a peak at the start": noisy(lambda minute: 2e9 + 12e6 * minute + 9e8 * (minute < 3)),
-    "sawtooth": noisy(lambda minute: 2e9 + 30e6 * (minute % 10)),
-}
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_memory_leaks_where_the_definition_says_so(name):
-    run = sampled(CURVES[name])
-    judge = TrainerJudge()
-    for point in run.points[::2]:
-        judge.observe(point.time, Sample({MEMORY: point.resident_bytes}, age_seconds=point.time))
-    leaks = MEMORY in [leak.component for leak in judge.leaks]
-    assert leaks == ("leak" in name)
-    assert (analyse(run).memory.verdict == "leak") == leaks
-
-
-def test_what_is_counted_leaks_where_the_definition_says_so():
-    run = sampled(
-        CURVES["steady"],
-        items=lambda minute: {
-            "static bodies": 155 + round(4 * max(0.0, minute - 130)),
-            "dynamic bodies": 80.0,
-        },
-    )
-    report = analyse(run)
-    assert {name: judged.verdict for name, judged in report.objects.items()} == {
-        "static bodies": "leak",
-        "dynamic bodies": "healthy",
-    }
-    assert report.finding is not None
-
-
-def test_points_that_lie_far_apart_are_not_judged_by_it():
-    assert judged_in_time(sampled(CURVES["leak"], every=240.0)) is None
-    assert judged_in_time(Run("plain", (Point(0.0, "start", 1e9),))) is None
-
-
-def test_a_record_of_days_whose_later_points_lie_far_apart_is_judged_by_its_cycles():
-    pace, points = Pace(1e-3), []
-    for epoch in range(20_000):
-        level = noisy(lambda minute: 2e9 + 0.3e6 * minute, seed=epoch)(epoch / 2)
-        point = Point(30.0 * epoch, "cycle", level, progress={"epoch": epoch + 1})
-        if pace.keeps(point):
-            points.append(point)
-    run = Run("plain", tuple(points))
-    assert judged_in_time(run) is None
-    assert analyse(run).memory.verdict == "leak"

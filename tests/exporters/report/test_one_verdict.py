@@ -100,10 +100,8 @@ def test_of_levels_without_limits_no_report_says_more_than_the_trainer(levels, w
     assert SHOUTED.findall(as_text(report, 0)) == [word]
 
 
-def test_what_the_judge_finds_beside_memory_is_no_comfort_either():
-    points = [
-        Point(15.0 * n, "sample", 1e9, worker_bytes=2e9 + 5e6 * n, progress={"step": n}) for n in range(200)
-    ]
-    report = analyse(Run("walker", tuple(points)))
-    assert report.verdict == "leak"
-    assert "leak: memory worker" in as_text(report, 30)
+@pytest.mark.parametrize("explanation", [None, {"verdict": "unheard of"}])
+def test_without_the_trainers_own_verdict_nothing_is_called_healthy(explanation):
+    report = analyse(sampled([1e9] * 200, explanation))
+    assert report.memory.verdict == "healthy"
+    assert report.verdict == "too early"
