@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 import os
 import signal
@@ -16,6 +15,7 @@ from typing import Any, NoReturn, TextIO
 
 import psutil
 
+from heapwatch.cli.run_options import RunOptions, take_options
 from heapwatch.errors import UsageError, reason
 from heapwatch.explain.engine import NOW_SECONDS
 from heapwatch.explain.findings import Explanation, narrative
@@ -41,18 +41,14 @@ class TimeIsUp(SystemExit):
 
 def begin() -> None:
     """Start the watch with the options of `heapwatch run`, and restore the environment."""
-    options = json.loads(os.environ.pop(environment.RUN))
-    if options["pythonpath"] is None:
-        del os.environ["PYTHONPATH"]
-    else:
-        os.environ["PYTHONPATH"] = options["pythonpath"]
+    options = take_options()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # -W error is meant for the program
-        if options["quiet"]:
+        if options.is_quiet:
             show_notices()
             logging.getLogger("heapwatch").setLevel(logging.WARNING)
         try:
-            watch = start(options["name"], port=options["port"], record=options["record"])
+            watch = start(options.name, port=options.port, record=options.record)
         except (OSError, ValueError) as error:
             say(f"heapwatch: {reason(error)}", error=True)
             os._exit(USAGE_ERROR)  # nothing else has begun, and `site` reports other ends as a crash
@@ -60,16 +56,13 @@ def begin() -> None:
 
 
 class Run:
-    """Prints the explanation of a watched program once at its end, whatever the cause of the end.
+    """Prints the explanation of a watched program once at its end, whatever the cause of the end."""
 
-    `options` come from `heapwatch run`. `output` and `fail_on` may be empty, `seconds` may be None.
-    """
-
-    def __init__(self, watch: Watch, options: dict[str, Any]) -> None:
+    def __init__(self, watch: Watch, options: RunOptions) -> None:
         self._exporter = watch.exporter
         self._options = options
         # The program may replace or close `sys.stdout` and `sys.stderr`.
-        self._stream: TextIO | None = sys.stdout if options["json"] else sys.stderr
+        self._stream: TextIO | None = sys.stdout if options.prints_json else sys.stderr
         self._code = 0
         self._time_is_up = False
         self._printing = threading.Lock()
@@ -80,7 +73,7 @@ class Run:
         """Wait for the end of the program in the background, and end it when its time is up."""
         atexit.register(self._at_exit)
         termination.before_end.insert(0, lambda: self._finish(_LAST_SECONDS, TERMINATED))
-        if self._options["seconds"] is not None:
+        if self._options.seconds is not None:
             signal.signal(signal.SIGALRM, _raise_time_is_up)
             threading.Thread(target=self._end_after, name=f"{OWN_THREADS}timer", daemon=True).start()
 
@@ -97,7 +90,7 @@ class Run:
 
     def _conclude(self, explanation: Explanation) -> None:
         """Write the files of `--output`, and set the exit code that `--fail-on` requires."""
-        output, fail_on = self._options["output"], self._options["fail_on"]
+        output, fail_on = self._options.output, self._options.fail_on
         if not (output or fail_on):
             return
         from heapwatch.cli.results import FAILED, conclude, fails  # nothing that the program loads by itself
@@ -121,11 +114,11 @@ class Run:
         self._exporter.stop(log_findings=False, failure=failure)
 
     def _print(self, explanation: Explanation) -> None:
-        if self._options["json"]:
+        if self._options.prints_json:
             lines = json_text(explanation.as_json()).split("\n")
         elif not self._exporter.explainer.enabled:
             lines = [f"heapwatch: {environment.EXPLAIN} is off: what grows is not known"]
-        elif self._options["quiet"] and explanation.verdict not in _PRINTED_IF_QUIET:
+        elif self._options.is_quiet and explanation.verdict not in _PRINTED_IF_QUIET:
             return
         else:
             lines = f"heapwatch: {narrative(explanation)}".split("\n")
@@ -135,7 +128,7 @@ class Run:
             say(*lines, stream=self._stream)
 
     def _end_after(self) -> None:
-        if self._ended.wait(self._options["seconds"]):
+        if self._ended.wait(self._options.seconds):
             return
         self._exporter.explainer.conclude(NOW_SECONDS)
         self._time_is_up = True

@@ -7,7 +7,6 @@ This process executes the interpreter with the program, like `python SCRIPT`. Th
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -15,14 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from heapwatch.cli import above_zero, results
+from heapwatch.cli.run_options import RunOptions
 from heapwatch.errors import UsageError
 from heapwatch.runtime import environment
 
 _STARTUP = Path(__file__).with_name("startup")
-_FLAGS, _WITH_VALUE = "bBdEiIOPsSuvx", "WX"
-_WITHOUT_US = ("-E", "-I", "-S")
 _EPILOG = """
-options of Python before SCRIPT, such as -u, -O, -X dev and -W error, are passed on
+options of Python are set in the environment: PYTHONUNBUFFERED, PYTHONWARNINGS, PYTHONOPTIMIZE, PYTHONDEVMODE
 
 exit codes:
   that of the program; 0 when --seconds ended it
@@ -39,7 +37,7 @@ def add_parser(commands: Any) -> None:
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] [--output FILE]"
-        " [--fail-on VERDICT] [PYTHON OPTION...]"
+        " [--fail-on VERDICT]"
         " (SCRIPT | FOLDER | - | -m MODULE | -c CODE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
@@ -60,23 +58,10 @@ def add_parser(commands: Any) -> None:
         program_kind.add_argument(
             kind, dest="kind", action="store_const", const=kind, default="", help=f"SCRIPT is {meaning}"
         )
-    for option in _FLAGS:
-        parser.add_argument(f"-{option}", dest="options", nargs=0, action=_PassOn, help=argparse.SUPPRESS)
-    for option in _WITH_VALUE:
-        parser.add_argument(f"-{option}", dest="options", action=_PassOn, help=argparse.SUPPRESS)
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the program and its own arguments"
     )
-    parser.set_defaults(run=run, options=[])
-
-
-class _PassOn(argparse.Action):
-    """Collects options for the Python interpreter."""
-
-    def __call__(
-        self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        namespace.options = [*namespace.options, option_string, *([values] if values else [])]
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> NoReturn:
@@ -87,10 +72,21 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         port = environment.trainer_port() if arguments.port is None else arguments.port
     except ValueError as error:
         raise UsageError(str(error)) from None
+    options = RunOptions(
+        name=_name(arguments),
+        port=port or 0,
+        record=None if arguments.record is None else str(arguments.record),
+        seconds=arguments.seconds,
+        prints_json=arguments.json,
+        is_quiet=arguments.quiet,
+        output=tuple(map(str, arguments.output)),
+        fail_on=arguments.fail_on,
+        python_path=os.environ.get("PYTHONPATH"),
+    )
     kind = [arguments.kind] if arguments.kind else []
-    command = [sys.executable, *arguments.options, *kind, *arguments.program]
+    command = [sys.executable, *kind, *arguments.program]
     sys.stdout.flush()
-    os.execve(command[0], command, _environment(arguments, port or 0))
+    os.execve(command[0], command, options.environment(str(_STARTUP)))
 
 
 def _problem(arguments: argparse.Namespace) -> str:
@@ -100,29 +96,7 @@ def _problem(arguments: argparse.Namespace) -> str:
     script = arguments.program[0]
     if not arguments.kind and script != "-" and not os.path.exists(script):
         return f"cannot open {script!r}: No such file or directory"
-    excluding = [option for option in arguments.options if option in _WITHOUT_US]
-    return (
-        f"{excluding[0]} keeps Heapwatch out of the program: call heapwatch.start() in it"
-        if excluding
-        else ""
-    )
-
-
-def _environment(arguments: argparse.Namespace, port: int) -> dict[str, str]:
-    python_path = os.environ.get("PYTHONPATH")
-    options = {
-        "name": _name(arguments),
-        "port": port,
-        "record": None if arguments.record is None else str(arguments.record),
-        "seconds": arguments.seconds,
-        "json": arguments.json,
-        "quiet": arguments.quiet,
-        "output": list(map(str, arguments.output)),
-        "fail_on": arguments.fail_on,
-        "pythonpath": python_path,
-    }
-    path = os.pathsep.join([str(_STARTUP), python_path]) if python_path else str(_STARTUP)
-    return {**os.environ, "PYTHONPATH": path, environment.RUN: json.dumps(options)}
+    return ""
 
 
 def _name(arguments: argparse.Namespace) -> str:

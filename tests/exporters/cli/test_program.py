@@ -151,25 +151,27 @@ warnings.warn("a warning")
 """
 
 
+AS_OPTIONS = {"PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "1"}
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "environment"),
     [
-        ("train.py", "--json", "-m", "x"),
-        ("sub/inner.py",),
-        ("package",),
-        ("archive.zip", "1"),
-        ("-m", "package", "-c"),
-        ("-m", "package.part"),
-        ("-c", SEEN, "-m", "a"),
-        ("-", "a"),
-        ("-u", "-O", "train.py"),
-        ("-W", "error", "train.py"),
-        ("-X", "dev", "-Xfaulthandler", "train.py"),
-        ("-X", "utf8", "-x", "train.py"),
+        (("train.py", "--json", "-m", "x"), {}),
+        (("sub/inner.py",), {}),
+        (("package",), {}),
+        (("archive.zip", "1"), {}),
+        (("-m", "package", "-c"), {}),
+        (("-m", "package.part"), {}),
+        (("-c", SEEN, "-m", "a"), {}),
+        (("-", "a"), {}),
+        (("train.py",), AS_OPTIONS),
     ],
-    ids=lambda arguments: " ".join(arguments)[:20],
+    ids=lambda given: " ".join(given)[:20],
 )
-def test_a_program_sees_the_same(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_program_sees_the_same(
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
     place = folder(
         tmp_path,
         train=SEEN,
@@ -180,7 +182,7 @@ def test_a_program_sees_the_same(tmp_path: Path, arguments: tuple[str, ...]) -> 
     )
     with zipfile.ZipFile(place / "archive.zip", "w") as archive:
         archive.writestr("__main__.py", SEEN)
-    python, ours = both(place, *arguments, stdin=SEEN if "-" in arguments else "")
+    python, ours = both(place, *arguments, stdin=SEEN if "-" in arguments else "", environment=environment)
     assert ours == python
     assert '"is main"' in ours.said
 

@@ -137,8 +137,7 @@ finally:
         (("run",), "needs a script"),
         (("run", "nowhere.py"), "cannot open 'nowhere.py'"),
         (("run", "-m"), "needs a script"),
-        (("run", "-I", "x.py"), "cannot open 'x.py'"),
-        (("run", "-E", "-c", "1"), "-E keeps Heapwatch out of the program"),
+        (("run", "-u", "x.py"), "unrecognized arguments: -u"),
         (("run", "--seconds", "-1", "x.py"), "not a number of seconds"),
     ],
 )
