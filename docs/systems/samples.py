@@ -16,7 +16,7 @@ from pathlib import Path
 
 from docs.generated import write_or_check
 from examples.check.alerts import said
-from heapwatch.cli.reporter import Reporter, Sample
+from heapwatch.cli.reporter import Reporter
 from heapwatch.http.client import get_json
 from heapwatch.recording.file import read_recording
 from heapwatch.report.document import as_text
@@ -50,8 +50,7 @@ def monitored(_name: str) -> str:
     time.tzset()
     reporter, lines = Reporter(), []
     for moment, status in json.loads(gzip.decompress(MONITORED.read_bytes())):
-        for message in reporter.report(Sample("127.0.0.1:7777", moment, status)):
-            lines.append(f"{message.clock}: {message.text}" if message.heading else f"   {message.text}")
+        lines += reporter.report(moment, status)
     return "\n".join([*lines, ""])
 
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from examples.fire_dqn.agent import Transition
 from examples.fire_dqn.trainer import FireTrainer
-from heapwatch.cli.reporter import Reporter, Sample
+from heapwatch.cli.reporter import Reporter
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.findings import Explanation
 from heapwatch.http.status import Status
@@ -376,8 +376,8 @@ def graphs_console(example: Example) -> None:
         for _ in range(0, 900, 30):
             now[0] += 30
             judge.observe(now[0], Readings(families).sample(now[0]))
-            said += reporter.report(Sample(ADDRESS, now[0], status.document(families)))
-        reported.append([message.text for message in said])
+            said += reporter.report(now[0], status.document(families))
+        reported.append([line.strip() for line in said])
     line = (
         r"WARNING: buffer memory: \d+ tensors keep their autograd graphs; store tensor.detach\(\).cpu\(\).*"
     )

@@ -1,4 +1,4 @@
-"""`heapwatch monitor`: prints the state of trainers, and requests cleanups when a level is critical."""
+"""`heapwatch monitor`: prints the state of a trainer, and requests cleanups when a level is critical."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from heapwatch.cli import above_zero
 from heapwatch.cli.cleanup import Cleaner, find_token_of_user
-from heapwatch.cli.reporter import Message, Reporter, Sample
-from heapwatch.cli.sources import none_registered, read_all, registered_trainers
+from heapwatch.cli.reporter import Reporter, indented
 from heapwatch.errors import Unreachable, UsageError
 from heapwatch.http.client import base_url, get_json, understood
 from heapwatch.judge.component import MEMORY
@@ -24,16 +21,15 @@ from heapwatch.judge.limits import BODIES, Limits, profile_named
 from heapwatch.text.terminal import say
 
 EXIT_CODES = {"ok": 0, "warning": 1, "critical": 2, "emergency": 2, "unknown": 3}
-_WORST = ("ok", "warning", "unknown", "critical", "emergency")
 _LONGEST_LINE = 2000
 _MOST_BYTES = 4 * 2**20
 
 _EPILOG = """
-exit codes, of the last sample, worst trainer first:
+exit codes, of the last sample:
   0   every level and growth rate is below its limit; healthy, warm-up, filling, too early or growing
   1   a warning: a limit is exceeded
   2   a critical or emergency limit is exceeded, leak or will not fit, or training is stalled
-  3   a trainer does not respond
+  3   the trainer does not respond
   64  the command line is wrong
 
 Limits are those that the trainer declares, else those of its profile; options replace those of memory and
@@ -52,18 +48,16 @@ def add_parser(commands: Any) -> None:
     """Add the subcommands."""
     parser = commands.add_parser(
         "monitor",
-        help="watch one trainer or all, in the terminal",
-        description="Watch one trainer or all, in the terminal.",
+        help="watch a trainer in the terminal",
+        description="Watch a trainer in the terminal.",
         epilog=_EPILOG,
     )
-    trainers = parser.add_argument_group("trainers")
-    trainers.add_argument(
-        "trainers",
-        nargs="*",
+    parser.add_argument(
+        "trainer",
+        nargs="?",
         metavar="TRAINER",
         help="host:port, or URL (127.0.0.1, port HEAPWATCH_TRAINER_PORT or 7777)",
     )
-    trainers.add_argument("--all", action="store_true", help="all trainers of this machine")
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
         "--interval",
@@ -91,71 +85,32 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch until interrupted, and return the exit code of the last sample."""
-    urls, limits = _urls(arguments), _limits(arguments)
-    token = find_token_of_user() if arguments.auto_cleanup else None
-    monitor = Monitor(urls, limits, token=token)
+    port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
+    url, reporter = base_url(arguments.trainer or f"127.0.0.1:{port}"), Reporter(_limits(arguments))
+    cleaner = Cleaner(find_token_of_user()) if arguments.auto_cleanup else None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         for count in itertools.count(1):
-            for message in monitor.sample():
-                name = f"[{message.instance}] " if len(monitor.reporters) > 1 else ""
-                line = f"{message.clock}: {name}{message.text}" if message.heading else f"   {message.text}"
-                say(line, most=_LONGEST_LINE)
+            say(*sample(url, reporter, cleaner), most=_LONGEST_LINE)
             if count == arguments.count:
                 break
             time.sleep(arguments.interval)
     sys.stdout.flush()
-    return EXIT_CODES[monitor.severity]
+    return EXIT_CODES[reporter.severity]
 
 
-class Monitor:
-    """Samples several trainers; with a `token` it requests cleanups."""
-
-    def __init__(self, urls: Sequence[str], limits: Limits, *, token: str | None = None) -> None:
-        self._urls = {url.partition("://")[2]: url for url in urls}
-        self._cleaners = {} if token is None else {instance: Cleaner(token) for instance in self._urls}
-        self.reporters = {instance: Reporter(limits) for instance in self._urls}
-
-    @property
-    def severity(self) -> str:
-        """The worst severity of all trainers."""
-        return max((reporter.severity for reporter in self.reporters.values()), key=_WORST.index)
-
-    def sample(self) -> list[Message]:
-        """Take a sample of every trainer, request cleanups if enabled, and return the messages."""
-        samples = read_all([*self._urls], self._read)
-        return [message for sample in samples for message in self._messages(sample)]
-
-    def _read(self, instance: str) -> Sample:
-        try:
-            status = get_json(f"{self._urls[instance]}/performance_status", _MOST_BYTES)
-        except Unreachable as error:
-            return Sample(instance, time.time(), problem=str(error))
-        return Sample(instance, time.time(), status)
-
-    def _messages(self, sample: Sample) -> list[Message]:
-        reporter, url = self.reporters[sample.instance], self._urls[sample.instance]
-        try:
-            with understood(url):
-                messages = reporter.report(sample)
-        except Unreachable as error:
-            return reporter.report(replace(sample, status=None, problem=str(error)))
-        cleaner = self._cleaners.get(sample.instance)
-        if cleaner is not None and sample.status is not None:
-            lines = cleaner.clean(reporter.alerts, url)
-            messages += [Message(sample.time, sample.instance, line) for line in lines]
-        return messages
-
-
-def _urls(arguments: argparse.Namespace) -> list[str]:
-    if arguments.all:
-        if arguments.trainers:
-            raise UsageError("give either trainers or --all")
-        if not (urls := registered_trainers()):
-            raise UsageError(none_registered())
-        return urls
-    port = os.environ.get("HEAPWATCH_TRAINER_PORT") or "7777"
-    return [base_url(trainer) for trainer in arguments.trainers or [f"127.0.0.1:{port}"]]
+def sample(url: str, reporter: Reporter, cleaner: Cleaner | None) -> list[str]:
+    """Read the trainer, request a cleanup if `cleaner` finds one necessary, and return the lines."""
+    now = time.time()
+    try:
+        status = get_json(f"{url}/performance_status", _MOST_BYTES)
+        with understood(url):
+            lines = reporter.report(now, status)
+    except Unreachable as error:
+        return reporter.report_problem(now, str(error))
+    if cleaner is not None:
+        lines += map(indented, cleaner.clean(reporter.alerts, url))
+    return lines
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:

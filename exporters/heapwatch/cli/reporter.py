@@ -1,10 +1,9 @@
-"""The monitor's messages about one trainer: one line per sample, and each alert when it changes."""
+"""The lines that the monitor prints about a trainer: one per sample, and each alert when it changes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from heapwatch.explain.findings import labelled
@@ -25,33 +24,8 @@ _BODY_TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
 _AMONG_BODY_TYPES = ("_bodies", "_agents")  # suffixes of entities that the body types count already
 
 
-@dataclass(frozen=True)
-class Sample:
-    """`/performance_status` of one trainer at one time, or a `problem` that says why it is missing."""
-
-    instance: str
-    time: float
-    status: Mapping[str, Any] | None = None
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class Message:
-    """One message about a trainer; a `heading` begins with the time."""
-
-    time: float
-    instance: str
-    text: str
-    heading: bool = False
-
-    @property
-    def clock(self) -> str:
-        """The local time of day."""
-        return time.strftime("%H:%M:%S", time.localtime(self.time))
-
-
 class Reporter:
-    """Turns the samples of one trainer into messages, and remembers the active alerts.
+    """Turns the samples of a trainer into lines, and remembers the active alerts.
 
     Kind and component identify an alert, not its value. It is printed when it begins, when its severity
     changes, every REPEAT_SECONDS while it is active, and when it ends. Two samples in a row must show that an
@@ -82,28 +56,29 @@ class Reporter:
         serious = self._stalled or self._verdict in SERIOUS
         return "critical" if serious and worst in ("ok", "warning") else worst
 
-    def report(self, sample: Sample) -> list[Message]:
-        """Return the messages about a sample.
+    def report(self, now: float, status: Mapping[str, Any]) -> list[str]:
+        """Return the lines about a sample: its `/performance_status`, read at this Unix time in seconds.
 
         Raises:
-            LookupError, TypeError, ValueError, AttributeError, ArithmeticError: its status is malformed.
+            LookupError, TypeError, ValueError, AttributeError, ArithmeticError: the status is malformed.
 
         """
-        if sample.status is None:
-            previous, self._problem = self._problem, sample.problem
-            return [] if previous == sample.problem else [_heading(sample, f"UNKNOWN: {sample.problem}")]
-        status, leaks = sample.status, sample.status.get("leaks", {})
+        leaks = status.get("leaks", {})
         self._previous, self.alerts = self.alerts, sorted(self._exceeded(status), key=_rank, reverse=True)
         headings = ["answers again"] if self._problem else []
         headings += [summary(status), *self._progress(status)]
-        texts = [body_types(status.get("body_types", {}))]
+        details = [body_types(status.get("body_types", {}))]
         self._verdict = leaks.get("verdict", "")
         if self._verdict:
-            texts.append(labelled(leaks["verdict"], leaks.get("message", "")))
-        texts += self._news(sample.time)
+            details.append(labelled(leaks["verdict"], leaks.get("message", "")))
+        details += self._news(now)
         self._has_sample, self._problem = True, ""
-        lines = [Message(sample.time, sample.instance, text) for text in texts if text]
-        return [*(_heading(sample, text) for text in headings), *lines]
+        return [*(_heading(now, text) for text in headings), *map(indented, filter(None, details))]
+
+    def report_problem(self, now: float, problem: str) -> list[str]:
+        """Return the line that says why there is no sample; none if the problem is the same as before."""
+        previous, self._problem = self._problem, problem
+        return [] if previous == problem else [_heading(now, f"UNKNOWN: {problem}")]
 
     def _exceeded(self, status: Mapping[str, Any]) -> Iterator[ExceededLimit]:
         """Yield the alerts of the trainer, and those for the limits of this reporter."""
@@ -176,7 +151,7 @@ def described(alert: ExceededLimit) -> str:
         return f"{severity}: {name} holds {value}, past its bound ({limit})"
     if alert.kind == "growth":
         label = "BODY GROWTH ALERT" if alert.resource == "bodies" else severity
-        unit = alert.per.replace("minute", "min") or "min"  # older trainers send no period
+        unit = alert.per.replace("minute", "min") or "min"
         return f"{label}: {name} grows by {value}/{unit} (limit {limit}/{unit})"
     return f"{severity}: {name} = {value} (>= {limit})"
 
@@ -198,8 +173,13 @@ def _level(status: Mapping[str, Any], component: Component) -> float | None:
     return levels[component]
 
 
-def _heading(sample: Sample, text: str) -> Message:
-    return Message(sample.time, sample.instance, text, heading=True)
+def _heading(now: float, text: str) -> str:
+    return f"{time.strftime('%H:%M:%S', time.localtime(now))}: {text}"
+
+
+def indented(text: str) -> str:
+    """Return a line below that of its sample."""
+    return f"   {text}"
 
 
 def named(component: Component) -> str:

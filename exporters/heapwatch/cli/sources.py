@@ -49,11 +49,6 @@ def _registered(**criteria: Any) -> list[str]:
     return list(dict.fromkeys(registered))
 
 
-def none_registered() -> str:
-    """Return the message for the case that no trainer is registered."""
-    return f"no trainer is registered in {' or '.join(map(str, searched_folders()))}"
-
-
 def url_of(source: str) -> str | None:
     """Return the URL of a trainer or of a process id; None if the process does not serve.
 

