@@ -19,8 +19,10 @@ from heapwatch.errors import UsageError
 from heapwatch.runtime import environment
 
 _STARTUP = Path(__file__).with_name("startup")
+_FLAGS, _WITH_VALUE = "bBdEiIOPsSuvx", "WX"
+_WITHOUT_US = ("-E", "-I", "-S")
 _EPILOG = """
-options of Python are set in the environment: PYTHONUNBUFFERED, PYTHONWARNINGS, PYTHONOPTIMIZE, PYTHONDEVMODE
+options of Python before SCRIPT, such as -u, -O, -X dev and -W error, are passed on
 
 exit codes:
   that of the program; 0 when --seconds ended it
@@ -37,7 +39,7 @@ def add_parser(commands: Any) -> None:
         description="Run an unchanged Python program under watch, and report at its end what grows.",
         epilog=_EPILOG,
         usage="%(prog)s [--record FILE] [--seconds N] [--json] [-q] [--port N] [--output FILE]"
-        " [--fail-on VERDICT]"
+        " [--fail-on VERDICT] [PYTHON OPTION...]"
         " (SCRIPT | FOLDER | - | -m MODULE | -c CODE) [ARG...]",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="record the run for `heapwatch report`")
@@ -58,10 +60,23 @@ def add_parser(commands: Any) -> None:
         program_kind.add_argument(
             kind, dest="kind", action="store_const", const=kind, default="", help=f"SCRIPT is {meaning}"
         )
+    for option in _FLAGS:
+        parser.add_argument(f"-{option}", dest="options", nargs=0, action=_PassOn, help=argparse.SUPPRESS)
+    for option in _WITH_VALUE:
+        parser.add_argument(f"-{option}", dest="options", action=_PassOn, help=argparse.SUPPRESS)
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the program and its own arguments"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, options=[])
+
+
+class _PassOn(argparse.Action):
+    """Collects options for the Python interpreter."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        namespace.options = [*namespace.options, option_string, *([values] if values else [])]
 
 
 def run(arguments: argparse.Namespace) -> NoReturn:
@@ -84,7 +99,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         python_path=os.environ.get("PYTHONPATH"),
     )
     kind = [arguments.kind] if arguments.kind else []
-    command = [sys.executable, *kind, *arguments.program]
+    command = [sys.executable, *arguments.options, *kind, *arguments.program]
     sys.stdout.flush()
     os.execve(command[0], command, options.environment(str(_STARTUP)))
 
@@ -96,6 +111,9 @@ def _problem(arguments: argparse.Namespace) -> str:
     script = arguments.program[0]
     if not arguments.kind and script != "-" and not os.path.exists(script):
         return f"cannot open {script!r}: No such file or directory"
+    excluding = [option for option in arguments.options if option in _WITHOUT_US]
+    if excluding:
+        return f"{excluding[0]} keeps Heapwatch out of the program: call heapwatch.start() in it"
     return ""
 
 

@@ -151,27 +151,25 @@ warnings.warn("a warning")
 """
 
 
-AS_OPTIONS = {"PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "1"}
-
-
 @pytest.mark.parametrize(
-    ("arguments", "environment"),
+    "arguments",
     [
-        (("train.py", "--json", "-m", "x"), {}),
-        (("sub/inner.py",), {}),
-        (("package",), {}),
-        (("archive.zip", "1"), {}),
-        (("-m", "package", "-c"), {}),
-        (("-m", "package.part"), {}),
-        (("-c", SEEN, "-m", "a"), {}),
-        (("-", "a"), {}),
-        (("train.py",), AS_OPTIONS),
+        ("train.py", "--json", "-m", "x"),
+        ("sub/inner.py",),
+        ("package",),
+        ("archive.zip", "1"),
+        ("-m", "package", "-c"),
+        ("-m", "package.part"),
+        ("-c", SEEN, "-m", "a"),
+        ("-", "a"),
+        ("-u", "-O", "train.py"),
+        ("-W", "error", "train.py"),
+        ("-X", "dev", "-Xfaulthandler", "train.py"),
+        ("-X", "utf8", "-x", "train.py"),
     ],
-    ids=lambda given: " ".join(given)[:20],
+    ids=lambda arguments: " ".join(arguments)[:20],
 )
-def test_a_program_sees_the_same(
-    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str]
-) -> None:
+def test_a_program_sees_the_same(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     place = folder(
         tmp_path,
         train=SEEN,
@@ -182,7 +180,7 @@ def test_a_program_sees_the_same(
     )
     with zipfile.ZipFile(place / "archive.zip", "w") as archive:
         archive.writestr("__main__.py", SEEN)
-    python, ours = both(place, *arguments, stdin=SEEN if "-" in arguments else "", environment=environment)
+    python, ours = both(place, *arguments, stdin=SEEN if "-" in arguments else "")
     assert ours == python
     assert '"is main"' in ours.said
 

@@ -137,7 +137,8 @@ finally:
         (("run",), "needs a script"),
         (("run", "nowhere.py"), "cannot open 'nowhere.py'"),
         (("run", "-m"), "needs a script"),
-        (("run", "-u", "x.py"), "unrecognized arguments: -u"),
+        (("run", "-I", "x.py"), "cannot open 'x.py'"),
+        (("run", "-E", "-c", "1"), "-E keeps Heapwatch out of the program"),
         (("run", "--seconds", "-1", "x.py"), "not a number of seconds"),
     ],
 )

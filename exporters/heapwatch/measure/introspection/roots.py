@@ -250,7 +250,7 @@ def suspended_locals(obj: Any) -> dict[str, Any]:
 
 
 def awaited_by(obj: Any) -> Any:
-    """What a generator or coroutine waits for, such as the coroutine after `await`; None for anything else."""
+    """What a generator or coroutine waits for, such as another coroutine; None for anything else."""
     for cls, _, _, awaited in _SUSPENDED:
         if type(obj) is cls:
             return getattr(obj, awaited)
