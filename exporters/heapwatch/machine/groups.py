@@ -106,8 +106,10 @@ class Groups:
         return Member(pid, status.started, self._group(pid, status, words, program), "python" in program)
 
     def _program(self, pid: int, status: Status) -> str:
+        """The name of the program's file, also if that was replaced; of the process if it is in memory."""
         with suppress(OSError):  # of another user it may not be read
-            return os.path.basename(os.readlink(f"{self._proc}/{pid}/exe"))
+            file = os.path.basename(os.readlink(f"{self._proc}/{pid}/exe")).removesuffix(" (deleted)")
+            return status.name if file.startswith("memfd:") else file
         return status.name
 
     def _group(self, pid: int, status: Status, words: list[str], program: str) -> str:

@@ -30,6 +30,13 @@ def test_programs_are_called_after_their_script_and_never_after_their_arguments(
     assert named(files) == {10: "train", 11: "torch.distributed.run", 12: "raylet", 13: "python3.11"}
 
 
+def test_a_program_whose_file_is_gone_or_in_memory_has_its_name(files: ProcessFiles) -> None:
+    files.process(14, "serve", name="serve", program="/opt/serve (deleted)")
+    files.process(15, "agent", name="agent", program="/memfd:sealed-91173221a7ea (deleted)")
+    files.process(16, "python", "train.py", program="/usr/bin/python3.11 (deleted)")
+    assert named(files) == {14: "serve", 15: "agent", 16: "train"}
+
+
 def test_ranks_of_a_launcher_are_one_group(files: ProcessFiles) -> None:
     for rank in range(2):
         files.process(20 + rank, "python", "train.py", environment=f"A=1\0RANK={rank}\0WORLD_SIZE=2\0")
