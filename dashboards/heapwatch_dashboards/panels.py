@@ -5,6 +5,7 @@ The text of an empty panel follows from its queries, the decimals from its unit.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from . import colors
 from .empty import meaning
@@ -16,6 +17,7 @@ AXIS_WIDTH = 72  # pixels: the same in every chart, so that the times of charts 
 _LATEST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 
 Words = colors.Words
+Style = Literal["lines", "areas", "bars", "steps"]
 
 
 def lines(
@@ -25,32 +27,29 @@ def lines(
     description: str,
     *,
     empty: str = "",
-    stacked: bool = False,
-    bars: bool = False,
-    steps: bool = False,
+    style: Style = "lines",
     floor: float | None = 0,
-    top: float | None = None,
     overrides: Sequence[Json] = (),
     width: int = 0,
     height: int = 8,
     marked: bool = False,
 ) -> Panel:
-    """Lines over time: `stacked` areas add up, `bars` are amounts in a step, `steps` hold their value."""
+    """A chart over time: `areas` add up, `bars` are amounts in a step, `steps` hold their value."""
     asked = (queries,) if isinstance(queries, Query) else tuple(queries)
-    if bars:
+    adds_up = style in ("areas", "bars")
+    if style == "bars":
         asked = tuple(replace(query, interval=STEP) for query in asked)
     custom: Json = {
-        "drawStyle": "bars" if bars else "line",
-        "lineInterpolation": "stepAfter" if steps else "linear",
+        "drawStyle": "bars" if style == "bars" else "line",
+        "lineInterpolation": "stepAfter" if style == "steps" else "linear",
         # A line above a band that holds nothing would look like something.
-        "lineWidth": 0 if stacked else 1,
-        "fillOpacity": 60 if bars or stacked else 0,
-        "showPoints": "auto" if steps else "never",
+        "lineWidth": 0 if style == "areas" else 1,
+        "fillOpacity": 60 if adds_up else 0,
+        "showPoints": "auto" if style == "steps" else "never",
         "spanNulls": False,
-        "stacking": {"group": "A", "mode": "normal" if stacked or bars else "none"},
+        "stacking": {"group": "A", "mode": "normal" if adds_up else "none"},
         "axisWidth": AXIS_WIDTH,
         "axisSoftMin": floor,
-        "axisSoftMax": top,
     }
     defaults: Json = {
         "unit": unit.name,
@@ -67,7 +66,7 @@ def lines(
         defaults,
         overrides=[*overrides, *_limit_overrides(asked)],
         options={"tooltip": _TOOLTIP},
-        legend_values=("sum",) if bars else ("lastNotNull", "max"),
+        legend_values=("sum",) if style == "bars" else ("lastNotNull", "max"),
         empty=empty or meaning(asked[0].expression),
         width=width,
         height=height,

@@ -84,7 +84,7 @@ DONE = two_a_line(
         Query(alerts.REMOVED, "{{resource}}"),
         COUNT,
         "Bodies, events, experiences and the like that cleanups removed.",
-        bars=True,
+        style="bars",
     ),
 )
 
@@ -94,7 +94,7 @@ RECEIVER = two_a_line(
         Query(ACTIONS, "{{action}} {{result}}"),
         COUNT,
         "What the receiver did and how it ended. Good: helped. Bad: no_effect, failed.",
-        bars=True,
+        style="bars",
     ),
     lines(
         "Alerts not acted on",
@@ -102,7 +102,7 @@ RECEIVER = two_a_line(
         COUNT,
         "Alerts that no action followed, by reason: resolved, duplicate, cooldown and so on. All are in "
         "the audit.",
-        bars=True,
+        style="bars",
     ),
 )
 

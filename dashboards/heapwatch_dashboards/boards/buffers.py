@@ -87,7 +87,7 @@ OVER_TIME = [
         Query(BUFFER_BYTES, "{{buffer}} {{trainer_name}}"),
         BYTES,
         "Stacked. Good: rises, then flat at capacity. Bad: rises beyond, or has no capacity.",
-        stacked=True,
+        style="areas",
         height=9,
         marked=True,
     ),

@@ -130,7 +130,7 @@ EXPLAINED = [
         "and all others: further processes, hidden ones and the driver. Good: flat. Bad: a band that widens "
         "with every step. Dashed, once it is near: the devices' memory.",
         empty=NO_GPU,
-        stacked=True,
+        style="areas",
         overrides=[override("all others", color=fixed(colors.UNKNOWN))],
         height=9,
         marked=True,

@@ -53,7 +53,7 @@ MEMORY = [
         BYTES,
         "Private memory of the largest groups of equal processes, stacked. Pages that forked processes share "
         "count in each. Good: bands flat. Bad: one band widens for ever. Dashed: the limit, once it is near.",
-        stacked=True,
+        style="areas",
         overrides=[override("smaller groups", color=fixed(colors.UNKNOWN))],
         width=14,
         marked=True,
@@ -92,7 +92,7 @@ KILLS = lines(
     Query(f"{sum_by('group', increment_from_zero(_KILLS))} > 0", "{{group}}"),
     COUNT,
     "Processes that the kernel killed for lack of memory, by group. Good: empty.",
-    bars=True,
+    style="bars",
 )
 
 DASHBOARD = Dashboard(

@@ -72,7 +72,7 @@ TREND = [
         BYTES,
         "Memory at the same point of every cycle. Good: rises in the first cycles, then flat. "
         "Bad: the same step up in every cycle.",
-        steps=True,
+        style="steps",
         marked=True,
     ),
     table(
@@ -97,7 +97,7 @@ GAINS = [
         Query(max_by(_PHASE, select("trainer_phase_memory_delta_bytes")), "{{phase}} {{trainer_name}}"),
         BYTES,
         "Change of memory across each phase's last run. Good: what one phase takes, another returns.",
-        steps=True,
+        style="steps",
         floor=None,
     ),
     lines(

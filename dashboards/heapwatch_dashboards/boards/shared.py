@@ -171,7 +171,7 @@ def freed_memory() -> Panel:
         Query(alerts.FREED, "{{trainer_name}} {{action}}"),
         BYTES,
         "Memory that each cleanup gave back. Good: a bar at each cleanup. Bad: cleanups without a bar.",
-        bars=True,
+        style="bars",
     )
 
 
@@ -183,5 +183,5 @@ def cleanups() -> Panel:
         COUNT,
         "Cleanups in each interval. Good: few, and memory falls after each. Bad: again and again without "
         "effect.",
-        bars=True,
+        style="bars",
     )

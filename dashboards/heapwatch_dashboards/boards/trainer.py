@@ -108,7 +108,7 @@ EXPLAINED = lines(
     "workers, and the rest. The bands add up to the memory: what holds more, as on a GPU, is drawn as far as "
     "it fits. Good: bands flat. Bad: one band continues to widen, which is the leak. Dashed lines are the "
     "limits that are near.",
-    stacked=True,
+    style="areas",
     overrides=[
         override("unexplained", color=fixed(colors.UNKNOWN)),
         override("workers", color=fixed(colors.SKY)),
@@ -181,7 +181,7 @@ PROCESS_ROWS = two_a_line(
         Query(sum_by(f"{PROCESS}, role", select("trainer_processes")), "{{role}} {{trainer_name}}"),
         COUNT,
         "Live processes. Good: constant. Bad: more and more workers, or fewer.",
-        steps=True,
+        style="steps",
     ),
 )
 

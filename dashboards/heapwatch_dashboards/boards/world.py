@@ -77,7 +77,7 @@ BODIES_BY_TYPE = lines(
     "Every body under exactly one type, stacked. Good: bands of constant height. Bad: one band widens: "
     "unknown means that something destroyed only a part of an agent. Dashed: limits that are near; the page "
     "Trainer lists all.",
-    stacked=True,
+    style="areas",
     overrides=BODY_COLORS,
     marked=True,
 )
