@@ -221,7 +221,12 @@ READS = (
     Read(
         "frames and generators of running threads",
         ("f_locals", "f_back", "f_code", "f_lineno", "gi_frame", "gi_yieldfrom", "cr_await", "ag_await"),
-        ("measure.introspection.roots", "measure.introspection.exclusive_reads", "explain.census"),
+        (
+            "measure.introspection.frames",
+            "measure.introspection.roots",
+            "measure.introspection.exclusive_reads",
+            "explain.census",
+        ),
         "Changed only with the lock held. Under a debugger local variables are not read: until Python "
         "3.12 all readers share one snapshot with it.",
         "any",

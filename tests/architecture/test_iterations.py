@@ -1,6 +1,6 @@
 """A container of the program is read in one call into C, since another thread may change it between two.
 
-The frames of all threads are listed and dropped in one call, too: `measure.introspection.exclusive_reads`.
+The frames of all threads are listed and dropped in one call, too: `measure.introspection.frames`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_no_dict_of_frames_outlives_a_call() -> None:
         if isinstance(call, ast.Call) and "_current_frames" in ast.unparse(call)
     ]
     assert [use for use in uses if use[1].startswith("iter(")] == [
-        ("measure/introspection/exclusive_reads.py", "iter(sys._current_frames, None)")
+        ("measure/introspection/frames.py", "iter(sys._current_frames, None)")
     ]
-    assert {file for file, _ in uses} == {"measure/introspection/exclusive_reads.py"}
+    assert {file for file, _ in uses} == {"measure/introspection/frames.py"}
     assert not any("_current_frames()" in use for _, use in uses)

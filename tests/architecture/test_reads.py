@@ -48,7 +48,7 @@ OWN = {
     "measure.sizing.foreign": {"len", "name"},
     "measure.sizing.traversal": {"address", "nbytes"},
     "measure.introspection.exclusive_reads": {"offset"},
-    "measure.introspection.roots": {"name"},
+    "measure.introspection.frames": {"name"},
 }
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from heapwatch.explain.sites import Site, code_of_class
 from heapwatch.explain.statements import sets_up
 from heapwatch.measure.introspection.containers import array_bytes
-from heapwatch.measure.introspection.layout import Kind, keeps_values_apart, layout_of
+from heapwatch.measure.introspection.instance_values import keeps_values_apart
+from heapwatch.measure.introspection.layout import Kind, layout_of
 from heapwatch.measure.introspection.roots import is_user_file, is_user_module
 from heapwatch.runtime import environment
 

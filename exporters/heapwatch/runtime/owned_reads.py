@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from heapwatch.measure.introspection.exclusive_reads import callers, innermost
+from heapwatch.measure.introspection.frames import callers, innermost
 from heapwatch.runtime.safe_point import Request, SafePoint
 
 # A single operation of torch rarely takes longer; the main thread runs no byte code during it.

@@ -22,7 +22,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from heapwatch.measure.introspection.containers import first_items, length_of
-from heapwatch.measure.introspection.layout import LEAVES, Layout, keeps_values_apart, layout_of, namespace_of
+from heapwatch.measure.introspection.instance_values import keeps_values_apart
+from heapwatch.measure.introspection.layout import LEAVES, Layout, layout_of, namespace_of
 
 _MOST_NAMES = 4000
 _MOST_HELD = 200  # values that lie apart are 30 at most

@@ -4,10 +4,6 @@ A thread that is inside `backward()` or `resize_()` changes tensors without hold
 another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
 other thread can take the lock. It first compares the innermost function of every thread. Unless all
 the others are in functions that only wait, or in a call of `time.sleep`, nothing is read.
-
-A frame keeps the local variables of its function alive after the function ends. A list of all objects in
-such a variable may contain a dict of all frames. This cycle would keep all local variables of the program
-alive until the next garbage collection. So each dict of frames is freed within the C call that created it.
 """
 
 from __future__ import annotations
@@ -19,11 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, compress, filterfalse, islice, repeat, takewhile, tee
-from operator import attrgetter, is_, itemgetter, methodcaller, or_
-from types import CodeType, FrameType, FunctionType, ModuleType
+from itertools import chain, compress, filterfalse, repeat, tee
+from operator import attrgetter, is_, itemgetter, or_
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 from weakref import ref
+
+from heapwatch.measure.introspection.frames import innermost_frames, thread_ids
 
 Reader = Callable[[Any], Any]
 # Runs a read in the thread that may do it, and returns its result; None if that was not possible.
@@ -53,10 +51,6 @@ _WAITING = (
 )
 # Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
-
-# Only this version both makes the objects of frames on demand and collects where an object is made.
-_MAKES_FRAMES = sys.version_info[:2] == (3, 11)
-_MADE_BESIDE, _TRIES = 10, 3
 
 _MOST_KNOWN = 1000
 _SLEEP = time.sleep  # as it was before the program may have replaced it
@@ -191,73 +185,6 @@ def first_answer(read: Callable[[], Any], ask: Ask) -> Any:
     """Run a read in this thread; if it returns None, since other threads may be in C code, through `ask`."""
     result = read()
     return ask(read) if result is None else result
-
-
-def thread_ids() -> list[int]:
-    """Identifiers, as of `threading.get_ident`, of the threads that run Python functions."""
-    return next(map(list, _frames_by_thread()))
-
-
-def innermost(thread: int) -> FrameType | None:
-    """The frame of the function that a thread is in; None if it is in none. The caller must not keep it."""
-    frame: FrameType | None = next(map(methodcaller("get", thread), _frames_by_thread()))
-    return frame
-
-
-def callers(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those that called it, the innermost first."""
-    while frame is not None:
-        yield frame
-        frame = caller_of(frame)
-
-
-def caller_of(frame: FrameType) -> FrameType | None:
-    """The frame that called one of another thread; None without one, or if it could not be read safely.
-
-    Python 3.11 makes that object when it is asked for, which may start the collector. If that runs code of
-    the program, the other thread goes on, and the frame that is being read may be gone: the interpreter
-    crashes. So there it is one call into C, which first sees that the collector is not due.
-    """
-    threshold = gc.get_threshold()[0]
-    if not _MAKES_FRAMES or not threshold or not gc.isenabled():
-        return frame.f_back
-    for _ in range(_TRIES):
-        not_due = takewhile((threshold - _MADE_BESIDE).__gt__, map(itemgetter(0), iter(gc.get_count, None)))
-        for _, caller in zip(not_due, map(attrgetter("f_back"), repeat(frame, 1)), strict=False):
-            result: FrameType | None = caller
-            return result
-        gc.collect(0)
-    return None
-
-
-def innermost_frames() -> Iterator[FrameType]:
-    """The frames of all threads, listed when the first is asked for; to be consumed by one call into C."""
-    return chain.from_iterable(map(dict.values, _frames_by_thread()))
-
-
-def _frames_by_thread() -> Iterator[dict[int, FrameType]]:
-    return islice(iter(sys._current_frames, None), 1)
-
-
-def held_by_ended(frame: FrameType) -> list[Any]:
-    """The local variables of a function that has ended; nothing of one that runs.
-
-    From Python 3.11 on the interpreter lists them for the collector only once the function has ended. Neither
-    the globals nor the calling frame are among them. Before 3.11 a suspended generator's are listed, too.
-    """
-    if sys.version_info < (3, 11):
-        running = (caller for thread in thread_ids() for caller in callers(innermost(thread)))
-        if any(caller is frame for caller in running):
-            return []
-    names = (frame.f_globals, frame.f_builtins)
-    return [
-        part
-        for part in gc.get_referents(frame)
-        if type(part) is not FrameType
-        and type(part) is not CodeType
-        and not any(part is namespace for namespace in names)
-        and not (type(part) is FunctionType and part.__code__ is frame.f_code)
-    ]
 
 
 def in_waiting_call(code: CodeType, offset: int, namespace: dict[str, Any]) -> bool:

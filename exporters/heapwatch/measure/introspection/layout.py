@@ -31,12 +31,8 @@ namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
-_INLINE_VALUES = 1 << 2  # Py_TPFLAGS_INLINE_VALUES, CPython 3.13 and later
-_MOST_INLINE = 29
 # A key for a class: its own hash and comparison may be code of the program.
 identity: Callable[[type], int] = object.__hash__
-_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT, CPython 3.11 and later
-_VALUES_APART = sys.implementation.name == "cpython" and sys.version_info >= (3, 11)
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
 _CLASSES_OF: dict[Kind, tuple[type, ...]] = {
@@ -140,11 +136,6 @@ def _reader(name: str, descriptor: type[Any]) -> Callable[[Any], Any]:
     return read
 
 
-def keeps_values_apart(cls: type) -> bool:
-    """Whether instances keep their attributes apart from any dict until somebody asks for `__dict__`."""
-    return _VALUES_APART and bool(flags_of(cls) & _MANAGED_DICT)
-
-
 def _module(cls: type) -> str:
     try:
         module = type.__dict__["__module__"].__get__(cls)
@@ -188,25 +179,6 @@ def own_bytes(obj: object, cls: type) -> int:
         return sys.getsizeof(obj)
     header = _GC_HEADER if sizer == "python" or flags_of(cls) & HAS_GC else 0
     return object.__sizeof__(obj) + header
-
-
-def values_bytes(cls: type, parts: list[Any]) -> int:
-    """Bytes of an instance's attribute values where CPython, from 3.11 on, keeps them apart from any dict.
-
-    They are an array with one place more than the attributes, and a byte for each that keeps their order
-    (`new_values` in CPython's Objects/dictobject.c). From 3.13 on it is a part of the instance that
-    `sys.getsizeof` does not count (`_PyInlineValuesSize` in Include/internal/pycore_dict.h). It stays there
-    when the values move to a dict. `parts` holds the class beside the values, or beside the dict.
-    """
-    if not keeps_values_apart(cls):
-        return 0
-    namespace = next((part for part in parts if type(part) is dict), None) if len(parts) <= 2 else None
-    if sys.version_info < (3, 13):
-        return 0 if namespace is not None else 8 * len(parts) + (len(parts) + 2 + 7) // 8 * 8
-    if not flags_of(cls) & _INLINE_VALUES:
-        return 0
-    places = min(_MOST_INLINE, len(parts) if namespace is None else len(namespace) + 1)
-    return 8 * (places + 1) + (places + 7) // 8 * 8
 
 
 def _kind(mro: tuple[type, ...]) -> Kind:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
-import inspect
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Container, Iterator
-from contextlib import suppress
 from functools import lru_cache
-from itertools import compress
 from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of
-from heapwatch.measure.introspection.exclusive_reads import callers, innermost, thread_ids
+from heapwatch.measure.introspection.frames import OPTIMIZED, callers, innermost, locals_of, thread_ids
 
 OWN_THREADS = "heapwatch-"
 HOSTED = "multiprocessing.Manager()"
-_OPTIMIZED = inspect.CO_OPTIMIZED  # the code of a function, whose locals are no namespace
-_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_FRAMES = 60
 _MOST_LIBRARIES = 20_000
 _OWN_PACKAGES = (
@@ -207,7 +201,7 @@ def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]
         chain = list(callers(None if thread in own_threads else innermost(thread)))[-_MOST_FRAMES:]
         while chain:
             code = chain.pop().f_code
-            if (modules or code.co_flags & _OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
+            if (modules or code.co_flags & OPTIMIZED) and not code.co_filename.startswith(_NOT_LOOKED_INTO):
                 yield thread, code, is_user_file(code.co_filename)
 
 
@@ -262,95 +256,6 @@ def _frame_and_code(obj: Any) -> tuple[FrameType | None, CodeType | None]:
         if type(obj) is cls:
             return getattr(obj, frame), getattr(obj, code)
     return None, None
-
-
-def locals_of(frame: FrameType, called: CodeType | None) -> dict[str, Any]:
-    """The local variables of a running function, in a separate dict.
-
-    Before Python 3.13 the interpreter returns a snapshot that stays with the frame and would keep alive
-    objects that the function releases. So it is emptied again, unless the program itself got it from
-    `locals()`. No other thread can run between counting its references and emptying it. While a trace
-    function has the frame, as in a debugger, the interpreter would take the variables from it afterwards.
-    An exception that the program keeps may also hold the frame.
-
-    Args:
-        frame: that of the function.
-        called: the code of the function that it is calling; None if it calls none.
-
-    """
-    least_references = (
-        _FRAME_REFERENCES
-        if _may_be_trace_function(called)
-        else max(_FRAME_REFERENCES, sys.getrefcount(frame))
-    )
-    if _get_variable is not None and frame.f_code.co_flags & _OPTIMIZED:
-        return _read_variables(frame, _get_variable)
-    snapshot = frame.f_locals
-    variables = dict(snapshot)
-    is_shared = frame.f_trace is not None or sys.getrefcount(frame) > least_references
-    if sys.version_info < (3, 13) and not is_shared:
-        holder = [snapshot]
-        del snapshot
-        # References: the frame's, the list's, and those of the call chain itself.
-        releasable = compress(holder, map(_SNAPSHOT_REFERENCES.__ge__, map(sys.getrefcount, holder)))
-        for _ in map(dict.clear, releasable):
-            pass
-    return variables
-
-
-def _may_be_trace_function(code: CodeType | None) -> bool:
-    """Whether this may be the code of a trace function: it takes a frame, an event and an argument."""
-    if code is None or code.co_flags & _SUSPENDS:
-        return False
-    return code.co_argcount >= 3 or bool(code.co_flags & inspect.CO_VARARGS)
-
-
-def _read_variables(frame: FrameType, get: Callable[[FrameType, str], Any]) -> dict[str, Any]:
-    """The local variables of a function that have a value, without the snapshot."""
-    code, variables = frame.f_code, {}
-    for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
-        with suppress(NameError):
-            variables[name] = get(frame, name)
-    return variables
-
-
-def _reader_of_variables() -> Callable[[FrameType, str], Any] | None:
-    """`PyFrame_GetVar` of the C API, which Python 3.12 has; later versions make no snapshot."""
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 12):
-        return None
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)
-    read: Callable[[FrameType, str], Any] = prototype(("PyFrame_GetVar", ctypes.pythonapi))
-    return read
-
-
-_get_variable = _reader_of_variables()
-
-
-def _count_snapshot_references() -> int:
-    """References that `sys.getrefcount` counts of a frame's snapshot without another holder."""
-
-    def probe() -> list[int]:
-        holder = [sys._getframe().f_locals]
-        return list(map(sys.getrefcount, holder))
-
-    return probe()[0] + 1  # `compress` holds the element while it asks for its selector
-
-
-def _count_frame_references() -> int:
-    """References that `sys.getrefcount` counts in `locals_of` of a frame that nothing else has."""
-
-    def read() -> int:
-        frame: FrameType | None = sys._getframe(1)
-        return count(frame)
-
-    def count(frame: FrameType | None) -> int:
-        return sys.getrefcount(frame)
-
-    return read()
-
-
-_SNAPSHOT_REFERENCES = _count_snapshot_references()
-_FRAME_REFERENCES = _count_frame_references()
 
 
 def _registry(module: str, path: str) -> Root:

@@ -29,7 +29,7 @@ from weakref import ref
 from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.layout import identity, layout_of
 from heapwatch.measure.introspection.names import type_of
-from heapwatch.measure.sizing.tensor_storage import array_data
+from heapwatch.measure.sizing.tensor_storage import array_data, memory_key
 
 _MOST_OWN = 100  # more objects than a chain consists of
 _DEEPEST = 5000
@@ -275,12 +275,8 @@ def _array(array: Any) -> tuple[int, int]:
 
 
 def _tensor(tensor: Any) -> tuple[int, int]:
-    size = array_bytes(tensor, layout_of(type(tensor))) or 0
-    try:
-        plain = size and tensor.layout is sys.modules["torch"].strided
-        return sys.modules["torch"]._C._storage_address(tensor) if plain else id(tensor), size
-    except RuntimeError:  # a wrapper that `torch.func` or `torch.compile` makes has no storage
-        return id(tensor), size
+    layout = layout_of(type(tensor))
+    return memory_key(tensor, layout) or id(tensor), array_bytes(tensor, layout) or 0
 
 
 def _raw(text: Any) -> tuple[int, int]:

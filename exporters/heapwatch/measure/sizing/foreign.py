@@ -22,7 +22,8 @@ from threading import main_thread
 from types import FunctionType, MemberDescriptorType
 from typing import Any, Literal
 
-from heapwatch.measure.introspection.exclusive_reads import call_alone, callers, innermost, read_alone
+from heapwatch.measure.introspection.exclusive_reads import call_alone, read_alone
+from heapwatch.measure.introspection.frames import callers, innermost
 from heapwatch.measure.introspection.layout import Layout, classes, layout_of, namespace_of
 
 # The place of bytes. Only the heap belongs to this process alone and stays until it is freed. The kernel can

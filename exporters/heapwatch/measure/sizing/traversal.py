@@ -23,14 +23,14 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any, Literal, NamedTuple
 
-from heapwatch.measure.introspection.exclusive_reads import held_by_ended
+from heapwatch.measure.introspection.frames import held_by_ended
+from heapwatch.measure.introspection.instance_values import values_bytes
 from heapwatch.measure.introspection.layout import (
     HAS_GC,
     classes,
     flags_of,
     layout_of,
     own_bytes,
-    values_bytes,
 )
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.process.own_time import own_time

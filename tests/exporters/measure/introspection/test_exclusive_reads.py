@@ -1,4 +1,4 @@
-"""What another thread might be changing is not read; what ended functions hold; which calls only sleep."""
+"""What another thread might be changing is not read; which calls only sleep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import sys
 import threading
 import time
-import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,14 +18,12 @@ import pytest
 
 from heapwatch.measure.introspection import exclusive_reads
 from heapwatch.measure.introspection.exclusive_reads import (
-    callers,
-    held_by_ended,
     in_an_operation,
     in_waiting_call,
-    innermost,
     read_alone,
     waits_in,
 )
+from heapwatch.measure.introspection.frames import callers, innermost
 from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
 from heapwatch.measure.objects.tracked import tracked_and_in_tuples
 from tests.support.waiting import wait_for
@@ -211,37 +208,6 @@ def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: p
         sys.setswitchinterval(interval)
     assert read == [(None,) * 100_001]
     assert ran[lock]
-
-
-def fails(held: Any) -> None:
-    local = [held]
-    raise ValueError(f"with {len(local)} local variables")
-
-
-def frames_of(error: BaseException) -> list[FrameType]:
-    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-
-
-class Incomparable(type):
-    def __eq__(cls, other: object) -> bool:
-        raise AssertionError("code of the program runs")
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def test_a_function_that_has_ended_holds_its_local_variables() -> None:
-    held = Incomparable("Held", (), {})()
-    try:
-        fails(held)
-    except ValueError as error:
-        running, ended = frames_of(error)
-    assert running is sys._getframe()
-    assert held_by_ended(running) == []
-    parts = held_by_ended(ended)
-    assert any(part is held for part in parts)
-    assert any(type(part) is list and part[0] is held for part in parts)
-    for other in (globals(), ended.f_builtins, fails, ended.f_code, running):
-        assert not any(part is other for part in parts)
 
 
 ENDED: list[bool] = []  # what the threads below run until
