@@ -121,9 +121,11 @@ class Evaluator:
         )
         with suppress(OSError):
             self._touched.read(levels.now)
+        paths = {candidate.known.path for candidate in candidates}
         candidates += [
             Candidate(array, array.items.growth(start), capacity=array.capacity)
             for array in self._touched.known.values()
+            if array.path not in paths  # one that is made anew each time is larger, and not touched
         ]
         segments = self._memory.shared_files
         return candidates + [
