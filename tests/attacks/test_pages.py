@@ -24,12 +24,6 @@ def trainer(tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/performance_status", "/healthz", "/explain"])
-def test_a_name_made_to_point_here_reads_nothing_of_a_trainer(trainer, path):
-    answer = CLIENT.get(trainer.url + path, headers={"Host": "evil.example:7777"}, timeout=30)
-    assert answer.status_code == 421
-
-
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [

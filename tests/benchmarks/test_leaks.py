@@ -11,6 +11,7 @@ from benchmarks.leaks.judge import OURS, Score, judge
 from benchmarks.leaks.judged import firing, with_judge
 from benchmarks.leaks.replay import replay
 from benchmarks.leaks.scenario import Scenario, generate
+from tests.support.programs import find
 
 RSS = 'trainer_process_resident_memory_bytes{role="trainer"}'
 
@@ -94,6 +95,7 @@ def test_the_rule_engine_finds_a_leak_and_leaves_its_neighbour_alone():
 
 
 def test_a_rule_file_that_does_not_load_is_an_error(tmp_path):
+    find("promtool")
     broken = tmp_path / "broken.yml"
     broken.write_text("groups: [{name: g, rules: [{record: r, expr: 'sum('}]}]")
     with pytest.raises(ValueError, match="could not replay"):

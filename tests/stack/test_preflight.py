@@ -12,6 +12,7 @@ from heapwatch_stack import configuration, preflight
 from heapwatch_stack.binaries import Binaries, find
 from heapwatch_stack.errors import StackError
 from heapwatch_stack.settings import Endpoint, Settings
+from tests.support import programs
 from tests.support.repository import REPOSITORY
 
 
@@ -31,6 +32,8 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture(scope="module")
 def binaries() -> Binaries:
+    for name in ("promtool", "amtool"):
+        programs.find(name)
     return find(Settings.from_environment(), print)
 
 

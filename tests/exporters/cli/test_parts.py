@@ -3,6 +3,7 @@
 import subprocess
 
 from heapwatch import data
+from tests.support.programs import find
 
 
 def shipped():
@@ -19,7 +20,8 @@ def test_job_and_addresses_of_the_rules_are_the_users_and_promtool_accepts_them(
     assert run("rules", tmp_path, "--job", "rl", *addresses)[0] == 0
     files = sorted(tmp_path.glob("*.yml"))
     assert len(files) == len(shipped())
-    done = subprocess.run(["promtool", "check", "rules", *files], capture_output=True, text=True, check=False)
+    promtool = find("promtool")
+    done = subprocess.run([promtool, "check", "rules", *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     text = "".join(file.read_text() for file in files)
     assert 'job="trainer"' not in text
