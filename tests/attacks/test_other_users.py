@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from heapwatch.http import signing
 from tests.support.alerting.harness import TOKEN, alert, wait_for
 from tests.support.attacked_trainers import asked, impostor, printed, real_trainer
 from tests.support.http_client import CLIENT
@@ -31,24 +30,6 @@ def test_who_takes_a_dead_trainers_port_learns_no_secret_and_can_pass_nothing_on
         headers = dict(caught.headers)
         answer = CLIENT.post(other.url + caught.path, content=caught.body, headers=headers, timeout=30)
         assert answer.status_code == 421
-
-
-def test_what_was_signed_is_good_for_nothing_else(tmp_path):
-    with real_trainer(tmp_path) as trainer:
-        url, body = f"{trainer.url}/force_cleanup", b'{"timeout_seconds": 0, "request_id": "signed"}'
-        time.sleep(1.1)  # the second in which the trainer began is over
-        header = signing.authorization(TOKEN, "POST", url, body)
-        late = signing.authorization(TOKEN, "POST", url, body, clock=lambda: time.time() - 3600)
-        for authorization, content, expected in (
-            (header, b'{"action": "emergency"}', (401,)),
-            (late, body, (401,)),
-            (signing.authorization("guessed", "POST", url, body), body, (401,)),
-            (f"Bearer {signing.webhook_token(TOKEN)}", body, (401,)),  # Alertmanager's
-            (header, body, (200, 202)),
-        ):
-            headers = {"Authorization": authorization, "Content-Type": "application/json"}
-            answer = CLIENT.post(url, content=content, headers=headers, timeout=30)
-            assert answer.status_code in expected, answer.text
 
 
 def test_a_trainer_starts_whatever_lies_among_the_targets(tmp_path):

@@ -19,6 +19,7 @@ from heapwatch.http.addresses import allowed_hosts, known_names
 from heapwatch.http.connections import ConnectionServer
 from heapwatch.http.deadline import UntilDeadline
 from heapwatch.http.guards import MAX_REQUEST_BYTES, Refusal
+from heapwatch.http.signing import Request
 from heapwatch.http.status import Status, landing_page
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.names import type_of
@@ -201,9 +202,8 @@ class Endpoints(BaseHTTPRequestHandler):
         guards.check_browser(self.headers)
         guards.check_addressee(self.headers, self.connection.getsockname()[1], self.server.forwarded)
         if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
-            guards.check_authority(
-                self.headers, trainer.token, method=self.command, path=self.path, body=body
-            )
+            asked = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
+            guards.check_authority(self.headers, trainer.token, asked)
         request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
             ticket = trainer.cleanup_queue.submit(

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from heapwatch.http.addresses import LOOPBACK, REFUSAL, is_known
-from heapwatch.http.signing import SCHEME, NotSigned, check_signature
+from heapwatch.http.signing import SCHEME, NotSigned, Request, check_signature
 from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
@@ -124,7 +124,7 @@ def needs_no_token(headers: Message) -> bool:
     return names_loopback and not any(name in headers for name in foreign_headers)
 
 
-def check_authority(headers: Message, token: str | None, *, method: str, path: str, body: bytes) -> None:
+def check_authority(headers: Message, token: str | None, request: Request) -> None:
     """Reject a request that is neither signed with the token nor carries it as a bearer token.
 
     The caller has checked that the Host header names this trainer.
@@ -137,9 +137,8 @@ def check_authority(headers: Message, token: str | None, *, method: str, path: s
         )
     scheme, _, credentials = (headers.get("Authorization") or "").strip().partition(" ")
     if is_signed(headers):
-        authority = (headers.get("Host") or "").strip()
         try:
-            check_signature(credentials, token, method=method, authority=authority, path=path, body=body)
+            check_signature(credentials, token, request)
         except NotSigned as problem:
             raise _unauthorized(str(problem)) from None
         return

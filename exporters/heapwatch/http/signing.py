@@ -14,7 +14,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from heapwatch.http.addresses import DEFAULT_PORTS
@@ -23,6 +23,15 @@ from heapwatch.text.numbers import duration
 SCHEME = "Heapwatch-HMAC-SHA256"
 WINDOW_SECONDS = 30.0  # how far the clocks of both sides may be apart, and how long a request may travel
 _CREDENTIALS = re.compile(r"timestamp=([0-9]{1,12}), ?signature=([0-9a-f]{64})")
+
+
+class Request(NamedTuple):
+    """What a signature covers: `authority` is the host and port asked, `path` is with the query."""
+
+    method: str
+    authority: str
+    path: str
+    body: bytes
 
 
 class NotSigned(Exception):
@@ -34,8 +43,8 @@ def authorization(
 ) -> str:
     """Return the value of the Authorization header for a request; the clock is in seconds since the epoch."""
     parts, timestamp = urlsplit(url), str(int(clock()))
-    authority = _authority(parts.netloc, parts.scheme)
-    signature = _signature(secret, method, authority, target_of(parts), timestamp, body)
+    request = Request(method, _authority(parts.netloc, parts.scheme), target_of(parts), body)
+    signature = _signature(secret, request, timestamp)
     return f"{SCHEME} timestamp={timestamp}, signature={signature}"
 
 
@@ -60,19 +69,12 @@ def webhook_token(secret: str) -> str:
 
 
 def check_signature(
-    credentials: str,
-    secret: str,
-    *,
-    method: str,
-    authority: str,
-    path: str,
-    body: bytes,
-    clock: Callable[[], float] = time.time,
+    credentials: str, secret: str, request: Request, *, clock: Callable[[], float] = time.time
 ) -> None:
     """Return when the request is signed with the secret, within WINDOW_SECONDS of this clock's time.
 
-    `credentials` is its Authorization header after the scheme, `authority` its Host header, of which the
-    caller has checked that it names this server, and `path` its target with the query.
+    `credentials` is its Authorization header after the scheme. The caller has checked that the authority,
+    its Host header, names this server.
 
     Raises:
         NotSigned: it is not; the message may be shown.
@@ -82,7 +84,8 @@ def check_signature(
     if match is None:
         raise NotSigned(f"after {SCHEME} must come: timestamp=SECONDS, signature=64 HEX")
     timestamp, signature = match.groups()
-    expected = _signature(secret, method, _authority(authority, "http"), path, timestamp, body)
+    request = request._replace(authority=_authority(request.authority, "http"))
+    expected = _signature(secret, request, timestamp)
     if not hmac.compare_digest(signature, expected):
         raise NotSigned("the signature does not match this request, or was made with another token")
     age = clock() - float(timestamp)
@@ -93,7 +96,8 @@ def check_signature(
         )
 
 
-def _signature(secret: str, method: str, authority: str, path: str, timestamp: str, body: bytes) -> str:
+def _signature(secret: str, request: Request, timestamp: str) -> str:
+    method, authority, path, body = request
     lines = (SCHEME, method.upper(), authority, path, timestamp, hashlib.sha256(body).hexdigest())
     return hmac.new(secret.encode(), "\n".join(lines).encode(), hashlib.sha256).hexdigest()
 

@@ -118,12 +118,10 @@ class Checkpoints:
 
     def all(self) -> tuple[Checkpoint, ...]:
         """The stored checkpoints, the oldest first."""
-        checkpoints = tuple(self._newest)
-        return (
-            checkpoints
-            if self._first is None or checkpoints[0] is self._first
-            else (self._first, *checkpoints)
-        )
+        newest = tuple(self._newest)
+        if self._first is None or newest[0] is self._first:
+            return newest
+        return (self._first, *newest)
 
     def growth_since(self, label: str | None = None) -> CheckpointGrowth:
         """The change from the first checkpoint with this label, by default the first of all, to the newest.
@@ -149,16 +147,14 @@ def _log_line(
     if previous is None:
         parts.append("baseline")
     else:
-        references = {
-            f"since {previous.label}": previous,
-            f"since the last {checkpoint.label}": same_label,
-            "since the first": first,
-        }
-        comparisons = {words: point for words, point in references.items() if point is not None}
+        references = {f"since {previous.label}": previous}
+        if same_label is not None and same_label is not previous:
+            references[f"since the last {checkpoint.label}"] = same_label
+        if first is not previous:
+            references["since the first"] = first
         parts += [
             f"{gigabytes(checkpoint.resident_bytes - point.resident_bytes, signed=True)} {words}"
-            for words, point in comparisons.items()
-            if words == f"since {previous.label}" or point is not previous
+            for words, point in references.items()
         ]
     memory = checkpoint.memory
     parts.append(f"VMS {gigabytes(memory.virtual)}")

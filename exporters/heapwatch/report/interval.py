@@ -63,13 +63,10 @@ class MemoryReport:
 
     def is_due(self, unit: str, total: int) -> bool:
         """Whether a report is due at the end of this cycle; false while reports exceed their time share."""
-        previous_cycles, self._latest_cycles = (
-            self._latest_cycles,
-            total if unit == self._unit else self._latest_cycles,
-        )
-        return self._latest_cycles // self._interval > previous_cycles // self._interval and (
-            time.monotonic() >= self._rests_until
-        )
+        if unit != self._unit:
+            return False
+        previous, self._latest_cycles = self._latest_cycles, total
+        return total // self._interval > previous // self._interval and time.monotonic() >= self._rests_until
 
     def take(self, point: Point) -> None:
         """Keep the point, and log a report when one is due."""

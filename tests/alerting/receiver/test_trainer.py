@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from heapwatch import lost
-from heapwatch.http.signing import SCHEME, check_signature
+from heapwatch.http.signing import SCHEME, Request, check_signature
 from heapwatch.lost import Lost
 from heapwatch.runtime.labels import machine
 from heapwatch_receiver.fetch import FetchError
@@ -41,10 +41,8 @@ def test_the_trainer_is_asked_at_its_scrape_address_signed_and_not_sent_the_secr
         scheme, _, credentials = request.headers["Authorization"].partition(" ")
         assert scheme == SCHEME
         assert "secret" not in str(request.headers)
-        check_signature(
-            credentials, "secret", method=request.method, authority=request.headers["Host"],
-            path=request.url.path, body=request.content,
-        )  # fmt: skip
+        signed = Request(request.method, request.headers["Host"], request.url.path, request.content)
+        check_signature(credentials, "secret", signed)
         return httpx.Response(200, json={**DONE, "before": {"buffers": {"replay": 5}}, "detail": "x" * 900})
 
     answer = cleanup(respond)

@@ -6,7 +6,7 @@ import pytest
 from heapwatch.http import guards
 from heapwatch.http.addresses import known_names
 from heapwatch.http.guards import Refusal
-from heapwatch.http.signing import SCHEME
+from heapwatch.http.signing import SCHEME, Request
 
 JSON = "application/json"
 NAMES = known_names("127.0.0.1", {})
@@ -45,7 +45,7 @@ def test_another_origin_is_refused(origin, host):
 
 
 def authority(given, token):
-    guards.check_authority(given, token, method="POST", path="/force_cleanup", body=b"")
+    guards.check_authority(given, token, Request("POST", "localhost:7777", "/force_cleanup", b""))
 
 
 SIGNED = f"{SCHEME} timestamp=1, signature={'0' * 64}"

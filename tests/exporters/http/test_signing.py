@@ -1,6 +1,6 @@
 import pytest
 
-from heapwatch.http.signing import SCHEME, NotSigned, authorization, check_signature, webhook_token
+from heapwatch.http.signing import SCHEME, NotSigned, Request, authorization, check_signature, webhook_token
 
 SECRET = "correct-horse"
 URL = "http://127.0.0.1:7777/force_cleanup"
@@ -16,8 +16,8 @@ def credentials(clock, secret=SECRET, method="POST", url=URL, body=BODY):
 
 
 def check(given, clock, **changes):
-    asked = {"method": "POST", "authority": "127.0.0.1:7777", "path": "/force_cleanup", "body": BODY}
-    check_signature(given, SECRET, **{**asked, **changes}, clock=clock)
+    asked = Request("POST", "127.0.0.1:7777", "/force_cleanup", BODY)
+    check_signature(given, SECRET, asked._replace(**changes), clock=clock)
 
 
 def test_a_signed_request_passes(clock):
