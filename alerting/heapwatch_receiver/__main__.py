@@ -20,7 +20,6 @@ from heapwatch_receiver.store import StoreUnusable
 _LONGEST_LINE = 4000
 # Alertmanager sends a request in milliseconds; the limits are for whoever sends slowly, or not at all.
 REQUEST_SECONDS = 10.0
-_MAX_WAITING_CONNECTIONS = 256
 
 
 class PlainFormatter(logging.Formatter):

@@ -96,13 +96,5 @@ def read_all(connection):
     return b"".join(chunks)
 
 
-def can_listen(port):
-    with socket.socket() as free:
-        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # closed connections may linger there
-        free.bind(("127.0.0.1", port))
-        free.listen()
-        return True
-
-
 def status_of(answer):
     return int(answer.split(b" ", 2)[1])

@@ -57,14 +57,6 @@ class Stage:
         self._started.callback(alertmanager.stop)
         return alertmanager
 
-    def whole_path(self) -> tuple[Receiver, Alertmanager, Prometheus]:
-        """Prometheus, the Alertmanager it sends to, and the receiver behind that, which is not started."""
-        receiver = self.receiver()
-        alertmanager = self.alertmanager(receiver)
-        prometheus = self.own_prometheus(alertmanager)
-        receiver.settings["prometheus_url"] = prometheus.url
-        return receiver, alertmanager, prometheus
-
     def clear(self) -> None:
         """End all but the Prometheus of every test: what the last test left makes the next one slow."""
         self._started.close()
