@@ -20,6 +20,7 @@ REASONS = (
 
 STALE_SECONDS = 600.0  # an alert that has waited longer says little of now; a firing one is repeated
 HELPED_FRACTION = 0.05  # levels of a busy trainer vary by a few percent without any cleanup
+# The labels that every rule sets, by which an alert is found again in Prometheus.
 _CONTRACT_LABELS = ("alertname", "job", "instance", "severity", "level", "kind", "resource", "component")
 
 
@@ -149,9 +150,8 @@ def decide(
 ) -> Act | Refuse | None:
     """The decision on an alert whose turn has come; None while it needs facts and Prometheus is away.
 
-    The steps are a regular cleanup, an emergency cleanup, then the escalation. The next step is due if the
-    alert still arrives after the cooldown of an action since the start of this episode, also if that freed
-    memory; no step is repeated.
+    The steps are a regular cleanup, an emergency cleanup, then the escalation. None is repeated.
+    The next is due if the alert still arrives after the cooldown, even if the last step freed memory.
     """
     if history.resolved_since:
         return Refuse("resolved", "the alert ended while it waited")
@@ -184,7 +184,7 @@ def _next_step(alert: Alert, history: AlertHistory, settings: Settings) -> Act |
     ladder: list[ActionName] = [*CLEANUPS, settings.escalation]
     tried = [past for past in history.past if past.began >= history.first_seen and past.action in ladder]
     if any(past.refused for past in tried):
-        return Refuse("refused", "the trainer takes no cleanups: the row of the first request says why")
+        return Refuse("refused", "the trainer takes no cleanups: the first request on /actions says why")
     due = 1 + max((ladder.index(past.action) for past in tried), default=-1)
     first = 1 if alert.is_emergency else 0
     if due <= first:

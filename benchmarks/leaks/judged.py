@@ -19,7 +19,7 @@ from benchmarks.leaks.scenario import Scenario, load
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.attribution import explain
 from heapwatch.explain.findings import Explanation
-from heapwatch.explain.levels import Declared, finished
+from heapwatch.explain.levels import Declared, with_judged_levels
 from heapwatch.judge.component import MEMORY, WORKERS
 from heapwatch.judge.measured import STEP_SECONDS
 from heapwatch.judge.memory import MemoryGrowth, MemoryLevels
@@ -84,7 +84,7 @@ class Judged:
             memory.gpu.add(now, sum(gpu.values()))
         growth = MemoryGrowth(memory, self._began, now, leaks)
         found = explain(growth, (), walked=False, searched=False)
-        return finished(found, self._judge, growth, Declared(to_fill=readings.sample(now).to_fill))
+        return with_judged_levels(found, self._judge, growth, Declared(to_fill=readings.sample(now).to_fill))
 
 
 def judged(scenario: Scenario) -> Series:

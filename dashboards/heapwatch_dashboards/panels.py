@@ -42,7 +42,7 @@ def lines(
     custom: Json = {
         "drawStyle": "bars" if style == "bars" else "line",
         "lineInterpolation": "stepAfter" if style == "steps" else "linear",
-        # A line above a band that holds nothing would look like something.
+        # The line of an area that is empty would look like a small value.
         "lineWidth": 0 if style == "areas" else 1,
         "fillOpacity": 60 if adds_up else 0,
         "showPoints": "auto" if style == "steps" else "never",

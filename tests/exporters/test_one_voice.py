@@ -15,7 +15,7 @@ from benchmarks.leaks.scenario import Scenario
 from heapwatch.cli.main import main
 from heapwatch.collectors.readings import Readings
 from heapwatch.explain.findings import Explanation, headline
-from heapwatch.explain.levels import Declared, finished
+from heapwatch.explain.levels import Declared, with_judged_levels
 from heapwatch.explain.schedule import LogLimit
 from heapwatch.explain.sites import Site
 from heapwatch.http.client import get_json, get_text
@@ -39,7 +39,7 @@ def explained(growing: bool, leaks: tuple[Leak, ...] = (), **about: object) -> E
     held = [candidate(2400, 20_000, SECONDS, site=LINE, **about)] if growing else []
     judge = TrainerJudge()
     judge.leaks = leaks
-    return finished(judged(SECONDS, grown, *held), judge, growth_of(grown, SECONDS), Declared())
+    return with_judged_levels(judged(SECONDS, grown, *held), judge, growth_of(grown, SECONDS), Declared())
 
 
 # The explanation, and what every surface has to say with its verdict.

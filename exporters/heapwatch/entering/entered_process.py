@@ -1,6 +1,7 @@
 """Sends code to another process and reads its answers from a temporary folder of this command.
 
-If that is impossible, the error says why and what to do.
+The other process looks at the folder: a visit lasts until it is removed. If a process cannot be entered, the
+error says why and what to do.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _OLDEST_VERSION = (3, 10)
 _REMOTE_EXEC: Callable[[int, str], object] | None = getattr(sys, "remote_exec", None)
 _REQUIRED_FUNCTIONS = (*FUNCTIONS, "Py_GetVersion", "Py_AddPendingCall")
 _SOON_SECONDS = 1.0  # in which a main thread that runs Python code comes to the next byte code
-_WAITING_SECONDS, _SAMPLES = 0.5, 10
+_WAITING_SECONDS, _SAMPLES = 0.5, 10  # in which it is looked at so often whether the main thread waits
 _LONGEST_VERSION = 120
 _INJECTED_CODE = Path(__file__).with_name("injected_code.py")
 _YAMA_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")

@@ -1,4 +1,9 @@
-"""The explainer: a thread that searches for what grows, within its share of the time."""
+"""The explainer: a thread that searches for what grows, within its share of the time.
+
+Its activities, by the names under which their CPU time is exported: `read` levels and lengths; `walk` from
+the roots of the program to its containers; `weigh` containers that grow; `judge` what was read, and trace the
+line that fills a container; take a `census` of all objects where no container explains the growth.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +56,10 @@ _MOST_FOLLOWED = 3  # findings whose containers are read whenever memory is
 _TRACED_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0  # longest pause before the next evaluation
 _OVERDUE_SECONDS = 30.0  # an evaluation that is due for so long is made though the budget is used up
-_PAUSES, _PAUSES_ADVANCED = 1500.0, 150.0  # pause after an activity, as a multiple of its CPU time
-_WALK_PAUSES, _WALK_PAUSES_ADVANCED = 500.0, 150.0  # pause after a walk, likewise
+# Pause after an activity, and after a walk, as a multiple of its CPU time: usually, and while CPU time that
+# was given in advance lasts.
+_PAUSE_FACTOR, _PAUSE_FACTOR_IN_ADVANCE = 1500.0, 150.0
+_WALK_PAUSE_FACTOR, _WALK_PAUSE_FACTOR_IN_ADVANCE = 500.0, 150.0
 
 
 class Explainer:
@@ -127,7 +134,7 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def _object_searches(self) -> tuple[Activity, ...]:
-        """The search for growth without a name. Each activity lists all objects."""
+        """The activities that list all objects, for growth that no container explains."""
         search = self.evaluator.search
 
         def activity(seconds: float, run: Callable[[], object], is_needed: Callable[[], bool]) -> Activity:
@@ -227,7 +234,7 @@ class Explainer:
             # It is read while the budget is used up, too, which it would be for ever if it cost all of it.
             longest = _LONGEST_PAUSE_SECONDS if now >= self._began + FIRST_SECONDS else FIRST_PAUSE_SECONDS
             self._memory_readings.longest_pause = longest
-            self._memory_readings.pause(now, 2 * self._pauses * (self._spent() - began))
+            self._memory_readings.pause(now, 2 * self._pause_factor * (self._spent() - began))
         self.evaluator.observe()
         if not self.enabled:
             if self._evaluations.begins(now, self._schedule):
@@ -244,7 +251,7 @@ class Explainer:
             self._budget.charge(cost + asked)
             self.spent_on[done.counted_as] += cost
             self.spent_on["ask"] += asked
-        done.pause(now, self._pauses * cost)
+        done.pause(now, self._pause_factor * cost)
         for activity in self._beside:
             if activity.begins(now, self._schedule):
                 activity.run()
@@ -262,14 +269,14 @@ class Explainer:
         return self._walks
 
     @property
-    def _pauses(self) -> float:
+    def _pause_factor(self) -> float:
         """Pause after an activity as a multiple of its CPU time, so that none uses the whole budget."""
-        return _PAUSES_ADVANCED if self._budget.has_advanced else _PAUSES
+        return _PAUSE_FACTOR_IN_ADVANCE if self._budget.has_advanced else _PAUSE_FACTOR
 
     def _may_search(self) -> bool:
         """Whether all objects may be searched. The walk comes first: it may find the name that is missing."""
         may_search = self.inventory.rounds > 0 or not self._budget.has_advanced
-        return self.evaluator.is_unexplained and may_search
+        return self.evaluator.needs_search and may_search
 
     def _read_lengths(self) -> bool:
         """Read containers; while a walk goes on, one slice of two is left to it."""
@@ -288,10 +295,10 @@ class Explainer:
         if self.inventory.rounds == 1:
             for activity in self._searches:
                 activity.pause(now, _NAMED_SECONDS)
-        # The time for the next walk is saved up: one that crawls ends with places that are gone.
-        pauses = _WALK_PAUSES_ADVANCED if self._budget.has_advanced else _WALK_PAUSES
+        # The CPU time for the next walk is saved up first: the places found by a slow walk are out of date.
+        factor = _WALK_PAUSE_FACTOR_IN_ADVANCE if self._budget.has_advanced else _WALK_PAUSE_FACTOR
         cost = self.spent_on["walk"] - self._walk_began_at
-        self._walks.due = now + max(self._walk_pause(), pauses * cost)
+        self._walks.due = now + max(self._walk_pause(), factor * cost)
 
     def _walk_pause(self) -> float:
         """Seconds until the next walk: more if the last ones found nothing new and all growth has a name."""
@@ -299,7 +306,7 @@ class Explainer:
         if rounds < len(_FIRST_ROUNDS_SECONDS):
             return _FIRST_ROUNDS_SECONDS[rounds]
         is_idle = rounds - self.inventory.newest_round > _ROUNDS_WITHOUT_NEWS
-        if is_idle and not self.evaluator.is_unexplained:
+        if is_idle and not self.evaluator.needs_search:
             return max(_IDLE_ROUND_SECONDS, self._schedule.walk)
         return self._schedule.walk
 
@@ -353,6 +360,7 @@ class Explainer:
         Readings of the two that lie far apart cannot be compared.
         """
         containers = list(self.inventory.known.values())
+        # Not the sum: one container may be inside another.
         in_store = (container.shared_bytes for container in containers if container.shared_share)
         self.memory.referenced = max(in_store, default=0.0)
         self.memory.read_resident()
@@ -382,7 +390,7 @@ class Explainer:
     def _evaluate(self) -> None:
         levels, cleaned_at = self.evaluator.levels(), self.memory.cleaned_at
         explanation = self.evaluator.evaluate(levels, self._unread())
-        if self.evaluator.is_unexplained:
+        if self.evaluator.needs_search:
             self._budget.advance()
         explanation = self.explanations.with_cleanup(explanation, levels.now, self.memory.resident_now)
         if cleaned_at != self.memory.cleaned_at:  # what was read before it no longer holds
@@ -422,7 +430,7 @@ class Explainer:
 
     def _follow_native(self) -> None:
         """Look for the line that takes memory outside Python, while such memory grows."""
-        if self.evaluator.is_unexplained:
+        if self.evaluator.needs_search:
             native = [finding for finding in self.latest.findings if finding.kind == "native"]
             self._rises.step(rate_of(native))
 

@@ -12,7 +12,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, Finding, grows_in_workers
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.level_reader import LevelReader
-from heapwatch.explain.levels import finished
+from heapwatch.explain.levels import with_judged_levels
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.object_search import ObjectSearch
 from heapwatch.explain.places import KnownContainer
@@ -34,14 +34,14 @@ class Evaluator:
         memory: the memory of the process.
         inventory: the containers of the program.
         program: what the trainer declared and exposes.
-        rises: has the line where memory that no Python object holds is taken.
+        rises: finds the line that allocates memory outside Python objects.
         clock: monotonic seconds.
 
     Attributes:
         enabled: whether containers and objects are searched at all; otherwise levels are judged alone.
         judge: judges all levels every 30 seconds.
         search: the search among all objects.
-        is_unexplained: whether material growth goes on that no container explains.
+        needs_search: whether material growth goes on that no container explains.
         workers_grow: whether the memory of worker processes grows.
 
     """
@@ -58,7 +58,7 @@ class Evaluator:
         self.judge = TrainerJudge()
         self.describer = Describer(inventory)
         self.search = ObjectSearch(inventory, self.describer, clock)
-        self.is_unexplained = self.workers_grow = False
+        self.needs_search = self.workers_grow = False
         self._memory = memory
         self._inventory = inventory
         self._program = program
@@ -83,8 +83,8 @@ class Evaluator:
         candidates = self._candidates(levels)
         walked = self._inventory.rounds > 0
         explanation = explain(levels, candidates, walked=walked, searched=self.enabled)
-        self.is_unexplained = self.enabled and is_unexplained(explanation, levels)
-        if self.is_unexplained:
+        self.needs_search = self.enabled and is_unexplained(explanation, levels)
+        if self.needs_search:  # then once more, with what the search among all objects found
             types, counted = self.search.findings(levels), self.search.census.seconds
             explanation = explain(levels, candidates, types, counted, walked=walked)
         self.workers_grow = grows_in_workers(explanation) is not None
@@ -96,7 +96,7 @@ class Evaluator:
             unread=unread,
             other_machines=self._program.other_machines(),
         )
-        return finished(explanation, self.judge, levels, self._levels.declared)
+        return with_judged_levels(explanation, self.judge, levels, self._levels.declared)
 
     def remember_leaks(self, explanation: Explanation, start: float) -> None:
         """Note which containers leak, and since when: `start`, unless they have leaked for longer."""
@@ -125,7 +125,7 @@ class Evaluator:
         candidates += [
             Candidate(array, array.items.growth(start), capacity=array.capacity)
             for array in self._touched.known.values()
-            if array.path not in paths  # one that is made anew each time is larger, and not touched
+            if array.path not in paths  # `np.append` replaces an array by a larger one, which is a candidate
         ]
         segments = self._memory.shared_files
         return candidates + [
@@ -142,7 +142,8 @@ class Evaluator:
             return replace(finding, site=self._rises.site)
         if finding.kind == "worker" and finding.items_per_minute and not path:
             return replace(finding, site=self.describer.processes_started())
-        if finding.kind == "worker" and path.startswith(HOSTED):  # filled from another process
+        # A container of multiprocessing.Manager, filled from another process.
+        if finding.kind == "worker" and path.startswith(HOSTED):
             return replace(finding, site=self.describer.hosted_filled_at())
         return finding
 

@@ -1,10 +1,13 @@
 """Finds the containers of a program from its roots, in short slices of time.
 
-A place is the path from a root to an object. It keeps no reference to an object of the program: each reading
-follows the path again. The search is breadth first from each root and finds objects near the roots early.
-Globals come first, then the variables of the outermost function, and so on inwards. So an object has the name
-that lasts longest, and the same name in each walk. A walk stops after many objects, and the next one
-continues there. Containers with which libraries manage their objects are listed only if they grow.
+A place is the chain of steps from a root to one object. It keeps no reference to an object of the program:
+each reading follows the steps again. A path is what such places are called, such as `agents[*].memory`, which
+stands for the places in all agents. An anchor is an object that has a place of its own.
+
+The search is breadth first from each root and finds objects near the roots early. Globals come first, then
+the variables of the outermost function, and so on inwards. So an object has the name that lasts longest, and
+the same name in each walk. A walk stops after many objects, and the next one continues there. Containers with
+which libraries manage their objects are listed only if they grow.
 """
 
 from __future__ import annotations
@@ -111,10 +114,10 @@ class Inventory:
         self._clock = clock
         self._spent = spent
         self._extra_roots = extra_roots
-        self._pending: deque[tuple[Place, str]] = deque()
         self._roots: deque[list[tuple[Place, str]]] = deque()
-        self._again: deque[tuple[Place, str]] = deque()
-        self._later: deque[tuple[Place, str]] = deque()
+        self._pending: deque[tuple[Place, str]] = deque()  # of the present root
+        self._again: deque[tuple[Place, str]] = deque()  # further places of a path that is pending
+        self._later: deque[tuple[Place, str]] = deque()  # what is left of a root that has taken enough time
         self._paths: set[str] = set()
         self._walking = False
         self._before_root = 0

@@ -39,7 +39,7 @@ class Declared:
     to_fill: Mapping[str, float] = field(default_factory=dict)
 
 
-def finished(
+def with_judged_levels(
     explanation: Explanation, judge: TrainerJudge, levels: MemoryGrowth, declared: Declared
 ) -> Explanation:
     """The explanation with what the judge of all levels found. The verdict speaks of everything watched."""

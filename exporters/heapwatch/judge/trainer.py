@@ -19,12 +19,12 @@ _MATURE_CYCLES, _MATURE_SECONDS = 2, 2700.0
 _YOUNG_STEPS, _YOUNG_CYCLES = 11, 4  # steps of the judge; cycles, or steps of a program that counts no cycles
 _RESET_STEPS = steps(4)  # after a cleanup, for which marks begin anew
 _HOLD_STEPS = steps(15)  # for which a leak is held after its last growth
-_SPEEDS = (0.5, 2.0)  # a larger change of the program's speed is cut to these
+_SPEEDS = (0.5, 2.0)  # limits of a change of the program's speed that is taken into account
 _CYCLE_SECONDS = 3600.0  # that three cycles last at least to be judged by their ends
 _STALE_SECONDS = 45.0  # oldest reading for a verdict over six minutes; for a longer window an eighth of it
 PAST_BOUND = 1.1  # times the bound that a container declares: it may be trimmed only every so often
 _RETAINED = Component("memory", "retained")
-_RETAINED_SHARE = 2.0  # growth of memory below this multiple of that of what malloc keeps is of it
+_RETAINED_SHARE = 2.0  # memory that grows by less than this times what malloc keeps: malloc keeps it
 _BOUND_STEPS = steps(4)
 _GRAPH_STEPS, _FULL_GRAPH_STEPS, _GRAPH_SHARE = steps(10), steps(2), 0.5
 # Least number of rises in a row, and share of a count a minute, that are not called healthy.
@@ -266,7 +266,7 @@ class TrainerJudge:
         return min(max((now - middle) / (half - first), slowest), fastest)
 
     def _add_cycle_ends(self, time: float, sample: Sample) -> None:
-        """Note the marks of memory and objects at the end of a cycle, and what filling buffers explain."""
+        """Note the levels that memory and objects keep at the end of a cycle, and what buffers explain."""
         now, was = self._cycles.ago(0), self._cycles.ago(1)
         if now is None or was is None or now == was:
             return
@@ -316,7 +316,7 @@ class TrainerJudge:
         ]
 
     def _holding_graphs(self, sample: Sample) -> Iterator[Leak]:
-        """Buffers of which many items have had their autograd graph for minutes; full ones let go of none."""
+        """Buffers of which many items have had their autograd graph for minutes; full ones sooner."""
         for component, (tensors, stored) in sample.graphs.items():
             if not tensors or tensors < _GRAPH_SHARE * stored:
                 self._graphs.pop(component, None)

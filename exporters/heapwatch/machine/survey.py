@@ -1,4 +1,7 @@
-"""Reads all processes for half a minute to find the groups that grow."""
+"""Reads all processes for 25 seconds to find the groups that grow.
+
+Files in /dev/shm are a group without members: whose they are is unknown.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from heapwatch.text.tables import aligned
 SURVEY_SECONDS = 25.0
 _EVERY_SECONDS = 1.0
 _STARTING_SECONDS = 30.0  # in which a program loads its modules
-_TIME_SHARE = 0.2  # for reading; with thousands of processes readings are rarer, and take longer
+_TIME_SHARE = 0.2  # for reading; with thousands of processes readings are rarer, and the survey is longer
 _FEWEST_READINGS = 9  # by which growth is told from a single rise
 _COLUMNS = ("GROUP", "PROCESSES", "MEMORY", "SHARED", "A MINUTE", "GROWING")
 _LONGEST_LIST = 15

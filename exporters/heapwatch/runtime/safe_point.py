@@ -21,9 +21,9 @@ log = logging.getLogger("heapwatch")
 DEFAULT_INTERVAL = 5.0
 DEFAULT_BUDGET = 0.002
 # Costs are averaged over this many samples, so that an expensive one does not delay the next by minutes.
-# Until there are `_FIRST` samples, missing ones count as free.
+# The sum is divided by `_LEAST_SAMPLES` at least, so that a first sample, which is slow, counts less.
 _SPREAD = 16
-_FIRST = 4
+_LEAST_SAMPLES = 4
 # Cost of a second without the processor, in CPU seconds: training waits for a disk or a lock, or the machine
 # is busy.
 _WAITING_COST = 0.1
@@ -102,7 +102,7 @@ class Task:
     @property
     def cost(self) -> float:
         """Average cost of the newest samples, in seconds."""
-        return sum(self.costs) / max(len(self.costs), _FIRST)
+        return sum(self.costs) / max(len(self.costs), _LEAST_SAMPLES)
 
 
 class SafePoint:
@@ -171,7 +171,8 @@ class SafePoint:
     def visit(self, *, stepping: bool, at_once: Sampler | None = None) -> None:
         """Run `at_once` and all due samplers, if the calling thread owns the safe point.
 
-        Raises only errors of the trainer.
+        `stepping`: whether a training step calls; a thread that steps replaces one that only visits.
+        Raises only errors of the program.
         """
         if not self._is_owner(stepping) or not self._busy.acquire(blocking=False):
             return
@@ -296,6 +297,7 @@ class SafePoint:
                 self._failures.record("safe_point", "tick", error)
 
     def _is_owner(self, stepping: bool) -> bool:
+        """Whether the calling thread owns the safe point; it replaces one that ended or never stepped."""
         current = threading.current_thread()
         owner = self._owner() if self._owner is not None else None
         if owner is current:

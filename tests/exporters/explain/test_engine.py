@@ -269,7 +269,7 @@ def test_walks_get_rare_while_they_find_nothing_new_and_keep_their_pace_for_week
     assert rounds_in(600) in (9, 10)
     inventory.newest_round = inventory.rounds
     assert rounds_in(120) >= 4
-    explainer.evaluator.is_unexplained = True
+    explainer.evaluator.needs_search = True
     rounds_in(60)
     assert rounds_in(600) in range(36, 41)
     inventory.rounds = 50_000

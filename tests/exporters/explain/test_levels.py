@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heapwatch.explain.findings import Explanation, Finding, message
-from heapwatch.explain.levels import DETACH, Declared, finished, with_past_bound
+from heapwatch.explain.levels import DETACH, Declared, with_judged_levels, with_past_bound
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.component import MEMORY, Component
 from heapwatch.judge.memory import MemoryGrowth
@@ -31,7 +31,7 @@ def beside(
 ) -> Explanation:
     memory = ProcessMemory()
     memory.ceiling = left
-    return finished(explanation, judge, MemoryGrowth(memory, 0.0, 600.0), declared or Declared())
+    return with_judged_levels(explanation, judge, MemoryGrowth(memory, 0.0, 600.0), declared or Declared())
 
 
 def test_bodies_that_leak_are_a_leak_whatever_memory_does():

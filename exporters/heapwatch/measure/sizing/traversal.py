@@ -1,6 +1,6 @@
 """Measures the deep size of an object: each byte once, long containers by a sample, in a time budget.
 
-In a container that is too long to visit every item, objects that items share must not be counted for each:
+In a container that is too long to visit every item, what items share must not count once for each item:
 
 - an object with a single reference belongs to its item;
 - one with a few references may be shared with near items (frame stacks, n-step returns): in a few runs of
@@ -105,7 +105,7 @@ _ALL_OWN = _OwnShare(1.0, 0.0, 0.0)
 
 
 class Tally:
-    """Bytes by place; for those on the heap variance, slack and the number of unread objects."""
+    """Bytes by place; for those on the heap: variance, what may be counted too much, and objects unread."""
 
     __slots__ = ("held", "slack", "unread", "variance")
 
@@ -172,7 +172,7 @@ class Walk:
         return tally
 
     def _count_all(self, stack: list[Any], tally: Tally, samples: int, home: int = 0) -> int:
-        """Add all that `stack` reaches, and return how many references to the object `home` were found."""
+        """Add all that `stack` reaches, and return the number of references to the measured object `home`."""
         counted, back = self._counted, 0
         while stack:
             obj = stack.pop()
@@ -482,7 +482,7 @@ def kind_of(cls: type) -> Kind:
     layout = layout_of(cls)
     if layout.kind == "array":
         return "array"
-    # A class of the program's own sees all that its tensors are asked.
+    # A tensor class of the program could run its own code when it is read (`__torch_function__`).
     if layout.kind == "tensor" and layout.module.partition(".")[0] in _KNOWN_LIBRARIES:
         return "tensor"
     if issubclass(cls, classes("torch", "UntypedStorage")):
