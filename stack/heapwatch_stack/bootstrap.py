@@ -34,6 +34,7 @@ WITHOUT_TORCH = "stack.txt"
 CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 _ERROR = re.compile(r"^ERROR: .*", re.MULTILINE)
+_INDEX = re.compile(r"^(?:global|install|:env:)\.index-url='(.*)'$", re.MULTILINE)
 
 
 def ensure(venv: Path, requirements: Path) -> None:
@@ -90,10 +91,9 @@ def _install(venv: Path, requirements: Path) -> None:
 
 def _index_of(pip: list[str]) -> list[str]:
     """The option for the package index that pip is configured to use; none for PyPI."""
-    command = [*pip, "config", "get", "global.index-url"]
+    command = [*pip, "config", "list"]
     configured = subprocess.run(command, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False)
-    url = os.environ.get("PIP_INDEX_URL") or configured.stdout.strip()
-    return ["--index-url", url] if url else []
+    return [part for url in _INDEX.findall(configured.stdout)[-1:] for part in ("--index-url", url)]
 
 
 @contextmanager

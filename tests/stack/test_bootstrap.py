@@ -100,6 +100,11 @@ def test_an_old_python_is_reported_in_one_line(
     )
 
 
+CONFIGURED = """global.cert='/etc/ssl/certs/ca.crt'
+install.index-url='https://packages.example/simple'
+"""
+
+
 @pytest.mark.parametrize("fails", ["uv.txt", "run.txt", None])
 def test_pip_installs_what_uv_cannot(
     tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch, fails: str | None
@@ -115,9 +120,8 @@ def test_pip_installs_what_uv_cannot(
         if locked == fails and by[-1] != "pip run.txt":
             raise StackError("no network")
 
-    monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example/simple")
     monkeypatch.setattr(bootstrap, "_run", run)
-    monkeypatch.setattr(bootstrap.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=""))
+    monkeypatch.setattr(bootstrap.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=CONFIGURED))
     monkeypatch.setattr(bootstrap, "WITHOUT_TORCH", requirements.name)
     bootstrap._install(tmp_path, requirements)
     assert (
