@@ -100,9 +100,13 @@ def _index_of(pip: list[str]) -> list[str]:
 def _programs_fetched(venv: Path) -> Iterator[None]:
     """Fetch Prometheus and Alertmanager meanwhile; if that fails, `heapwatch up` tries again and says why."""
     command = [str(venv / "bin" / "heapwatch"), "tools"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fetching:
+    where = {**os.environ, "HEAPWATCH_STATE": str(venv.parent)}
+    with subprocess.Popen(
+        command, env=where, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as fetching:
         try:
             yield
+            fetching.wait(timeout=_RUN_SECONDS)
         except BaseException:
             fetching.terminate()
             raise

@@ -109,7 +109,7 @@ install.index-url='https://packages.example/simple'
 def test_pip_installs_what_uv_cannot(
     tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch, fails: str | None
 ) -> None:
-    """It knows only a part of pip's configuration. Another index it is told of."""
+    """uv knows only a part of the configuration of pip. It gets the index that pip uses."""
     by: list[str] = []
 
     def run(command: list[str], _state: Path) -> None:

@@ -17,7 +17,7 @@ from heapwatch.explain.candidate import Emptying
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Use, mentions
-from heapwatch.explain.statements import Operand, sets_up, statements_of
+from heapwatch.explain.statements import SETTING_UP, Operand, statements_of
 from heapwatch.judge.level import FloorGrowth
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.introspection.containers import first_items, length_of
@@ -94,7 +94,7 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
 
 def _moving(code: CodeType) -> set[str]:
     """Attributes and globals that the program rebinds while it runs: positions and counts, not limits."""
-    if sets_up(code.co_name) or not code.co_flags & inspect.CO_OPTIMIZED:
+    if code.co_name in SETTING_UP or not code.co_flags & inspect.CO_OPTIMIZED:
         return set()
     return set(statements_of(code).bound) - {*code.co_varnames, *code.co_cellvars}
 

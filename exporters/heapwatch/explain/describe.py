@@ -232,12 +232,16 @@ class Describer:
         located = searched.traced or (searched.code and searched.code.site)
         return not located and container.counted and container.kind != "ring"
 
-    def trace(self, container: KnownContainer, tracer: Tracer) -> None:
-        """Trace allocations until the container has grown, and keep the line that makes its items."""
+    def trace(self, container: KnownContainer, tracer: Tracer, interval: float) -> None:
+        """Trace allocations until the container has grown, and keep the line that makes its items.
+
+        `interval`: the usual time in seconds between two additions.
+        """
         site = tracer.trace(
             container.path,
             functools.partial(_length, container, self._inventory),
             functools.partial(newest_of, container, self._inventory),
+            interval,
         )
         if site is not None:
             line = site._replace(function=function_at(site, user_code()))

@@ -423,7 +423,8 @@ class Explainer:
             if is_slow or container is None or finding.share < _TRACED_SHARE:
                 continue
             if describer.is_traceable(container) and self.tracer.may_trace(container.path):
-                describer.trace(container, self.tracer)
+                interval = 60 / max(1.0, finding.items_per_minute or 0.0)
+                describer.trace(container, self.tracer, interval)
                 self.spent_on["trace"] = self.tracer.seconds
                 return True
         return False

@@ -30,7 +30,7 @@ class Schedule(NamedTuple):
 
 
 HURRIED = Schedule(tick=0.2, judge=5.0, weigh=5.0, reading=1.0, walk=15.0)
-CALM = Schedule(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=300.0)
+CALM = Schedule(tick=1.0, judge=20.0, weigh=20.0, reading=5.0, walk=120.0)
 
 
 def schedule_for(levels: MemoryGrowth, rounds: int, filling: float = 0.0) -> Schedule:

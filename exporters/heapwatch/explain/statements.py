@@ -55,17 +55,13 @@ _FOLDED: dict[type[ast.operator], Any] = {
     ast.Sub: operator.sub,
 }
 _DEEPEST = 200  # steps from a statement to a part of it
-_SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup")
+# Functions that run once for an object. `queue.Queue` and `asyncio.Queue` call their `_init` in `__init__`;
+# another one, such as `init_episode`, may run again and again.
+SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup", "_init")
 # What `dataclass` and the like write without source uses every attribute, and bounds none.
 _GENERATED = frozenset(
-    (*_SETTING_UP, "__repr__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
+    (*SETTING_UP, "__repr__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
 )
-
-
-def sets_up(function: str) -> bool:
-    """Whether a function of this name runs once for an object, such as `Queue._init`."""
-    return function in _SETTING_UP or function.lstrip("_").startswith("init")
-
 
 # How code uses a name: as an attribute, a global variable or a local variable. One name may stand for three
 # different objects.
@@ -182,7 +178,7 @@ class _Reader:
         parts = [one for one in code.co_consts if type(one) is CodeType and one.co_name.startswith("<")]
         self._own = {name for one in (code, *parts) for name in (*one.co_varnames, *one.co_cellvars)}
         self._locals = {*self._own, *code.co_freevars}
-        self._runs_again = bool(code.co_flags & inspect.CO_OPTIMIZED) and not sets_up(code.co_name)
+        self._runs_again = bool(code.co_flags & inspect.CO_OPTIMIZED) and code.co_name not in SETTING_UP
         self._aliases: dict[str, tuple[str, Scope]] = {}
         self._loops: list[range] = []  # lines
         # The name of the class is a part of private names in the code, and not in the source.

@@ -1,7 +1,8 @@
 """Finds the line that allocates the items of a growing container, in short windows of `tracemalloc`.
 
-A window ends when the container has new items, after a second at most. Their tracebacks give the line. A
-pause of 500 times the length of the window follows. A program that uses `tracemalloc` itself is not traced.
+A window ends when the container has new items, after a second at most. If items are rarer, it begins shortly
+before the next is due. The tracebacks of the new items give the line. A pause of 500 times the length of the
+window follows. A program that uses `tracemalloc` itself is not traced.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from heapwatch.explain.sites import Site, code_of_class
-from heapwatch.explain.statements import sets_up
+from heapwatch.explain.statements import SETTING_UP
 from heapwatch.measure.introspection.containers import array_bytes
 from heapwatch.measure.introspection.instance_values import keeps_values_apart
 from heapwatch.measure.introspection.layout import Kind, layout_of
@@ -27,7 +28,8 @@ FRAMES = 25  # a library may allocate many calls below the user's code
 # A program that allocates much may run twenty times slower while traced; with pauses it loses less than 5%.
 SHARE = 0.002
 LONGEST_SECONDS = 1.0
-_POLL_SECONDS = 0.004
+_POLL_SECONDS, _WAITING_POLL_SECONDS = 0.004, 0.02
+_LONGEST_WAIT = 5.0  # seconds, for each of two additions
 _MOST_TRIES = 4  # periods for one path
 _MOST_PARTS = 120
 _MOST_BESIDE = 20
@@ -64,13 +66,20 @@ class Tracer:
         )
 
     def trace(
-        self, path: str, length: Callable[[], float | None], newest: Callable[[], list[Any]]
+        self,
+        path: str,
+        length: Callable[[], float | None],
+        newest: Callable[[], list[Any]],
+        interval: float = 0.0,
     ) -> Site | None:
         """The line that allocates new items of a container; None if it was not seen in time.
 
-        `length` returns its length and `newest` its newest items.
+        `length` returns its length and `newest` its newest items, of which one is added every `interval`
+        seconds or so.
         """
         self._tries[path] += 1
+        if interval > LONGEST_SECONDS / 2:
+            self._wait_for_next(length, interval)
         before = length()
         began = self._clock()
         if tracemalloc.is_tracing():  # the program has started it meanwhile: to stop it would end its own
@@ -93,6 +102,15 @@ class Tracer:
             self.seconds += took
             self._next = began + took + took / self._share
         return None
+
+    def _wait_for_next(self, length: Callable[[], float | None], interval: float) -> None:
+        """Wait for an addition and then until shortly before the next, which a period at any time misses."""
+        before, until = length(), self._clock() + min(2 * interval, _LONGEST_WAIT)
+        while length() == before:
+            if self._clock() >= until:
+                return
+            time.sleep(_WAITING_POLL_SECONDS)
+        time.sleep(max(0.0, min(interval, _LONGEST_WAIT) - LONGEST_SECONDS / 2))
 
     def end_period(self) -> None:
         """Trace no longer; also before a fork, as a child would be traced for ever."""
@@ -129,7 +147,7 @@ def _constructed_at(item: Any) -> Site | None:
         setting_up = {
             (code.co_filename, line)
             for code in code_of_class(cls)
-            if sets_up(code.co_name)
+            if code.co_name in SETTING_UP
             for _, _, line in code.co_lines()
         }
     return _line_of(

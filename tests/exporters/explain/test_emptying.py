@@ -144,3 +144,17 @@ def test_a_variable_that_gets_an_old_object_in_a_loop_is_not_made_anew():
     deeds = [deed for name, _, deed, _ in statements_of(run.__code__).acts if name == "rows"]
     assert "grows" in deeds
     assert not {"resets", "renews"} & set(deeds)
+
+
+class Episodes(Rows):
+    def _init(self) -> None:
+        self.rows = []
+
+    def init_episode(self) -> None:
+        self.rows = []
+
+
+@pytest.mark.parametrize(("begin", "again"), [(Episodes._init, False), (Episodes.init_episode, True)])
+def test_what_sets_up_an_object_runs_once_and_what_begins_an_episode_again(begin, again):
+    deeds = {deed for name, _, deed, _ in statements_of(begin.__code__).acts if name == "rows"}
+    assert ("renews" in deeds) is again

@@ -67,6 +67,25 @@ def test_the_line_that_makes_the_items_is_found(filling):
     assert not tracemalloc.is_tracing()
 
 
+def test_items_that_are_rare_are_traced_when_the_next_is_due(now):
+    """A second at any other time would miss what comes every four."""
+    now[0] = 2.3
+    made: list[object] = []
+    lengths: list[float] = []
+
+    def length() -> float:
+        if tracemalloc.is_tracing():
+            lengths.append(now[0])
+        if now[0] >= 8.0:
+            made.append(bytearray(2000))
+        return now[0] // 4.0
+
+    site = Tracer(clock=lambda: now[0]).trace("items", length, lambda: made[-1:], interval=4.0)
+    assert 7.4 < lengths[0] < 8.0
+    assert site is not None
+    assert now[0] < 8.1
+
+
 def test_a_pause_follows_each_moment_and_a_path_is_tried_a_few_times_only(now):
     tracer = Tracer(clock=lambda: now[0])
     for _ in range(4):

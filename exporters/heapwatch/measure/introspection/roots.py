@@ -244,11 +244,9 @@ def suspended_locals(obj: Any) -> dict[str, Any]:
 
 
 def awaited_by(obj: Any) -> Any:
-    """What a generator or coroutine waits for, such as another coroutine; None for anything else."""
-    for cls, _, _, awaited in _SUSPENDED:
-        if type(obj) is cls:
-            return getattr(obj, awaited)
-    return None
+    """The generator or coroutine that another one waits for; None where it waits for something else."""
+    awaited = next((getattr(obj, name) for cls, _, _, name in _SUSPENDED if type(obj) is cls), None)
+    return awaited if _frame_and_code(awaited)[0] is not None else None
 
 
 def _frame_and_code(obj: Any) -> tuple[FrameType | None, CodeType | None]:
