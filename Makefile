@@ -58,7 +58,7 @@ generate: dev ## Write the dashboards and the generated parts of the docs
 deploy: dev ## Write a Helm chart into build/deploy/chart
 	$(RUN) deploy.generator $(ARGS)
 documents-test: tools ## Try every row of the tables in docs/systems on the examples (ARGS="-k walker")
-	$(RUN) pytest -q --numprocesses 4 --dist loadscope tests/documents $(ARGS)
+	$(RUN) pytest -q --numprocesses 5 --dist loadscope tests/documents $(ARGS)
 lock: ## Pin the newest versions that pyproject.toml allows (requirements/*.txt)
 	@$(call own,lock,uv)
 	@PATH="$(HEAPWATCH_STATE)/lock/bin:$$PATH" requirements/lock.sh

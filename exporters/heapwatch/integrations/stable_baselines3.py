@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 # Off-policy models train after every few steps: so many seconds at least lie between two measured pairs of
-# phases, as each reads the memory three times, and between two readings of the model's count of episodes.
+# phases, as each reads the memory three times.
 _MEASURED_SECONDS = 1.0
 
 
@@ -36,7 +36,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
         self._counted_steps = self._counted_episodes = 0
         self._model_counts_episodes = False
         self._none_ended = b""
-        self._measuring = False
+        self._measuring = self._measures_next = False
         self._measured_at = float("-inf")
 
     def _on_training_start(self) -> None:
@@ -47,7 +47,9 @@ class HeapwatchCallback(Adapter, BaseCallback):
                 session.buffer(name, accessor(model, name))
         session.state_of("policy", model.policy)
         session.state_of("optimizer", getattr(model.policy, "optimizer", None))
-        self._safe_point = session.watch.exporter.safe_point if session.watch is not None else None
+        if session.watch is not None:
+            self._safe_point = session.watch.exporter.safe_point
+            self._safe_point.due_each_tick = self._measures_next = True
         # What the model counted before is no progress of this run.
         episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack
         self._counted_steps, self._counted_episodes = model.num_timesteps, episodes or 0
@@ -57,23 +59,20 @@ class HeapwatchCallback(Adapter, BaseCallback):
     def _on_rollout_start(self) -> None:
         if self._measuring:
             self._session.phase(None)
-        now = perf_counter()
-        self._measuring = now - self._measured_at >= _MEASURED_SECONDS
+        self._measuring, self._measures_next = self._measures_next, False
         if self._measuring:
-            self._measured_at = now
-            self._count_models_episodes()
+            self._measured_at = perf_counter()
             self._session.phase("rollout")
 
     def _on_step(self) -> bool:
+        # These lines run at every step. What is counted waits for a visit, at most a second.
         point = self._safe_point
         if point is not None:
-            # What `Watch.progress` does, without its checks: these lines run at every step.
-            point.steps += self.num_timesteps - self._counted_steps
-            self._counted_steps = self.num_timesteps
             if not self._model_counts_episodes:
                 self._count_ended(self.locals.get("dones"))
             if point.due:
-                self._count_models_episodes()
+                self._count()
+                self._measures_next |= perf_counter() - self._measured_at >= _MEASURED_SECONDS
                 point.visit(stepping=True)
         return True
 
@@ -81,8 +80,11 @@ class HeapwatchCallback(Adapter, BaseCallback):
         if self._measuring:
             self._session.phase("train")
 
-    def _count_models_episodes(self) -> None:
-        """Advance by the episodes that an off-policy model has counted since the last call."""
+    def _count(self) -> None:
+        """Advance by the steps since the last call, and by the episodes that an off-policy model has counted."""
+        if self._safe_point is not None:
+            self._safe_point.steps += self.num_timesteps - self._counted_steps
+            self._counted_steps = self.num_timesteps
         if self._model_counts_episodes:
             counted = self.model._episode_num
             if counted > self._counted_episodes:
@@ -97,7 +99,9 @@ class HeapwatchCallback(Adapter, BaseCallback):
             self._session.advance("episode", ended)
 
     def _on_training_end(self) -> None:
-        self._count_models_episodes()
+        self._count()
+        if self._safe_point is not None:
+            self._safe_point.due_each_tick = False
         self._safe_point = None
         self._measuring = False
         self._session.end()

@@ -114,7 +114,8 @@ class SafePoint:
     The cheapest runs first. A sampler that does not return cannot be interrupted: the training loop waits
     for it, a log line reports it, and `running_since` has the time.
 
-    `blocked` returns whether sampling is unsafe now, such as inside a physics step.
+    `blocked` returns whether sampling is unsafe now, such as inside a physics step. With `due_each_tick` a
+    visit is due each second: an adapter counts its steps then.
 
     Args:
         failures: counts what samplers raise.
@@ -136,6 +137,7 @@ class SafePoint:
     ) -> None:
         self.steps = 0
         self.due = True
+        self.due_each_tick = False
         self.budget = budget
         self.tasks: tuple[Task, ...] = ()
         self.visited_at: float | None = None
@@ -264,7 +266,7 @@ class SafePoint:
     def stop(self) -> None:
         """End the daemon thread; nothing is due any more."""
         self._stopped.set()
-        self.due, self.tasks, self.on_visit = False, (), []
+        self.due, self.due_each_tick, self.tasks, self.on_visit = False, False, (), []
 
     def abandon(self) -> None:
         """Stop in a forked child, which has no daemon thread and may have locked locks."""
@@ -277,6 +279,8 @@ class SafePoint:
         now = self._clock()
         for function in self.on_tick:
             function()
+        if self.due_each_tick:
+            self.due = True
         for task in self.tasks:
             if task.due_at <= now:
                 self.due = True

@@ -67,7 +67,8 @@ def _arguments(marker: pytest.Mark) -> tuple[int | None, Allowed]:
     try:
         return no_leak(*marker.args, **marker.kwargs)
     except TypeError as error:
-        pytest.fail(f"{str(error).rpartition('.')[2]}; allowed: {_MARKER.partition(':')[0]}", pytrace=False)
+        text = f"{str(error).rpartition('.')[2]}; allowed: {_MARKER.partition(':')[0]}"
+        raise pytest.fail.Exception(text, pytrace=False) from None
 
 
 def _check(
@@ -92,7 +93,7 @@ def _check(
             roots=lambda: [Root("", "fixtures", read, namespace=True)],
         )
     except ValueError as error:
-        pytest.fail(f"no_leak: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"no_leak: {error}", pytrace=False) from None
     found = check.run(unit)
     if found:
         _annotate(test, found)

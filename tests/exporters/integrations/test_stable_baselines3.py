@@ -55,6 +55,23 @@ def test_phases_that_come_faster_than_memory_should_be_read_are_measured_in_part
     assert exposed[-1].value("trainer_phase_duration_seconds_count", phase="rollout") == 1
 
 
+def test_steps_are_counted_while_training_goes_on():
+    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
+    model._setup_learn(10)
+    callback = begun(model, np.array([False]))
+    try:
+        point = callback.watch.exporter.safe_point
+        point.due = False
+        for model.num_timesteps in range(1, 6):
+            callback.on_step()
+        assert point.steps == 0, "it costs nothing at a step"
+        point.tick()
+        callback.on_step()
+        assert point.steps == 5
+    finally:
+        callback.on_training_end()
+
+
 def test_a_step_that_ends_no_episode_calls_no_other_python_code():
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
     model._setup_learn(10)

@@ -83,6 +83,17 @@ def test_nothing_is_due_between_samples(safe_point, clock):
     assert safe_point.due
 
 
+def test_a_visit_is_due_each_tick_for_an_adapter_that_counts_then(safe_point):
+    safe_point.due_each_tick = True
+    safe_point.visit(stepping=True)
+    assert not safe_point.due
+    safe_point.tick()
+    assert safe_point.due
+    safe_point.stop()
+    safe_point.tick()
+    assert not safe_point.due
+
+
 def test_a_costly_sampler_keeps_to_its_share_and_its_interval_says_so(safe_point, clock):
     scheduled(safe_point, clock, "costly", seconds=0.05)
     cheap = scheduled(safe_point, clock, "cheap")

@@ -105,6 +105,7 @@ def test_each_use_of_the_plugin_fails_or_passes_with_its_reason(
     text = done.stdout.str()
     assert f", filled at {file}:7 in " in text  # from the project's folder
     assert "Traceback" not in text
+    assert "During handling" not in text
     title = "Heapwatch%3A leak in test_update"
     assert f"\n::error file={file},line=7,title={title}::trainer.history (list of bytearray): +" in text
     summary = (project.path / "summary.md").read_text()
