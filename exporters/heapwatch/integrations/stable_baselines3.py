@@ -81,7 +81,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
             self._session.phase("train")
 
     def _count(self) -> None:
-        """Advance by the steps since the last call, and by the episodes that an off-policy model has counted."""
+        """Advance by the steps since the last call, and by the episodes that the model has counted."""
         if self._safe_point is not None:
             self._safe_point.steps += self.num_timesteps - self._counted_steps
             self._counted_steps = self.num_timesteps
