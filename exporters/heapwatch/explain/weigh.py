@@ -25,7 +25,7 @@ from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
-from heapwatch.measure.sizing.tensor_storage import Storages, has_graph, memory_key
+from heapwatch.measure.sizing.tensor_storage import Storages, array_holds, has_graph, memory_key
 from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime
 
 _BUDGET_SECONDS = 0.02
@@ -47,8 +47,8 @@ class ItemTraits(NamedTuple):
         opaque: whether an item holds memory that cannot be measured, such as an autograd graph or an object
             of an extension.
         graph: whether an item is, or contains, a tensor with its autograd graph.
-        view: of an item that is, or contains, a view which keeps a larger array alive: the bytes that it
-            uses, and those of the array. None without one.
+        view: of an item that is, or contains, a view which alone keeps a larger array alive: the bytes that
+            it uses, and those of the array. None without one.
         classes: qualified names of the classes of an item and of what it refers to itself, with their bases.
 
     """
@@ -187,7 +187,7 @@ def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory)
     ids = {id(item) for item, layout in items if layout.kind != "atom"}
     ids |= {memory_key(item, layout) for item, layout in items} - {0}
     opaque = graph = False
-    view: tuple[int, int] | None = None
+    views: dict[int, tuple[int, int]] = {}  # by the id of the array that they keep
     names: set[str] = set()
     pending: deque[tuple[Any, int]] = deque([(newest[-1], 0)])
     visited: set[int] = set()
@@ -206,11 +206,14 @@ def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory)
         if layout.kind == "tensor":
             graph = graph or has_graph(obj)
         elif layout.kind == "array":
-            view = view or _small_view(obj, layout)
+            view = _small_view(obj, layout)
+            if view is not None:
+                views.setdefault(id(array_holds(obj)[0]), view)
         elif layout.kind == "object" and layout.namespace is None and not layout.slots:
             opaque = True
         if layout.kind not in ("array", "tensor"):
             pending += ((part, depth + 1) for part in gc.get_referents(obj)[:20])
+    view = next((view for kept, view in views.items() if kept not in visited), None)
     return ItemTraits(item_type, frozenset(ids), opaque or graph, graph, view, frozenset(names))
 
 

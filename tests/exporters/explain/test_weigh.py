@@ -159,6 +159,12 @@ def test_a_view_reports_how_much_of_the_array_it_uses():
     assert traits_of(losses, inventory).view == (128, 80_000)
 
 
+def test_a_view_beside_the_array_that_it_uses_keeps_no_more_alive():
+    episodes = [np.zeros(10_000) for _ in range(20)]
+    inventory, losses = holding([{"first": episode[:16], "all": episode} for episode in episodes])
+    assert traits_of(losses, inventory).view is None
+
+
 @pytest.mark.parametrize(
     ("make", "view"),
     [
