@@ -65,6 +65,8 @@ def explain(
     share = min(1.0, named / rate) if rate > 0 else 1.0
     known_in = seconds_until_known(levels, candidates, counted_seconds) if walked or not searched else None
     verdict, detail = verdict_on(levels, reported, since_startup, known_in)
+    if verdict == "healthy":  # nothing grows that matters
+        reported = [finding for finding in reported if finding.kind == "buffer"]
     left, ends_on_gpu = time_left(levels, rate, verdict)
     return Explanation(
         verdict,
