@@ -2,7 +2,7 @@
 
 A limit in the code is one of these: the number that a length is compared with before an item is added,
 removed or overwritten; the length to which a slice cuts a container; the modulus by which positions are
-computed.
+computed; how far behind the newest key an item is removed.
 """
 
 from __future__ import annotations
@@ -84,6 +84,9 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
             cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
             if container == name and cycle is not None and cycle.sort in ("name", "number"):
                 limits[Limit(cycle.value)] = None
+        for container, key in body.drops:
+            if container == name and key.sort == "difference" and key.parts[1].sort in ("name", "number"):
+                limits[Limit(key.parts[1].value)] = None
         for container, ends in body.cuts:
             if container == name:
                 values = [end.value for end in ends if end.sort in ("name", "number") and end.value]

@@ -296,8 +296,9 @@ class Describer:
         for searched, scope in ((own, way.scope), (codes, way.scope), (codes, "any")):
             if not are_read(name, searched, self._until):
                 return None
-            if container.kind == "graph":  # a name bound to a function of its old value makes it longer
-                uses = [Use("grows", site) for site in lines_of("rebinds", name, searched, scope)]
+            if container.kind == "graph":  # what is computed from its old value makes it longer
+                deed: Deed = "changes" if place.step is not None and place.step.how == "key" else "rebinds"
+                uses = [Use("grows", site) for site in lines_of(deed, name, searched, scope)]
             else:
                 uses = uses_of(name, searched, scope, sequence=container.kind in ("list", "deque"))
             if any(use.effect == "grows" for use in uses):

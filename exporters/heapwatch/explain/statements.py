@@ -101,6 +101,7 @@ class Statements:
         returns: the comparisons whose result it returns.
         guards: conditions, with the first and the last line that run if they hold.
         keys: containers, with the keys under which items are stored.
+        drops: containers, with the keys under which items are removed.
         cuts: containers, with the ends of the slices that are kept or deleted.
         bound: the first modulo, else the last value, that each name is bound to.
         missing: whether the source is unknown.
@@ -111,6 +112,7 @@ class Statements:
     returns: list[Operand] = field(default_factory=list)
     guards: list[tuple[Operand, int, int]] = field(default_factory=list)
     keys: list[tuple[str, Operand]] = field(default_factory=list)
+    drops: list[tuple[str, Operand]] = field(default_factory=list)
     cuts: list[tuple[str, list[Operand]]] = field(default_factory=list)
     bound: dict[str, Operand] = field(default_factory=dict)
     missing: bool = False
@@ -202,6 +204,8 @@ class _Reader:
                 self._act(node, "loaded", node.lineno)
             case ast.Call(args=[first, *_]) if _called(node) in _PASSED_TO:
                 self._act(first, "grows", first.lineno)
+            case ast.Call(func=ast.Attribute(value=value, attr="pop"), args=[key, *_]):
+                self._drop(value, key)
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
                     self._assign(target, value)
@@ -214,8 +218,9 @@ class _Reader:
                 self._assign(target, ast.BinOp(target, sign, value))
             case ast.Subscript(value=value, slice=ast.Slice() as cut, ctx=ast.Del()):
                 self._cut(_container(value), cut, node.lineno, is_empty=_container(value) is value)
-            case ast.Subscript(value=value, ctx=ast.Del()):
+            case ast.Subscript(value=value, slice=key, ctx=ast.Del()):
                 self._act(_container(value), "shrinks", node.lineno)
+                self._drop(value, key)
             case (
                 ast.If(test=test, body=[*_, last])
                 | ast.While(test=test, body=[*_, last])
@@ -292,6 +297,11 @@ class _Reader:
             self._aliases[name] = other
         if self.statements.bound.get(name, _OTHER).sort != "modulo":
             self.statements.bound[name] = self._operand(value)
+
+    def _drop(self, container: ast.expr, key: ast.expr) -> None:
+        named = self._named(container)
+        if named is not None:
+            self.statements.drops.append((named[0], self._operand(key)))
 
     def _cut(self, container: ast.expr, cut: ast.Slice, line: int, *, is_empty: bool = False) -> None:
         named = self._named(container)

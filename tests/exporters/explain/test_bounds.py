@@ -77,6 +77,26 @@ class ByKey(Buffer):
         self.total += 1
 
 
+class NewestKeys(Buffer):
+    made_of = dict
+
+    def add(self, item: Any) -> None:
+        self.items[self.total] = item
+        self.items.pop(self.total - self.room, None)
+        self.total += 1
+
+
+class NewestKeysOfGlobal(Buffer):
+    made_of = dict
+
+    def add(self, item: Any) -> None:
+        self.items[self.total] = item
+        self.total += 1
+        oldest = self.total - LIMIT
+        if oldest in self.items:
+            del self.items[oldest]
+
+
 class LastOnes(Buffer):
     def add(self, item: Any) -> None:
         self.items.append(item)
@@ -230,7 +250,7 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Any:
     [
         (Ring, 1_000), (FifthAtOnce, 1_000),
         (OldestOut, 1_000), (OldestOutOfGlobal, LIMIT), (ByKey, 1_000),
-        (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
+        (NewestKeys, 1_000), (NewestKeysOfGlobal, LIMIT), (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
         (SideBySide, 1_000), (Asked, 1_000), (Excess, 1_000), (FromSettings, 1_000),
     ],
 )  # fmt: skip

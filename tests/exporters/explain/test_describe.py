@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from heapwatch.explain import describe
 from heapwatch.explain.census import GrowingType
@@ -194,3 +195,19 @@ def test_what_a_library_fills_is_reported_with_the_line_that_calls_it():
     assert described.site is not None
     assert (described.site.file, described.site.line) == (__file__, caller.at)
     assert described.site.function.endswith("run")
+
+
+class Meter:
+    def __init__(self) -> None:
+        self.sums = {"loss": torch.zeros(1, requires_grad=True) * 1}
+
+    def update(self, key: str, value: torch.Tensor) -> None:
+        self.sums[key] = self.sums.get(key, 0) + value
+
+
+def test_a_graph_under_a_key_grows_where_the_dict_changes():
+    inventory = walked(Meter())
+    (graph,) = (known for known in inventory.known.values() if known.kind == "graph")
+    found = Describer(inventory).describe(graph, NO_GROWTH)
+    assert found.site is not None
+    assert found.site.line == Meter.update.__code__.co_firstlineno + 1
