@@ -15,7 +15,8 @@ from heapwatch.explain.findings import OUTSIDE, Finding, place_of
 from heapwatch.explain.garbage import Garbage, Uncollected
 from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.places import KnownContainer, Place
-from heapwatch.explain.remedies import UNLINK, remedy_for, remedy_for_type
+from heapwatch.explain.remedies import REMOVE, UNLINK, remedy_for, remedy_for_type
+from heapwatch.explain.shared_files import FILES
 from heapwatch.explain.sites import (
     Site,
     Use,
@@ -52,6 +53,7 @@ _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's ot
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
 _NAMING = ("name", "slot", "class", "closure", "default", "keyword_default")  # steps
+_REMOVERS = ("unlink", "remove", "rmtree")  # of segments the first
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
 
@@ -172,11 +174,15 @@ class Describer:
     def describe_segments(
         self, container: KnownContainer, growth: FloorGrowth, lines: set[Site]
     ) -> Candidate:
-        """Describe segments of shared memory, which these lines have made."""
-        codes = user_code()
-        removes = not are_read("unlink", codes, self._until) or lines_of("loaded", "unlink", codes)
+        """Describe segments or files of shared memory, which these lines have made."""
+        codes, are_files = user_code(), container.type_name == FILES
+        names = _REMOVERS if are_files else _REMOVERS[:1]
+        removes = any(
+            not are_read(name, codes, self._until) or lines_of("loaded", name, codes) for name in names
+        )
         emptied: Emptying = "whole" if removes else "never"
-        return Candidate(container, growth, site=_only(lines), emptied=emptied, remedy=UNLINK)
+        remedy = REMOVE if are_files else UNLINK
+        return Candidate(container, growth, site=_only(lines), emptied=emptied, remedy=remedy)
 
     def processes_started(self) -> Site | None:
         """The only line of the user's code that starts processes; None if there are several or none."""

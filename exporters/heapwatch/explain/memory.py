@@ -119,6 +119,7 @@ class ProcessMemory(MemoryLevels):
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read, share in (
+            (self._find_beginnings, _SHARE),
             (self._read_shared_files, _WORKERS_SHARE),
             (self._read_mappings, _SHARE),
             (self._read_status, _SHARE),
@@ -170,6 +171,9 @@ class ProcessMemory(MemoryLevels):
         if mapped or self.shared_files.known:  # else workers can hardly have mapped one
             self.shared_files.add(names.union(*map(mapped_files, self._workers)))
         self._in_files = bytes_of_files(names)
+
+    def _find_beginnings(self, _: float) -> None:
+        self.shared_files.find_beginnings()
 
     def _read_shared_files(self, now: float) -> None:
         self.shared_files.read(now)

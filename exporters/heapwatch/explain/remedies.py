@@ -32,6 +32,7 @@ _BY_OWNER = (
     ("queue.", "queue", f"`queue.Queue(maxsize=...)`: {_SLOW_CONSUMER}"),
 )
 UNLINK = "`unlink()` each segment after the last process has closed it: `close()` keeps the memory"
+REMOVE = "remove each file that nobody reads any more: files in /dev/shm are memory"
 # Where IPython keeps the results of cells.
 DROP_RESULTS = "`%reset -f out`, and a `;` at the end of a line whose value is not to be kept"
 # Where a `multiprocessing.Queue` keeps what its process has put into it and the pipe has not taken.

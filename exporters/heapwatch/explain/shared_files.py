@@ -1,4 +1,4 @@
-"""Follows segments of shared memory in /dev/shm, whose memory stays even if no process maps them."""
+"""Follows segments and other files in /dev/shm, whose memory stays even if no process maps them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, user_line
+from heapwatch.explain.written_files import all_files, beginnings, files_beginning_with
 from heapwatch.measure.process.private_memory import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
+SEGMENTS, FILES = "shared memory segments", "files in memory"
 _MOST_FILES = 50_000
 _CLOCK_SECONDS = 0.02  # by which the kernel's times of files may be late
 _READ_AGAIN = 200  # of the newest files, which may still grow
@@ -22,7 +24,7 @@ _PATTERN = re.compile(r"[A-Za-z]+(?:[^A-Za-z0-9]|(?=\d))")
 
 
 class SharedFiles:
-    """The segments that this program makes or maps, without those that existed before.
+    """The segments that this program makes or maps, and the files that it writes, without older ones.
 
     The kernel does not record who made a segment. `multiprocessing` registers each with its resource tracker,
     so this class wraps that call.
@@ -38,37 +40,42 @@ class SharedFiles:
         self.bytes = 0.0
         self.known: dict[str, KnownContainer] = {}
         self.sites: dict[str, set[Site]] = {}
+        self._beginnings: dict[str, Site | None] = {}
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
         self._began = time.time() - _CLOCK_SECONDS
 
-    def add(self, files: Iterable[str], site: Site | None = None) -> None:
+    def find_beginnings(self) -> None:
+        """Look up in the program's code, again, how the names of its files may begin."""
+        self._beginnings = beginnings()
+
+    def add(self, files: Iterable[str], site: Site | None = None, what: str = SEGMENTS) -> None:
         """Add files by name that a process of the program has made or maps."""
         for name in files:
-            match = _PATTERN.match(name)
-            path = f"{SHARED_FILES}/{match[0]}*" if match else f"{SHARED_FILES}/{name}"
+            folder, _, file = name.rpartition("/")
+            match = _PATTERN.match(file)
+            within = re.sub(r"\d+", "*", f"{SHARED_FILES}/{folder}".rstrip("/"))
+            path = f"{within}/{match[0]}*" if match else f"{within}/{file}"
+            self.known.setdefault(path, KnownContainer(path, "list", what))
             sizes = self._sizes.setdefault(path, {})
             if len(sizes) < _MOST_FILES:
                 sizes.setdefault(name)
                 self.sites.setdefault(path, set()).update([site] if site else [])
 
     def read(self, now: float) -> None:
-        """Read the sizes of new files and of the newest ones.
-
-        Raises:
-            OSError: the folder cannot be read.
-
-        """
+        """Read the sizes of new files and of the newest ones."""
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        existing = set(os.listdir(SHARED_FILES)) if self._sizes else set()
+        for name in files_beginning_with(self._beginnings, _MOST_FILES) if self._beginnings else ():
+            self.add([name], self._site_of(name), FILES)
+        existing = set(all_files()) if self._sizes else set()
         for path, sizes in list(self._sizes.items()):
             for name in sizes.keys() - existing:
                 del sizes[name]
             newest = list(sizes)[-_READ_AGAIN:]
             for name in {*newest, *(name for name, size in list(sizes.items()) if size is None)}:
                 sizes[name] = self._size(name)
-            container = self.known.setdefault(path, KnownContainer(path, "list", "shared memory segments"))
+            container = self.known[path]
             new = list(filter(None, sizes.values()))
             container.items.add(now, len(new))
             container.held.add(now, sum(new))
@@ -91,6 +98,11 @@ class SharedFiles:
 
         register.by = self  # type: ignore[attr-defined]
         tracker.register = register
+
+    def _site_of(self, name: str) -> Site | None:
+        """The line with the longest beginning of a name."""
+        fitting = [beginning for beginning in self._beginnings if name.startswith(beginning)]
+        return self._beginnings[max(fitting, key=len)] if fitting else None
 
     def _size(self, name: str) -> int:
         with suppress(OSError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from heapwatch.explain import written_files
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.memory import ProcessMemory
-from heapwatch.explain.shared_files import SharedFiles
+from heapwatch.explain.remedies import REMOVE
+from heapwatch.explain.shared_files import FILES, SharedFiles
+from heapwatch.explain.written_files import beginnings
 from heapwatch.judge.level import NO_GROWTH
 from tests.support.walking import inventory_of
 
@@ -122,3 +127,59 @@ def test_reading_a_file_that_was_there_is_no_growth_and_a_new_segment_is():
         memory.close()
     finally:
         file.unlink()
+
+
+FOLDER = f"/dev/shm/heapwatch_test_{os.getpid()}"
+
+
+def save_chunk(folder: str, number: int) -> None:
+    Path(f"{folder}/chunk_{number}.bin").write_bytes(bytes(SIZE))
+
+
+def test_files_count_whose_names_begin_as_the_program_says(files, monkeypatch):
+    before = Path(f"{FOLDER}/chunk_0.bin")
+    before.parent.mkdir()
+    try:
+        before.write_bytes(bytes(SIZE))
+        time.sleep(0.1)
+        found = SharedFiles()
+        monkeypatch.setattr(sys, "argv", ["train.py", f"--folder={FOLDER}"])
+        found.find_beginnings()
+        for number in range(1, 4):
+            save_chunk(FOLDER, number)
+        found.read(1.0)
+        known = found.known[f"{re.sub('[0-9]+', '*', FOLDER)}/chunk_*"]
+        assert (known.items.last, known.type_name) == (3, FILES)
+        assert found.bytes == pytest.approx(3 * SIZE, rel=0.01)
+        Path(f"{FOLDER}/chunk_1.bin").unlink()
+        found.read(2.0)
+        assert known.items.last == 2
+        described = Describer(inventory_of([])).describe_segments(known, NO_GROWTH, set())
+        assert described.remedy == REMOVE
+    finally:
+        shutil.rmtree(FOLDER)
+
+
+def save_by_name(number: int) -> None:
+    Path(f"/dev/shm/replay_of_this_test_{number}").touch()
+
+
+def test_the_line_of_the_code_that_names_files_is_that_which_makes_them(monkeypatch):
+    monkeypatch.setattr(written_files, "user_code", lambda: [save_by_name.__code__])
+    (name, site) = next(item for item in beginnings().items() if item[0].startswith("replay"))
+    assert name == "replay_of_this_test_"
+    assert site is not None
+    assert site.line == save_by_name.__code__.co_firstlineno + 1
+
+
+def joined(folder: Path, number: int) -> Path:
+    return folder / f"chunk_{number}"
+
+
+def test_of_a_folder_alone_the_files_count_that_begin_like_a_name_in_the_code(monkeypatch):
+    monkeypatch.setattr(written_files, "user_code", lambda: [joined.__code__])
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(sys, "argv", ["train.py", "--folder", "/home/user"])
+    assert "chunk_" not in beginnings()
+    monkeypatch.setattr(sys, "argv", ["train.py", "--folder", "/dev/shm"])
+    assert "chunk_" in beginnings()
