@@ -45,18 +45,30 @@ class Limit(NamedTuple):
         limit: a number, or the name of one; None if the code shows neither.
         measure: name of the number that is compared with the limit; None if it is the container's length.
         of: name of another container whose length is compared with the limit; None if there is none.
+        is_age: whether the limit is the number of seconds for which an item is kept.
 
     """
 
     limit: int | str | None
     measure: str | None = None
     of: str | None = None
+    is_age: bool = False
 
 
-def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> list[Limit]:
+_UNKNOWN = Limit(None)
+
+
+def limits_of(
+    name: str, codes: Iterable[CodeType], lines: Collection[int], removing: Collection[int] = ()
+) -> list[Limit]:
     """The limits of a container of this name in these functions.
 
-    `lines` add an item to it, remove one or overwrite one.
+    Args:
+        name: of the container.
+        codes: the functions.
+        lines: those that add an item to it, remove one or overwrite one.
+        removing: those that remove one.
+
     """
     codes = list(codes)
     functions = {code: statements_of(code) for code in codes if mentions(code, name)}
@@ -72,7 +84,7 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
     }
     # There may be one in what cannot be read.
     is_missing = any(body.missing for body in functions.values())
-    limits: dict[Limit, None] = {Limit(None): None} if is_missing else {}
+    limits: dict[Limit, None] = {_UNKNOWN: None} if is_missing else {}
     for code, body in functions.items():
         for test, first, last in body.guards:
             test = answers.get(test.value, test) if test.sort == "call" else test
@@ -80,6 +92,8 @@ def limits_of(name: str, codes: Iterable[CodeType], lines: Collection[int]) -> l
                 continue
             if test.sort == "comparison" and any(first <= line <= last for line in lines):
                 limits.update(dict.fromkeys(_limits_in(test, name)))
+            if test.sort == "comparison" and any(first <= line <= last for line in removing):
+                limits.update(dict.fromkeys(_windows_in(*test.parts)))
         for container, key in body.keys:
             cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
             if container == name and cycle is not None and cycle.sort in ("name", "number"):
@@ -129,6 +143,21 @@ def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
         yield Limit(small.value, measure=large.value)
 
 
+def _windows_in(left: Operand, right: Operand) -> Iterator[Limit]:
+    """How far behind the present an item is removed: `key < step - 1000`, or `now - item.time > 60`."""
+    for side, other in ((left, right), (right, left)):
+        if side.sort != "difference" or other.sort == "length" or other == Operand("number", 0):
+            continue
+        start, subtracted = side.parts
+        if start.sort == "clock":  # one is the age, the other the time of an item, which is no setting
+            ages = [one.value for one in (subtracted, other) if one.sort in ("name", "number")]
+            yield from [Limit(age, is_age=True) for age in ages] or [_UNKNOWN]
+        elif other.sort == "name" and subtracted.sort in ("name", "number") and start.sort == "name":
+            yield Limit(subtracted.value)
+        else:
+            yield _UNKNOWN
+
+
 def emptying_of(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items: float) -> Emptying:
     """How a program removes items from a container that now holds `items` of them."""
     effects = {use.effect for use in uses}
@@ -167,7 +196,9 @@ def bound_of(
         return None
     declared = capacity_beside(namespace, items, each)
     ages = (value for name, value in list(namespace.items()) if plain_name(name) in _AGE_NAMES)
-    age = next((float(value) for value in ages if _is_number(value) and value > 0), 0.0)
+    declared_ages = [float(value) for value in ages if _is_number(value) and value > 0]
+    in_code = [_value(one.limit, owner) or 0.0 for one in limits if one.is_age and one.limit is not None]
+    age = max(declared_ages[:1] or in_code, default=0.0)
     if declared is None and growth.span < _OLDEST * age:
         declared = round(max(items, age * growth.per_second))
     if declared is not None:
@@ -180,7 +211,7 @@ def bound_of(
 def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
     """The number of items at which a limit is reached; None where it is unknown."""
     value = None if limit.limit is None else _value(limit.limit, owner)
-    if value is None:
+    if value is None or limit.is_age:
         return None
     measured: float | None
     if limit.of is not None:

@@ -320,7 +320,8 @@ class Describer:
         called = self._called(emptying, codes, way.owner)
         if called is None:
             return None
-        limits = limits_of(name, searched, {use.site.line for use in uses})
+        removing = {use.site.line for use in uses if use.effect == "shrinks"}
+        limits = limits_of(name, searched, {use.site.line for use in uses}, removing)
         uses += [Use("empties", site) for site in called] + [Use("shrinks", site) for site in library]
         result.code = _Code(uses, limits, _site(uses, codes))
         return result.code

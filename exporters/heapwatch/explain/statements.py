@@ -48,6 +48,7 @@ _CONTAINERS = frozenset(
 )
 _PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
 _CONVERSIONS = frozenset(("int", "float", "round"))
+_CLOCKS = frozenset(("time", "monotonic", "perf_counter"))
 _ORDER: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
 _FOLDED: dict[type[ast.operator], Any] = {
     ast.Mult: operator.mul,
@@ -82,9 +83,9 @@ Deed = Literal[
 
 
 class Operand(NamedTuple):
-    """An expression: a name, a number, the length of a name, or a combination of other operands."""
+    """An expression: a name, a number, the length of a name, the time, or a combination of other operands."""
 
-    sort: Literal["name", "number", "length", "modulo", "difference", "comparison", "call", "other"]
+    sort: Literal["name", "number", "length", "clock", "modulo", "difference", "comparison", "call", "other"]
     value: Any = None
     parts: tuple[Any, ...] = ()
 
@@ -347,6 +348,8 @@ class _Reader:
                 first, called = self._operand(args[0]) if args else _OTHER, _called(node)
                 if called == "len" and first.sort == "name":
                     return Operand("length", first.value)
+                if called in _CLOCKS and not args:
+                    return Operand("clock")
                 return first if called in _CONVERSIONS else Operand("call", called)
         return _OTHER
 
@@ -383,10 +386,12 @@ def _is_new(node: ast.expr) -> bool:
 
 
 def _number(node: ast.expr) -> int | None:
-    """The value of a whole number, or of a product, sum or difference of some."""
+    """The value of a whole number, such as 600.0, or of a product, sum or difference of some."""
     match node:
         case ast.Constant(value=int(value)) if type(value) is int:
             return value
+        case ast.Constant(value=float(value)) if value.is_integer():
+            return int(value)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _FOLDED:
             first, second = _number(left), _number(right)
             return None if first is None or second is None else int(_FOLDED[type(sign)](first, second))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,7 @@ from heapwatch.judge.level import NO_GROWTH, FloorGrowth
 from tests.support.walking import inventory_of
 
 LIMIT = 5_000
+WINDOW = 300
 
 
 class Buffer:
@@ -95,6 +97,43 @@ class NewestKeysOfGlobal(Buffer):
         oldest = self.total - LIMIT
         if oldest in self.items:
             del self.items[oldest]
+
+
+class OldKeysDeleted(Buffer):
+    made_of = dict
+
+    def add(self, item: Any) -> None:
+        self.items[self.total] = item
+        self.total += 1
+        for key in list(self.items):
+            if key < self.total - self.room:
+                del self.items[key]
+
+
+class KeptForAWhile(Buffer):
+    made_of = deque
+
+    def add(self, item: Any) -> None:
+        now = time.monotonic()
+        self.items.append((now, item))
+        while self.items and self.items[0][0] < now - 300.0:
+            self.items.popleft()
+
+
+class KeptForASetting(Buffer):
+    def add(self, item: Any) -> None:
+        self.items.append((time.time(), item))
+        for kept in list(self.items):
+            if time.time() - kept[0] > WINDOW:
+                self.items.remove(kept)
+
+
+class NowAndThen(Buffer):
+    """Adds an item when the last one is old."""
+
+    def add(self, item: Any) -> None:
+        if time.time() - self.total > WINDOW:
+            self.items.append(item)
 
 
 class LastOnes(Buffer):
@@ -250,7 +289,8 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Any:
     [
         (Ring, 1_000), (FifthAtOnce, 1_000),
         (OldestOut, 1_000), (OldestOutOfGlobal, LIMIT), (ByKey, 1_000),
-        (NewestKeys, 1_000), (NewestKeysOfGlobal, LIMIT), (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
+        (OldKeysDeleted, 1_000), (NewestKeys, 1_000), (NewestKeysOfGlobal, LIMIT),
+        (LastOnes, 1_000), (StepsOfEpisodes, 1_000),
         (SideBySide, 1_000), (Asked, 1_000), (Excess, 1_000), (FromSettings, 1_000),
     ],
 )  # fmt: skip
@@ -287,6 +327,14 @@ def test_a_cache_of_a_library_has_the_bound_that_it_counts_with(described, cache
     assert found.capacity == bound
 
 
+@pytest.mark.parametrize("kind", [KeptForAWhile, KeptForASetting])
+def test_what_is_removed_by_its_age_fills_until_it_is_that_old(described, kind):
+    for span, bound in ((240, 600), (400, None)):
+        found = described(kind(), growth=replace(NO_GROWTH, per_second=2.0, span=span))
+        assert found.capacity == bound
+        assert found.emptied == "trimmed", "until then it is given time"
+
+
 def test_a_queue_that_is_as_long_as_a_number_can_be_has_no_bound(described):
     buffer = Endless()
     buffer.items = deque(maxlen=2**31 - 1)
@@ -320,7 +368,7 @@ def test_a_known_bound_needs_no_patience_and_one_that_may_be_lower_does(describe
 
 
 @pytest.mark.parametrize(
-    "kind", [Endless, Warns, OneOutForManyIn, GrowsWithItsPosition, Normalizes, Declared]
+    "kind", [Endless, NowAndThen, Warns, OneOutForManyIn, GrowsWithItsPosition, Normalizes, Declared]
 )
 def test_what_only_looks_like_it_has_none(described, kind):
     found = described(kind())
