@@ -1,11 +1,12 @@
 """Counts instances by type and finds the holders of those that grow, where no container explains the growth.
 
 Listing all tracked objects stops the program. The time for it is predicted from the last time. If that is too
-long, nothing is counted, and the explanation says so.
+long, only the newest objects are counted: most of those that survive are what piles up.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -56,6 +57,8 @@ _MOST_LONG = 4
 _DEEPEST = 6
 _MOST_REFERRERS = 30
 _LISTS = frozenset(map(id, (list, dict, set, deque)))
+_MOST_BLOCK_BYTES = 4096  # of growth for each new block of memory, if it is that of Python objects
+_LEAST_NEWEST, _LEAST_NEWEST_SHARE = 50, 0.5  # of the newest objects, those of the type that piles up
 _PLAIN = frozenset(
     ("function", "cell", "tuple", "list", "dict", "set", "frozenset", "builtin_function_or_method",
      "method", "weakref", "ReferenceType", "getset_descriptor", "property", "code", "frame", "type", "module",
@@ -95,6 +98,7 @@ class Census:
 
     Attributes:
         types: growing types, by the id of the class.
+        blocks: blocks of memory that Python has allocated, where all objects are too many to list.
         pause_limit: how long lists of objects take and may take.
 
     """
@@ -108,6 +112,8 @@ class Census:
     ) -> None:
         self.types: dict[int, GrowingType] = {}
         self.pause_limit = PauseLimit(float("inf") if unlimited else PAUSE_SECONDS)
+        self.blocks = LevelSeries()
+        self._newest: Counter[str] = Counter()  # by name of the class, over all samples
         self._clock = clock
         self._fewest = fewest
         self._previous: dict[int, int] = {}  # the number of instances at the last count, by id of the class
@@ -118,9 +124,10 @@ class Census:
         self._step_seconds = float("inf") if unlimited else _STEP_SECONDS
 
     def count(self) -> bool:
-        """Count the tracked objects by type; False if that would stop the program for too long."""
+        """Count the tracked objects by type, or the newest alone; False if there are too many to list."""
         now = self._clock()
         if not self.pause_limit.allows("types"):
+            self._count_newest(now)
             return False
         listed = self.pause_limit.timed(tracked_types, "types")
         counts: Counter[int] = Counter()
@@ -148,6 +155,23 @@ class Census:
         if self._first_at is None:
             self._first_at = now
         return True
+
+    def _count_newest(self, now: float) -> None:
+        self.blocks.add(now, sys.getallocatedblocks())
+        objects = self.youngest() or []
+        for kind, number in Counter(map(type, objects)).items():
+            if (name := _name_of(kind)) and (name in self._newest or len(self._newest) < _MOST_TYPES):
+                self._newest[name] += number
+        objects.clear()
+
+    def probable_type(self, start: float, bytes_per_minute: float) -> str | None:
+        """The type of most of the newest objects, if memory since `start` may have grown by objects."""
+        blocks = self.blocks.growth(start)
+        if not blocks.rising or 60 * blocks.per_second * _MOST_BLOCK_BYTES < bytes_per_minute:
+            return None
+        name, number = next(iter(self._newest.most_common(1)), ("", 0))
+        is_most = number >= max(_LEAST_NEWEST, _LEAST_NEWEST_SHARE * self._newest.total())
+        return name if is_most else None
 
     def _has_room(self) -> bool:
         """Whether one more type can be followed; types that do not grow make room."""

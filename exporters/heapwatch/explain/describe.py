@@ -166,10 +166,14 @@ class Describer:
             bytes=round(count * each) if each else None,
             items_per_minute=60 * growth.per_second,
             bytes_per_minute=60 * growth.per_second * each,
-            site=self._only_line("loaded", growing.name.rpartition(".")[2]),
+            site=self.made_at(growing.name),
             holders=(OUTSIDE,) if holders == () else holders or (),
             remedy=remedy_for_type(holders),
         )
+
+    def made_at(self, type_name: str) -> Site | None:
+        """The only line of the user's code that makes instances; None if there are several or none."""
+        return self._only_line("loaded", type_name.rpartition(".")[2])
 
     def describe_segments(
         self, container: KnownContainer, growth: FloorGrowth, lines: set[Site]

@@ -92,7 +92,7 @@ class Evaluator:
             explanation = self._program.workers.with_names(explanation)
         explanation = replace(
             explanation,
-            findings=tuple(map(self._located, explanation.findings)),
+            findings=tuple(self._located(finding, levels) for finding in explanation.findings),
             unread=unread,
             other_machines=self._program.other_machines(),
         )
@@ -135,10 +135,14 @@ class Evaluator:
             for path, segment in segments.known.items()
         ]
 
-    def _located(self, finding: Finding) -> Finding:
+    def _located(self, finding: Finding, levels: MemoryGrowth) -> Finding:
         """The finding with the line that no search of its container can tell."""
         path = finding.path or ""
         if finding.kind == "native":
+            probable = self.search.census.probable_type(levels.start, finding.bytes_per_minute)
+            if probable is not None:
+                site = self.describer.made_at(probable)
+                return replace(finding, type=f"{finding.type}, probably objects of {probable}", site=site)
             return replace(finding, site=self._rises.site)
         if finding.kind == "worker" and finding.items_per_minute and not path:
             return replace(finding, site=self.describer.processes_started())

@@ -46,6 +46,7 @@ _EMPTYING = frozenset(("clear", "cache_clear"))
 _CONTAINERS = frozenset(
     ("list", "dict", "set", "deque", "defaultdict", "array", "bytearray", "zeros", "empty")
 )
+_INDEXERS = ("loc", "iloc", "at")
 _PASSED_TO = frozenset(("heappush", "insort", "insort_left", "insort_right"))
 _CONVERSIONS = frozenset(("int", "float", "round"))
 _CLOCKS = frozenset(("time", "monotonic", "perf_counter"))
@@ -355,8 +356,11 @@ class _Reader:
 
 
 def _container(node: ast.expr) -> ast.expr:
+    """The container of an item; `table.loc[…]` is one of the table's."""
     while isinstance(node, ast.Subscript):
         node = node.value
+        if isinstance(node, ast.Attribute) and node.attr in _INDEXERS:
+            node = node.value
     return node
 
 

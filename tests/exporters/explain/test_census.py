@@ -160,3 +160,34 @@ def test_searching_keeps_nothing_alive(census):
     held.clear()
     gc.collect()
     assert not [obj for obj in gc.get_objects() if type(obj) is Leaked]
+
+
+class Leaf:
+    def __init__(self, parent: Any) -> None:
+        self.parent, self.children = parent, dict[int, Any]()
+
+
+def test_where_all_objects_are_too_many_the_newest_tell_the_type_that_piles_up(census, clock):
+    census.pause_limit.allowed, census.pause_limit._rate["types"] = 0.05, 1.0
+    tree = [Leaf(None)]
+    gc.disable()
+    try:
+        for _ in range(30):
+            tree += [Leaf(tree[0]) for _ in range(200)]
+            assert not census.count()
+            clock[0] += 10
+            gc.collect()
+    finally:
+        gc.enable()
+    name = census.probable_type(0.0, bytes_per_minute=200 * 6 * 500)
+    assert name is not None
+    assert name.endswith(".Leaf")
+    assert census.probable_type(0.0, bytes_per_minute=1e12) is None, "objects are not that large"
+
+
+def test_memory_that_is_not_of_objects_is_of_no_type(census, clock):
+    census.pause_limit.allowed, census.pause_limit._rate["types"] = 0.05, 1.0
+    for _ in range(30):
+        assert not census.count()
+        clock[0] += 10
+    assert census.probable_type(0.0, bytes_per_minute=1e6) is None

@@ -26,6 +26,9 @@ class Trainer:
     def under_a_key(self, item: Any) -> None:
         self.history[item] = item
 
+    def as_a_row(self, item: Any) -> None:
+        self.history.loc[len(self.history)] = item  # type: ignore[attr-defined]
+
     def in_an_inner_list(self, item: Any) -> None:
         self.history["loss"].append(item)  # type: ignore[call-overload]
 
@@ -81,7 +84,7 @@ def code(name: str) -> CodeType:
 
 @pytest.mark.parametrize(
     "name",
-    ["append", "by_alias", "under_a_key", "in_an_inner_list", "changed", "joined", "augmented", "pushed"],
+    ["append", "by_alias", "under_a_key", "as_a_row", "in_an_inner_list", "changed", "joined", "augmented", "pushed"],
 )
 def test_where_a_container_grows(name):
     line = 2 if name == "by_alias" else 1
