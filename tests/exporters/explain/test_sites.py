@@ -84,7 +84,17 @@ def code(name: str) -> CodeType:
 
 @pytest.mark.parametrize(
     "name",
-    ["append", "by_alias", "under_a_key", "as_a_row", "in_an_inner_list", "changed", "joined", "augmented", "pushed"],
+    [
+        "append",
+        "by_alias",
+        "under_a_key",
+        "as_a_row",
+        "in_an_inner_list",
+        "changed",
+        "joined",
+        "augmented",
+        "pushed",
+    ],
 )
 def test_where_a_container_grows(name):
     line = 2 if name == "by_alias" else 1
