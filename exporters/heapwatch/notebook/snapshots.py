@@ -59,13 +59,15 @@ class Holder(NamedTuple):
 class Snapshot:
     """What is held at one time: `resident` bytes by the process, and bytes by name.
 
-    `levels` are the items of each container by path, or its bytes where it is an array or a text.
+    `levels` are the items of each container by path, or its bytes where it is an array or a text. `modules`
+    is the number of those imported.
     """
 
     resident: int
     holders: dict[str, Holder] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
+    modules: int = 0
 
 
 class Notebook:
@@ -88,7 +90,8 @@ class Notebook:
         self._comparison.read()
         holders, unmeasured = _holders(self._shell)
         levels = {container.path: _level(container) for container in self._known() if _is_read(container)}
-        return Snapshot(self._memory.read(), {one.name: one for one in holders}, levels, tuple(unmeasured))
+        by_name = {one.name: one for one in holders}
+        return Snapshot(self._memory.read(), by_name, levels, tuple(unmeasured), len(sys.modules))
 
     def _known(self) -> list[KnownContainer]:
         return list(self._comparison.inventory.known.values())
@@ -137,6 +140,8 @@ class Notebook:
         """Containers with more items, or bytes, than before, and how many; another name is not more."""
         running = set(map(id, running_code()))
         containers = [container for container in self._known() if _is_read(container)]
+        if len(sys.modules) > before.modules:  # an import fills registries of libraries, once
+            containers = [one for one in containers if not _root(one).name.startswith("registry ")]
         identities = {container.identity for container in containers if container.path in before.levels}
         for container in containers:
             more = _level(container) - before.levels.get(container.path, 0.0)

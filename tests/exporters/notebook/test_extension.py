@@ -68,6 +68,7 @@ print(len(lifecycle.running()), sum("comparison" in thread.name for thread in th
     "graphs": """%%heapwatch --often
 for _ in range(40):
     graphs.append(torch.tanh(torch.randn(2048, 256) @ weight).sum())""",
+    "look last": "%heapwatch",
     "unload": "watch.stop()\n%unload_ext heapwatch",
     "gone": "%heapwatch",
 }
@@ -130,6 +131,10 @@ def test_the_magic_reports_what_grew_since_the_last_one_and_what_holds_most(outp
     grown, _, held = shown(outputs, "look").partition("holds most:")
     assert "history (list of bytearray): +1.01 MB and +100 items" in grown
     assert [line.split()[2] for line in held.splitlines()[1:4]] == ["agent", "Out[11]", "the"]
+
+
+def test_what_an_import_fills_once_does_not_grow(outputs):
+    assert "_registry" not in shown(outputs, "look last")
 
 
 def test_what_ipython_keeps_is_named_with_the_way_to_drop_it(outputs):
