@@ -9,9 +9,9 @@ from operator import itemgetter
 
 from heapwatch.explain.cleaned import Cleaned
 from heapwatch.explain.findings import Explanation
-from heapwatch.explain.thresholds import TOO_EARLY_SECONDS
+from heapwatch.explain.thresholds import NOISE_BYTES, TOO_EARLY_SECONDS
 from heapwatch.judge.verdict import SERIOUS
-from heapwatch.text.numbers import wait
+from heapwatch.text.numbers import size, wait
 
 # As a program ends, it frees what leaked: a leak of so many seconds before stays the verdict.
 _ENDING_SECONDS = 20.0  # the longest time between two evaluations
@@ -64,10 +64,13 @@ class LatestExplanation:
         """The explanation of the whole run: what was not known yet is not announced for later."""
         explanation = self.with_recent_leak()
         if explanation.verdict == "too early":
-            findings, missing = explanation.findings, "only a longer run can tell"
+            rate, named = explanation.growth_bytes_per_minute, explanation.findings
+            detail = "It ended; only a longer run can tell."
             if explanation.seconds < TOO_EARLY_SECONDS:
-                findings, missing = (), f"a verdict needs about {wait(TOO_EARLY_SECONDS)}"
-            named = tuple(finding for finding in findings if finding.kind != "native")
-            explanation = replace(explanation, detail=f"It ended; {missing}.", findings=named, time_left=None)
+                named, detail = (), f"It ended; a verdict needs about {wait(TOO_EARLY_SECONDS)}."
+            elif rate / 60 * explanation.seconds >= NOISE_BYTES:
+                detail = f"Memory grew by {size(rate)}/min. {detail}"
+            named = tuple(finding for finding in named if finding.kind != "native")
+            explanation = replace(explanation, detail=detail, findings=named, time_left=None)
         self.explanation = self.with_cleanup(explanation, now, resident)
         return self.explanation
