@@ -124,10 +124,9 @@ class Census:
         self._step_seconds = float("inf") if unlimited else _STEP_SECONDS
 
     def count(self) -> bool:
-        """Count the tracked objects by type, or the newest alone; False if there are too many to list."""
+        """Count the tracked objects by type; False if that would stop the program for too long."""
         now = self._clock()
         if not self.pause_limit.allows("types"):
-            self._count_newest(now)
             return False
         listed = self.pause_limit.timed(tracked_types, "types")
         counts: Counter[int] = Counter()
@@ -156,8 +155,13 @@ class Census:
             self._first_at = now
         return True
 
-    def _count_newest(self, now: float) -> None:
-        self.blocks.add(now, sys.getallocatedblocks())
+    def has_too_many(self) -> bool:
+        """Whether there are too many objects to list them all."""
+        return not self.pause_limit.allows("types")
+
+    def count_newest(self) -> None:
+        """Count the newest objects by type."""
+        self.blocks.add(self._clock(), sys.getallocatedblocks())
         objects = self.youngest() or []
         for kind, number in Counter(map(type, objects)).items():
             if (name := _name_of(kind)) and (name in self._newest or len(self._newest) < _MOST_TYPES):

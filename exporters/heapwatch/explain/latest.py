@@ -70,7 +70,7 @@ class LatestExplanation:
                 named, detail = (), f"It ended; a verdict needs about {wait(TOO_EARLY_SECONDS)}."
             elif rate / 60 * explanation.seconds >= NOISE_BYTES:
                 detail = f"Memory grew by {size(rate)}/min. {detail}"
-            named = tuple(finding for finding in named if finding.kind != "native")
+            named = tuple(finding for finding in named if finding.kind != "native" or finding.site)
             explanation = replace(explanation, detail=detail, findings=named, time_left=None)
         self.explanation = self.with_cleanup(explanation, now, resident)
         return self.explanation
