@@ -65,29 +65,24 @@ def test_restart_changes_one_process(stack: Stack) -> None:
 
 
 def test_up_applies_what_changed_and_touches_nothing_else(stack: Stack, tmp_path: Path) -> None:
-    before = stack.pids()
+    before, token = stack.pids(), stack.settings.token_file.read_text()
     file = tmp_path / "notifications.yml"
     file.write_text("webhook_configs: [{url: 'http://127.0.0.1:9/hook'}]\n")
     stack.environment["HEAPWATCH_NOTIFICATIONS_FILE"] = str(file)
+    stack.settings.token_file.write_text("another\n")
     try:
         done = stack.run("up")
-        assert "alertmanager reads its configuration" in done.stdout, done.stdout + done.stderr
-        status = stack.settings.url("alertmanager") + "/api/v2/status"
-        loaded = yaml.safe_load(httpx.get(status).json()["config"]["original"])
-        (people,) = [one for one in loaded["receivers"] if one["name"] == "people"]
-        assert len(people["webhook_configs"]) == 1
     finally:
         del stack.environment["HEAPWATCH_NOTIFICATIONS_FILE"]
-    token = stack.settings.token_file.read_text()
-    try:
-        stack.settings.token_file.write_text("another\n")
-        done = stack.run("up")
-        assert done.returncode == 0, done.stderr
-        assert {name for name, pid in stack.pids().items() if pid != before[name]} == {
-            "receiver", "dashboards", TRAINER,
-        }  # fmt: skip
-    finally:
         stack.settings.token_file.write_text(token)
+    assert done.returncode == 0, done.stderr
+    assert "alertmanager reads its configuration" in done.stdout
+    status = stack.settings.url("alertmanager") + "/api/v2/status"
+    loaded = yaml.safe_load(httpx.get(status).json()["config"]["original"])
+    (people,) = [one for one in loaded["receivers"] if one["name"] == "people"]
+    assert len(people["webhook_configs"]) == 1
+    restarted = {name for name, pid in stack.pids().items() if pid != before[name]}
+    assert restarted == {"receiver", "dashboards", TRAINER}
 
 
 def test_logs_of_one_service(stack: Stack) -> None:
