@@ -55,6 +55,11 @@ class OneByOne(Rows):
         return self.rows.pop()
 
 
+class ByKey(Rows):
+    def forget(self, key: int) -> None:
+        del self.rows[key]
+
+
 class Rollout:
     def __init__(self) -> None:
         self.parts = Rows()
@@ -70,7 +75,7 @@ class Owner:
 
 def calls(one: Any) -> None:
     one.take_swapped(), one.take_cleared(), one.take_deleted(), one.take_overwritten(), one.take_one()
-    one.begin_rollout()
+    one.forget(0), one.begin_rollout()
 
 
 def test_the_line_that_empties_it_is_suggested():
@@ -94,6 +99,7 @@ def emptied(inventory: Inventory, path: str) -> str:
         (Overwritten, "whole"),
         (NeverCalled, "never"),
         (OneByOne, "some"),
+        (ByKey, "some"),
         (Rows, "never"),
     ],
 )
