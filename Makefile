@@ -105,8 +105,6 @@ screenshots: tools ## Take the pictures of the docs, from made-up history (ARGS=
 	$(WITH_TOOLS) "$(BIN)/python" -m docs.screenshots $(ARGS)
 	$(RUN) docs.terminal
 	$(RUN) docs.shown_elsewhere
-pictures: tools ## Take pictures of every dashboard page, dark and light, into .heapwatch/pictures (ARGS="trainer light")
-	$(WITH_TOOLS) "$(BIN)/python" -m tests.dashboards.pictures "$(HEAPWATCH_STATE)/pictures" $(ARGS)
 docs: ## Build the documentation site, strictly, into .heapwatch/site
 	@echo "building the site, which takes half a minute; the first time its tools are installed" >&2
 	@$(call own,docs,-r requirements/docs.txt)

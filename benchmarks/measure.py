@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.metadata
+import json
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,11 @@ class Table:
     title: str
     header: str
     rows: list[list[str]] = field(default_factory=list)
+
+    def measured(self, *row: str) -> None:
+        """Add a row, and print it: the next one may take minutes."""
+        self.rows.append([*row])
+        print(json.dumps(row), flush=True)
 
     def markdown(self) -> str:
         """The table as Markdown, under its title."""

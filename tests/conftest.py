@@ -16,7 +16,6 @@ FIRST = (
     "tests/e2e/test_loop.py",
     "tests/e2e/test_operations.py",
     "tests/prometheus/test_rules.py",
-    "tests/dashboards/test_live.py",
     "tests/harmless/test_harmless.py",
     "tests/alerting/receiver/test_receiver.py",
     "tests/dashboards/viewer/test_browser.py",

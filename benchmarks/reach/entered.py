@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -133,13 +132,10 @@ def table(seconds: float) -> tuple[list[Table], list[Claim]]:
         served, name_at, verdict_at, name = named(python)
         first, further, threads, sockets = left(python)
         clean = clean and not threads and not sockets and bool(name)
-        attached.rows.append(
-            [
-                *(version(python), f"{served:.2f} s", f"{name_at:.0f} s", f"{verdict_at:.0f} s", name),
-                *(size(first), size_change(further), f"{threads}, {sockets}"),
-            ]
+        attached.measured(
+            *(version(python), f"{served:.2f} s", f"{name_at:.0f} s", f"{verdict_at:.0f} s", name),
+            *(size(first), size_change(further), f"{threads}, {sockets}"),
         )
-        print(json.dumps(attached.rows[-1]), flush=True)
     busy = Table(
         f"Entered and left for {seconds:.0f} s each, while it works and checks its own results",
         "program | rounds | harmed",
@@ -148,8 +144,7 @@ def table(seconds: float) -> tuple[list[Table], list[Claim]]:
     for name in BUSY:
         done, harm = rounds(sys.executable, name, seconds)
         harmed += bool(harm)
-        busy.rows.append([name, str(done), harm or "no"])
-        print(json.dumps(busy.rows[-1]), flush=True)
+        busy.measured(name, str(done), harm or "no")
     total = sum(int(row[1]) for row in busy.rows)
     claims = [
         Claim(

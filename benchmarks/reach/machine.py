@@ -117,19 +117,30 @@ class Node:
         return document["verdict"], False
 
 
+def _named(found: tuple[Document | None, float], line: str) -> tuple[str, bool]:
+    """A finding and its seconds in words, and whether its line is the right one."""
+    finding, seconds = found
+    if finding is None:
+        return "no", False
+    name = f"`{finding['path']}`, {finding['type']}, after {seconds:.0f} s"
+    return name, is_at(finding, "job", line)
+
+
+def _quiet(twin: Watched) -> tuple[str, bool]:
+    """The verdicts on a healthy twin, and whether none of them accuses it."""
+    twin.explanation()
+    return ", ".join(sorted(twin.verdicts - {""})), twin.verdicts.isdisjoint(_SERIOUS)
+
+
 def ray_job() -> Iterator[tuple[str, str, str, bool]]:
     """An actor class of four leaks, in a cluster that was started before."""
     with cluster() as address, ExitStack() as stack:
         leaking = Watched(stack, "job", "ray", address)
         twin = Watched(stack, "job", "ray", address, JOB="steady")
         node = Node(stack)
-        finding, seconds = leaking.found(lambda one: "trajectories" in (one["path"] or ""), _RUN_PATIENCE)
-        right = finding is not None and is_at(finding, "job", _FILLED)
-        name = f"`{finding['path']}`, {finding['type']}, after {seconds:.0f} s" if finding else "no"
-        yield "Ray actors", "run of the driver", name, right
-        twin.explanation()
-        said = ", ".join(sorted(twin.verdicts - {""}))
-        yield "Ray actors, healthy", "run of the driver", said, twin.verdicts.isdisjoint(_SERIOUS)
+        found = leaking.found(lambda one: "trajectories" in (one["path"] or ""), _RUN_PATIENCE)
+        yield "Ray actors", "run of the driver", *_named(found, _FILLED)
+        yield "Ray actors, healthy", "run of the driver", *_quiet(twin)
         yield "Ray actors", "explain", *by_explain("job", _FILLED)
         command = [sys.executable, "-m", "heapwatch", "top", "--json"]
         seen = subprocess.run(
@@ -167,15 +178,11 @@ def references() -> Iterator[tuple[str, str, str, bool]]:
     with ExitStack() as stack:
         leaking = Watched(stack, "job", "references")
         twin = Watched(stack, "job", "references", JOB="steady")
-        finding, seconds = leaking.found(
+        found = leaking.found(
             lambda one: (one["path"] or "").endswith("history") and one["is_leak"], _RUN_PATIENCE
         )
-        name = f"`{finding['path']}`, {finding['type']}, after {seconds:.0f} s" if finding else "no"
-        right = finding is not None and is_at(finding, "job", "history.append")
-        yield "kept references", "run", name, right
-        twin.explanation()
-        said = ", ".join(sorted(twin.verdicts - {""}))
-        yield "kept references, healthy", "run", said, twin.verdicts.isdisjoint(_SERIOUS)
+        yield "kept references", "run", *_named(found, "history.append")
+        yield "kept references, healthy", "run", *_quiet(twin)
 
 
 def groups() -> Iterator[tuple[str, str, str, bool]]:
@@ -199,8 +206,7 @@ def machine() -> tuple[list[Table], list[Claim]]:
     rows = Table("Jobs of many processes", "job | seen by | what is said | right")
     for part in (ray_job, references, groups):
         for name, seen_by, said, is_right in part():
-            rows.rows.append([name, seen_by, said, "yes" if is_right else "no"])
-            print(json.dumps(rows.rows[-1]), flush=True)
+            rows.measured(name, seen_by, said, "yes" if is_right else "no")
     right = sum(row[-1] == "yes" for row in rows.rows)
     claim = "the process that leaks is found and named, and a healthy job is not accused"
     return [rows], [Claim(claim, f"{right} of {len(rows.rows)}", right == len(rows.rows))]

@@ -105,8 +105,7 @@ def workers() -> tuple[list[Table], list[Claim]]:
     for kind in WORKERS:
         row, is_right = _workers_of(kind)
         right += is_right
-        rows.rows.append(row)
-        print(json.dumps(row), flush=True)
+        rows.measured(*row)
     claim = "what grows in workers is named with its line, and the healthy twin is quiet"
     return [rows], [Claim(claim, f"{right} of {len(WORKERS)} kinds", right == len(WORKERS))]
 
@@ -152,8 +151,7 @@ def native() -> tuple[list[Table], list[Claim]]:
                 right += at
                 name = "no" if finding is None else finding["path"] or finding["type"]
                 row = [leak, name, "right" if at else "no", f"{seconds:.0f} s"]
-        rows.rows.append(row)
-        print(json.dumps(rows.rows[-1]), flush=True)
+        rows.measured(*row)
     claim = "leaks of C code have the line of the program that takes the memory"
     return [rows], [Claim(claim, f"{right} of {len(NATIVE_LINES)}", right == len(NATIVE_LINES))]
 
@@ -173,7 +171,6 @@ def heaps() -> tuple[list[Table], list[Claim]]:
         named = f"{said['named']:.0f} s" if said["is_named"] else "no"
         stall, collection = said["stall"], said["collection"]
         holds.append(said["is_named"] and stall < max(_USUAL_SECONDS, _MOST_SHARE * collection))
-        rows.rows.append([f"{size:,}", named, f"{1000 * stall:.0f} ms", f"{1000 * collection:.0f} ms"])
-        print(json.dumps(rows.rows[-1]), flush=True)
+        rows.measured(f"{size:,}", named, f"{1000 * stall:.0f} ms", f"{1000 * collection:.0f} ms")
     claim = "the type is named, with stops of at most 40 ms, or of 40 % of the program's own collections"
     return [rows], [Claim(claim, f"{sum(holds)} of {len(holds)}", all(holds))]

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-from tests.support.sources import tree
+from tests.support.sources import library
 
-PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 HASHED = ("get", "add", "setdefault", "index", "count", "discard", "remove", "pop")
 # Of constants of the compiler, nodes of a syntax tree, and keys that were found to be texts and numbers.
 KNOWN = {"explain/statements.py:_conditions", "explain/statements.py:_number"}
@@ -62,10 +60,6 @@ def _is_class(node: ast.expr, classes: set[str]) -> bool:
 
 
 def test_classes_of_the_program_are_neither_compared_nor_hashed() -> None:
-    found = {
-        f"{path.relative_to(PACKAGE).as_posix()}:{name}"
-        for folder in ("explain", "measure", "collectors", "notebook", "testing", "runtime")
-        for path in sorted((PACKAGE / folder).rglob("*.py"))
-        for name in comparisons(tree(path))
-    }
+    modules = library("explain", "measure", "collectors", "notebook", "testing", "runtime")
+    found = {f"{file}:{name}" for file, module in modules.items() for name in comparisons(module)}
     assert found == KNOWN

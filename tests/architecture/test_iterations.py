@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-from tests.support.sources import tree
+from tests.support.sources import library
 
-PACKAGE = Path(__file__).parents[2] / "exporters" / "heapwatch"
 # Methods of built-in types are called unbound on objects of the program alone.
 TYPES = ("dict", "set", "frozenset", "list", "tuple", "deque")
 ITERATE = ("items", "keys", "values", "__iter__", "__reversed__")
@@ -42,19 +40,15 @@ def _iterates(function: ast.expr) -> bool:
 
 
 def test_no_iterator_over_a_container_of_the_program_outlives_a_call() -> None:
-    found = {
-        f"{path.relative_to(PACKAGE).as_posix()}:{name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for name in iterations(tree(path))
-    }
+    found = {f"{file}:{name}" for file, module in library().items() for name in iterations(module)}
     assert found == REPEATED
 
 
 def test_no_dict_of_frames_outlives_a_call() -> None:
     uses = [
-        (path.relative_to(PACKAGE).as_posix(), ast.unparse(call))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for call in ast.walk(tree(path))
+        (file, ast.unparse(call))
+        for file, module in library().items()
+        for call in ast.walk(module)
         if isinstance(call, ast.Call) and "_current_frames" in ast.unparse(call)
     ]
     assert [use for use in uses if use[1].startswith("iter(")] == [

@@ -4,10 +4,8 @@ import signal
 import subprocess
 import sys
 
-import httpx
 import pytest
 
-from benchmarks.fleet.__main__ import _query
 from tests.support.repository import REPOSITORY
 
 # The benchmark with a stack that only says what it is asked to do.
@@ -28,12 +26,6 @@ class Recorder:
 benchmark.Stack = Recorder
 sys.exit(benchmark.main())
 """
-
-
-def test_what_prometheus_does_not_know_is_an_error_and_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, json={"data": {"result": []}}))
-    with pytest.raises(SystemExit, match=r"no value of sum\(up\): --minutes was too short"):
-        _query("http://127.0.0.1", "sum(up)")
 
 
 @pytest.mark.slow

@@ -118,42 +118,24 @@ def _trainer(clock: Clock, name: str, **options: Any) -> Trainer:
     return one
 
 
-def late(clock: Clock) -> list[Series]:
-    """An alert fires, and its judge finds nothing that grows."""
-    one = _trainer(clock, "late")
-    one.says((0, "healthy"))
-    one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10)
-    return one.series
-
-
-def over(clock: Clock) -> list[Series]:
-    """An alert has ended."""
-    one = _trainer(clock, "over")
-    one.says((0, "healthy"))
-    one.alert("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10, clock.minutes - 10)
-    return one.series
-
-
-def unjudged(clock: Clock) -> list[Series]:
-    """Its judge stopped half an hour ago; it still exports what was said last."""
-    one = _trainer(clock, "unjudged")
-    one.says((0, "healthy"))
-    one.alert("TrainerJudgeLate", "warning", "health", "trainer", "judge", clock.minutes - 25)
-    return one.series
-
-
-def growing(clock: Clock) -> list[Series]:
-    """The explanation alone says that it grows."""
-    one = _trainer(clock, "growing")
-    one.says((0, "growing"))
-    return one.series
-
-
-def too_large(clock: Clock) -> list[Series]:
-    """Its buffer will not fit, as the explanation says."""
-    one = _trainer(clock, "too-large")
-    one.says((0, "will not fit"))
-    return one.series
+def said(clock: Clock) -> list[Series]:
+    """Trainers of which only the word of their judge and an alert matter."""
+    exceeded = ("TrainerLimitExceeded", "warning", "threshold", "memory", "trainer", 10.0)
+    not_judged = ("TrainerJudgeLate", "warning", "health", "trainer", "judge", clock.minutes - 25)
+    series: list[Series] = []
+    for name, word, *alerts in (
+        ("late", "healthy", exceeded),  # an alert fires, and its judge finds nothing that grows
+        ("over", "healthy", (*exceeded, clock.minutes - 10)),  # an alert has ended
+        ("unjudged", "healthy", not_judged),  # its judge stopped half an hour ago; its last word is exported
+        ("growing", "growing"),  # the explanation alone says that it grows
+        ("too-large", "will not fit"),  # as the explanation says
+    ):
+        one = _trainer(clock, name)
+        one.says((0, word))
+        for alert in alerts:
+            one.alert(*alert)
+        series += one.series
+    return series
 
 
 def sure(clock: Clock) -> list[Series]:
@@ -280,6 +262,6 @@ def watchdog(clock: Clock) -> list[Series]:
 
 SHORT = (
     *(leaking, level, killed, young, several_lives, ended, fleet),
-    *(late, over, unjudged, growing, too_large, sure, gone, forked, again, watchdog),
+    *(said, sure, gone, forked, again, watchdog),
     *(pending, past_its_bound, soon, in_steps, machine),
 )

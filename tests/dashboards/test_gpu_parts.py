@@ -1,7 +1,5 @@
 """The parts of GPU memory add up, other ranks are left out, and each part has its verdict."""
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 
 from heapwatch_dashboards.boards import gpu
 from tests.dashboards.documents import interpolate
-from tests.support.programs import find
+from tests.support.programs import promtool_tests
 
 pytestmark = pytest.mark.slow
 
@@ -45,21 +43,11 @@ def alert(**labels: str) -> dict[str, str]:
 
 def check(folder: Path, series: list[dict[str, str]], expected: dict[str, Any]) -> None:
     """Evaluate expressions about rank 0 over the series, five minutes in, by promtool."""
-    promtool = find("promtool")
-    (folder / "rules.yml").write_text('{"groups": []}')
     tests = [
         {"expr": interpolate(expression, instance="rank0"), "eval_time": "5m", "exp_samples": samples}
         for expression, samples in expected.items()
     ]
-    document = {
-        "rule_files": ["rules.yml"],
-        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": tests}],
-    }
-    (folder / "test.yml").write_text(json.dumps(document))
-    done = subprocess.run(
-        [promtool, "test", "rules", str(folder / "test.yml")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    promtool_tests(folder, {"interval": "1m", "input_series": series, "promql_expr_test": tests})
 
 
 def test_what_another_rank_holds_is_among_the_rest(tmp_path: Path) -> None:

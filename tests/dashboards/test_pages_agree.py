@@ -1,12 +1,11 @@
 """Whatever two panels both answer, they answer alike, also within an evaluation of the rules."""
 
-import time
 from typing import Any
 
 import pytest
 
 from heapwatch_dashboards.colors import CODES, VERDICTS
-from tests.dashboards.asking import ask, asked, column, panel, values
+from tests.dashboards.asking import asked, column, panel, values
 from tests.dashboards.short_histories import HOST
 
 pytestmark = pytest.mark.slow
@@ -145,9 +144,3 @@ def test_the_growth_of_a_trainer_is_one_on_every_page(name: str, rate: float, ur
     (shown,) = values(asked(url, "trainer", "Growth per minute", of=f"{name}:7777"))
     assert shown == pytest.approx(rate, rel=0.02)
     assert by_instance(column(url, *TABLE, "Per minute"))[name] == shown
-
-
-def test_nothing_grows_since_before_its_process(url: str) -> None:
-    (since,) = values(column(url, *GROWS, "Since", "again:7777"))
-    (started,) = ask(url, "query", query='job:trainer_process:start{instance="again:7777"}', time=time.time())
-    assert since == 1000 * float(started["value"][1])

@@ -28,12 +28,23 @@ OBJECTS: dict[str, Any] = {
 MACHINE: dict[str, Any] = {
     manifest["kind"]: manifest for manifest in text.objects("machine.yaml", CONFIGURATION)
 }
+# Each would open the chart to others than Alertmanager and Prometheus, or give it rights.
+OPENINGS = (
+    *("NodePort", "LoadBalancer", "externalIPs", "hostPort", "hostNetwork", "hostPath", "privileged: true"),
+    *("ClusterRole", "RoleBinding", "kind: Ingress", "kind: Secret"),
+)
 
 
 def every_value(value: Any) -> Iterator[Any]:
     yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from every_value(inner)
+
+
+def test_the_chart_opens_nothing() -> None:
+    templates = [text for name, text in CHART.items() if name.endswith(".yaml")]
+    assert templates
+    assert not {word for text in templates for word in OPENINGS if word in text}
 
 
 def test_jobs_are_named_as_the_operator_names_them() -> None:

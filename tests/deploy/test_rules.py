@@ -1,13 +1,12 @@
 """The rules for another place: the same rules, by other names."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from deploy.generator.rules import groups, rewritten
-from tests.support.programs import find
+from tests.support.programs import promtool, promtool_tests
 from tests.support.repository import REPOSITORY
 
 RULES = REPOSITORY / "prometheus" / "rules"
@@ -68,9 +67,7 @@ def test_alerts_name_the_namespace_and_their_links() -> None:
 
 def test_rules_by_other_names_load_and_hold_for_these_jobs_alone(tmp_path: Path) -> None:
     rendered = groups(RULES, JOBS, {"namespace": "ml"}, "https://g", "https://r", "30s")
-    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": rendered}))
     health = [group for group in rendered if group["name"] in ("lost", "health_stack")]
-    (tmp_path / "health.yml").write_text(yaml.safe_dump({"groups": health}))
     jobs = [*JOBS, *JOBS.values()]
     inputs = [{"series": f'up{{job="{job}", instance="i", service="s"}}', "values": "0x80"} for job in jobs]
     inputs += [
@@ -87,13 +84,9 @@ def test_rules_by_other_names_load_and_hold_for_these_jobs_alone(tmp_path: Path)
         for alert, job in (("TrainerDown", JOBS["trainer"]), ("HeapwatchServiceDown", JOBS["stack"]))
     ]
     test = {"interval": "15s", "input_series": inputs, "promql_expr_test": cases}
-    whole = {"rule_files": ["health.yml"], "evaluation_interval": "30s", "tests": [test]}
-    (tmp_path / "test.yml").write_text(yaml.safe_dump(whole))
-    for arguments in (["check", "rules", "rules.yml"], ["test", "rules", "test.yml"]):
-        done = subprocess.run(
-            [find("promtool"), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    promtool_tests(tmp_path, test, rules=health, evaluation_interval="30s")
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": rendered}))
+    promtool("check", "rules", tmp_path / "rules.yml")
 
 
 def _name(rule: dict[str, str]) -> str:

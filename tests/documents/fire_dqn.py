@@ -145,7 +145,7 @@ def everything(_example: Example) -> None:
     assert cleaned == wanted, cleaned
 
 
-def methods(_example: Example) -> None:
+def methods(_example: Example | None) -> None:
     with own_state():
         trainer = FireTrainer(rate=None)
     agent = trainer.agent
@@ -191,8 +191,8 @@ def messages(example: Example) -> None:
         assert re.fullmatch(r"no GPU|GPU memory [\d.]+ MB allocated, [\d.]+ MB reserved", gpu)
 
 
-def detached(example: Example) -> None:
-    """Also where what is pushed has a graph."""
+def without_graph(_example: Example | None) -> None:
+    """What is pushed has a graph, and what is stored has none."""
     with trained() as trainer:
         pushed = transition(trainer)
         weight = torch.ones(1, requires_grad=True)
@@ -202,6 +202,9 @@ def detached(example: Example) -> None:
         stored = trainer.agent.memory.buffer[-1]
         for state in (stored.state, stored.next_state):
             assert (state.requires_grad, state.grad_fn, state.device.type) == (False, None, "cpu")
+
+
+def detached(example: Example) -> None:
     example.until(lambda: example.value("trainer_buffer_items", buffer="memory") > 20)
     example.until(lambda: not math.isnan(example.value("trainer_buffer_graph_tensors", buffer="memory")))
     assert example.value("trainer_buffer_graph_tensors", buffer="memory") == 0
@@ -412,7 +415,7 @@ CHECKS: dict[str, Check] = {
     "every 10 episodes: everything, with a message": both(
         every(10, "episode", r"Performing memory cleanup \(after episode (\d+)\): "), messages, everything
     ),
-    "tensors detached and on the CPU": detached,
+    "tensors detached and on the CPU": both(without_graph, detached),
     "figures closed": figures,
     "memory by episode": steady,
     "memory constant from episode to episode, for more than 60": constant,

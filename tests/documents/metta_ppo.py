@@ -1,6 +1,5 @@
 """Memory tracking during training: the Metta trainer."""
 
-import logging
 import re
 import sys
 import time
@@ -22,6 +21,7 @@ from examples.metta_ppo.trainer import MettaTrainer
 from heapwatch.collectors.readings import Readings
 from heapwatch.recording.points import Point
 from heapwatch.watch import Watch
+from tests.documents.evolved import said_by
 from tests.documents.example import Example, finished, own_state
 from tests.documents.rows import Check, both, labels, limit
 
@@ -102,8 +102,8 @@ def state(_example: Example) -> None:
     assert 0 <= sizes["optimizer.state_dict"] - 2 * weights < 15_000  # two moments of Adam
 
 
-def configured(example: Example) -> None:
-    """The example runs with 2 epochs and 4.5 MB; the defaults are the document's."""
+def configuration(_example: Example | None) -> None:
+    """The defaults are the document's; a file and an override change them."""
     assert MemoryTracking() == MemoryTracking(True, 100, 5.0)
     assert tracking([]) == MemoryTracking(True, 100, 5.0)
     with TemporaryDirectory() as folder:
@@ -112,6 +112,12 @@ def configured(example: Example) -> None:
             lines = "".join(f"  {name}: {value}\n" for name, value in vars(chosen).items())
             file.write_text(f"trainer:\n{lines}")
             assert tracking(["", "--config", str(file)]) == chosen
+            overridden = [f"trainer.{name}={value}" for name, value in vars(chosen).items()]
+            assert tracking(["", "--config", str(file), *overridden]) == chosen
+
+
+def configured(example: Example) -> None:
+    """The example runs with 2 epochs and 4.5 MB."""
     declared = example.readings().growth_limits_by_key()
     assert declared["object_size//epoch"] == 4.5e6
     example.until(lambda: len(reported(example.log())) > 2)
@@ -135,7 +141,7 @@ def threshold(_example: Example) -> None:
 
 def reports_of(chosen: MemoryTracking, growth: float) -> list[str]:
     """What the example's reports of 300 epochs say, were `trainer.stats` to grow by this each epoch."""
-    with own_state(), captured() as said:
+    with own_state(), said_by("heapwatch") as said:
         trainer = MettaTrainer(rate=None, tracking=chosen)
         try:
             with trainer.watched(SERVED) as watch:
@@ -156,23 +162,6 @@ def sink_of(watch: Watch, name: str) -> Any:
     journal = watch.exporter._journal
     assert journal is not None
     return next(sink for sink in journal.sinks if sink.name == name)
-
-
-@contextmanager
-def captured() -> Iterator[list[str]]:
-    """What heapwatch logs."""
-    said: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    log = logging.getLogger("heapwatch")
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield said
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
 
 
 def every_hundred_epochs(example: Example) -> None:
@@ -328,7 +317,7 @@ def where_they_exist(_example: Example) -> None:
             assert re.search(r"(?m)^  torch_profiler {2,}", said)
 
 
-def named_configuration(_example: Example) -> None:
+def named_configuration(_example: Example | None) -> None:
     assert tracking(["trainer=simple.medium", "trainer.memory_report_interval=50"]) == MemoryTracking(
         True, 50, 5.0
     )
@@ -346,7 +335,9 @@ CHECKS: dict[str, Check] = {
     "`policy_store`, `system_monitor._metrics`, `curriculum`": tracked(*INFRASTRUCTURE),
     "`wandb_run`, `torch_profiler`": where_they_exist,
     "`trainer=simple.medium`": named_configuration,
-    "`memory_tracking_enabled`, `memory_report_interval`, `memory_leak_threshold_mb`": configured,
+    "`memory_tracking_enabled`, `memory_report_interval`, `memory_leak_threshold_mb`": both(
+        configuration, configured
+    ),
     "tracking switched off": switched_off,
     "sizes every 10 epochs": every_tenth_epoch,
     "a report every N epochs": every_hundred_epochs,

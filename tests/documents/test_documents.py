@@ -8,7 +8,7 @@ from docs.systems import samples
 from tests.documents.boundaries import tried
 from tests.documents.example import Example
 from tests.documents.rows import Check
-from tests.documents.tables import NUMBERS, SYSTEMS, page, with_numbers
+from tests.documents.tables import NUMBERS, SYSTEMS
 
 pytestmark = pytest.mark.timeout(3600)
 # At these rates an epoch takes a second and a generation two, or more: a cycle has its lines and its samples.
@@ -62,11 +62,6 @@ class TestMettaPpo(Tried):
 
 class TestFireDqn(Tried):
     system = "fire_dqn"
-
-
-@pytest.mark.parametrize("system", NUMBERS)
-def test_the_numbers_on_a_page_are_those_that_are_tried(system: str) -> None:
-    assert with_numbers(system) == page(system).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("system", NUMBERS)

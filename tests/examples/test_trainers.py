@@ -142,14 +142,16 @@ def test_fuel_breaks_are_learnt_and_histories_keep_their_bounds(state):
 
 def test_every_fuel_break_leak_passes_its_bound_and_is_brought_back(state):
     trainer, watch = FireTrainer(rate=None), Watch()
-    switched(state, "fire_dqn", trainer, losses=3000.0, experience=30.0, graph=30.0, figures=2.0)
+    switched(
+        state, "fire_dqn", trainer, losses=3000.0, experience=30.0, graph=30.0, attached=5.0, figures=2.0
+    )
     trainer.train(watch, steps=10)
     assert len(trainer.agent.losses) >= 3000
     assert len(trainer.collected) >= 30
     assert any(loss.grad_fn is not None for loss in trainer.tensor_losses)
     assert len(trainer.tensor_losses) > 20
     removed = trainer.clean("emergency")
-    assert removed["figures"] == 2
+    assert (removed["figures"], removed["attached"]) == (2, 5)
     assert len(trainer.agent.losses) == 1000
     assert len(trainer.collected) == 0 < KEPT_EXPERIENCE
     assert len(trainer.tensor_losses) == 20

@@ -139,11 +139,13 @@ def test_owner_is_gone_only_when_that_is_certain(change, gone):
     assert replace(Owner.current(), **change).is_gone() is gone
 
 
+@pytest.mark.parametrize("name", ["odd.json", ".mydata.tmp", ".cache-0123abcd.tmp"])
 @pytest.mark.parametrize("content", ["", "[", "{}", "[]", '[{"labels": {"__meta_heapwatch_owner": "[1]"}}]'])
-def test_sweep_leaves_what_it_cannot_read(tmp_path, content):
-    (tmp_path / "odd.json").write_text(content)
+def test_sweep_leaves_what_it_cannot_read(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    os.utime(tmp_path / name, (time.time() - 7200,) * 2)
     assert sweep(tmp_path) == []
-    assert (tmp_path / "odd.json").exists()
+    assert (tmp_path / name).exists()
 
 
 @pytest.mark.usefixtures("target")

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -28,11 +29,11 @@ def threads():
 """
 
 
-def run(tmp_path, code, expect=0):
+def run(tmp_path, code, expect=0, within=()):
     script = tmp_path / "trainer.py"
     script.write_text(PRELUDE + textwrap.dedent(code))
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+        [*within, sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == expect, done.stderr
     return json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
@@ -179,6 +180,19 @@ def test_os_exit_ends_at_once_and_the_next_start_sweeps_what_was_left(tmp_path):
 def test_an_end_without_stop_leaves_nothing(tmp_path, ending, status):
     run(tmp_path, f"watch = heapwatch.start(port=0); watch.step()\n{ending}", expect=status)
     assert not left_over(tmp_path)
+
+
+def test_without_any_network_it_trains(tmp_path):
+    unshare = shutil.which("unshare")
+    if unshare is None or subprocess.run([unshare, "-n", "true"], check=False).returncode:
+        pytest.skip("unshare -n needs root")
+    code = """
+        with heapwatch.start("alone", port=0, interval=0.1) as watch:
+            for _ in range(1000):
+                watch.step()
+            print(json.dumps(watch.exporter.safe_point.steps))
+        """
+    assert run(tmp_path, code, within=(unshare, "-n")) == 1000
 
 
 @pytest.mark.slow

@@ -13,11 +13,10 @@ from heapwatch.explain.attribution import _finding
 from heapwatch.explain.census import _in_words
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.findings import Explanation, message, narrative
-from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.weigh import weigh
 from heapwatch.judge.memory import MemoryGrowth
-from heapwatch.measure.introspection.roots import Root
+from tests.support.walking import inventory_of
 
 WORD = "nietsneknarf"
 SECRETS = (f"{WORD}@example.com", f"postgres://user:{WORD}@db/{WORD}", f"{WORD}\n\x1b[2J{WORD}")
@@ -38,19 +37,9 @@ class Account:
 def test_names_of_attributes_classes_and_functions_are_shown() -> None:
     held = Account()
     setattr(held, WORD, {})
-    inventory = inventory_of(held, [0.0])
+    inventory = inventory_of(held)
     assert f"it.{WORD}" in inventory.known
     assert _in_words(type(WORD, (), {"__module__": "trainer"})(), held) == f"trainer.{WORD}"
-
-
-def inventory_of(held: Any, now: list[float]) -> Inventory:
-    """The paths of an object that the program holds as `it`."""
-    inventory = Inventory(
-        clock=lambda: now[0], spent=lambda: 0.0, extra_roots=lambda: [Root("it", "it", lambda: held)]
-    )
-    while not inventory.discover(10):
-        pass
-    return inventory
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -59,7 +48,7 @@ def test_no_explanation_shows_a_key_a_value_or_a_text(secret: str) -> None:
     users: list[Any] = []
     nested: list[Any] = []
     held.users = {secret: users, "known": {"deeper": {secret: nested}}}  # type: ignore[attr-defined]
-    inventory = inventory_of(held, now)
+    inventory = inventory_of(held, clock=lambda: now[0])
     for now[0] in range(0, 400, 10):
         for filled in (users, nested, held.items):
             filled += [Account(), *(f"{secret}{at}" for at in range(2))]
@@ -84,7 +73,7 @@ def test_keys_that_are_not_shown_are_read_apart_and_count_together() -> None:
     """The last of 20 dictionaries under such keys grows: their path does."""
     users = {f"{WORD}-{at}": [0] for at in range(20)}
     now = [0.0]
-    inventory = inventory_of(users, now)
+    inventory = inventory_of(users, clock=lambda: now[0])
     for now[0] in range(0, 100, 10):
         users[f"{WORD}-19"] += [0] * 20
         inventory.lengths.read(10)

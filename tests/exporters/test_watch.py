@@ -182,6 +182,31 @@ def test_a_cleanup_that_steps_does_not_start_another(watch):
     assert ticket.wait(0).errors == second.wait(0).errors == []
 
 
+def test_a_cleanup_waits_until_no_world_is_inside_its_step(watch):
+    """The trainer steps its watch in a callback of the physics engine."""
+    worlds, steps, found = [Box2D.b2World(), Box2D.b2World()], [], []
+    watch.bodies(lambda: worlds)
+    watch.on_cleanup(lambda action: found.append([world.locked for world in worlds]))
+
+    class Listener(Box2D.b2ContactListener):
+        def BeginContact(self, contact):
+            watch.exporter.safe_point.due = True
+            watch.step()
+            steps.append(watch.exporter.cleanup_queue.pending())
+
+    worlds[1].contactListener = listener = Listener()  # Box2D keeps no reference
+    for _ in range(2):
+        worlds[1].CreateDynamicBody().CreateFixture(shape=Box2D.b2PolygonShape(box=(1, 1)))
+    watch.step()
+    watch.exporter.cleanup_queue.submit()
+    worlds[1].Step(1 / 60, 8, 3)
+    assert steps == [1]
+    assert found == []
+    watch.step()
+    assert found == [[False, False]]
+    del listener
+
+
 @pytest.mark.parametrize(
     ("declare_badly", "expected"),
     [

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +12,9 @@ import pytest
 import yaml
 
 from tests.dashboards.server import prometheus
+from tests.support.http_server import Request, serving
 from tests.support.repository import REPOSITORY
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -27,26 +26,13 @@ SERIES = {
 }
 
 
-class Endpoint(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        text = "\n".join(SERIES[self.path]).encode() + b"\n"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    def respond(request: Request) -> tuple[int, bytes]:
+        return 200, "\n".join(SERIES[request.path]).encode() + b"\n"
+
+    with serving(respond, content_type="text/plain; version=0.0.4") as server:
+        yield f"127.0.0.1:{server.port}"
 
 
 def test_a_trainer_without_measure_costs_only_its_own_scrape(tmp_path: Path, endpoint: str) -> None:
@@ -58,13 +44,14 @@ def test_a_trainer_without_measure_costs_only_its_own_scrape(tmp_path: Path, end
         {"targets": [endpoint], "labels": {"__metrics_path__": path, "case": path}} for path in SERIES
     ]
     with prometheus(tmp_path, yaml.safe_dump({"scrape_configs": [trainer]})) as url:
-        states: dict[str, dict[str, Any]] = {}
-        deadline = time.monotonic() + 60
-        while len(states) < len(SERIES) and time.monotonic() < deadline:
-            time.sleep(0.5)
+
+        def scraped() -> dict[str, dict[str, Any]]:
             with urllib.request.urlopen(f"{url}/api/v1/targets") as answer:
                 targets = json.load(answer)["data"]["activeTargets"]
-            states = {t["labels"]["case"]: t for t in targets if t["health"] != "unknown"}
+            return {target["labels"]["case"]: target for target in targets if target["health"] != "unknown"}
+
+        wait_for(lambda: len(scraped()) == len(SERIES), "all are scraped")
+        states = scraped()
         assert {case: target["health"] for case, target in states.items()} == {
             "/decent": "up", "/names": "down", "/long": "down", "/labels": "down"
         }  # fmt: skip

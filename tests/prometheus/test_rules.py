@@ -1,15 +1,13 @@
 """The rules as a whole: they load, each is tested, and each alert says what an alert must say."""
 
-import os
 import re
-import subprocess
 from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support.programs import find
+from tests.support.programs import promtool
 
 ROOT = Path(__file__).parents[2]
 RULE_FILES = sorted((ROOT / "prometheus" / "rules").iterdir())
@@ -45,29 +43,20 @@ def alert_id(rule):
     return "-".join([rule["alert"], labels.get("level", severity)])
 
 
-def promtool(*arguments):
-    program = find(os.environ.get("PROMTOOL", "promtool"))
-    # a seventh of the time is garbage collection
-    environment = {**os.environ, "GOGC": "400"}
-    return subprocess.run([program, *arguments], env=environment, text=True, capture_output=True, check=False)
-
-
 def test_folders_hold_nothing_else():
     assert [file.name for file in RULE_FILES if file.suffix != ".yml"] == []
     assert [file.name for file in TEST_FILES if not file.name.endswith("_test.yml")] == []
 
 
 def test_rules_load_and_pass_the_lint():
-    checked = promtool("check", "rules", "--lint=all", "--lint-fatal", *map(str, RULE_FILES))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    promtool("check", "rules", "--lint=all", "--lint-fatal", *RULE_FILES)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # half a minute of computing, on a machine that does other things as well
 @pytest.mark.parametrize("file", TEST_FILES, ids=lambda file: file.stem)
 def test_rule_tests_pass(file):
-    tested = promtool("test", "rules", str(file))
-    assert tested.returncode == 0, tested.stdout + tested.stderr
+    promtool("test", "rules", file)
 
 
 @pytest.mark.parametrize("file", TEST_FILES, ids=lambda file: file.stem)

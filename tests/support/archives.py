@@ -6,15 +6,15 @@ import dataclasses
 import hashlib
 import io
 import tarfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from heapwatch_stack import binaries, releases
 from heapwatch_stack.releases import Release, architecture
+from tests.support import http_server
+from tests.support.http_server import Request
 
 
 def archive(release: Release, contents: Mapping[str, bytes], top: str = "") -> bytes:
@@ -54,39 +54,14 @@ def pinned_archives(
 
 
 @contextmanager
-def serving(files: Mapping[str, bytes], most: int = 1 << 30) -> Iterator[tuple[str, list]]:
+def serving(files: Mapping[str, bytes], most: int | None = None) -> Iterator[tuple[str, list[str]]]:
     """The address of a server and the paths that it was asked for; an answer hangs after `most` bytes."""
     asked: list[str] = []
-    closing = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(request: Request) -> tuple[int, bytes]:
+        asked.append(request.path)
+        content = files.get(request.path.lstrip("/"))
+        return (404, b"") if content is None else (200, content)
 
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            content = files.get(self.path.lstrip("/"))
-            if content is None:
-                self.send_error(404)
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[:most])
-            self.wfile.flush()
-            if len(content) > most:
-                closing.wait(30)
-            self.close_connection = True
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server.serving(respond, most=most) as server:
+        yield server.url, asked

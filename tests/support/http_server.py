@@ -36,9 +36,15 @@ Respond = Callable[[Request], tuple[int, bytes]]
 
 @contextmanager
 def serving(
-    respond: Respond = lambda _: (200, b""), *, port: int = 0, content_type: str = "text/plain"
+    respond: Respond = lambda _: (200, b""),
+    *,
+    port: int = 0,
+    content_type: str = "text/plain",
+    most: int | None = None,
 ) -> Iterator[Server]:
+    """A server, until the context ends; an answer hangs after `most` bytes."""
     requests: list[Request] = []
+    closing = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -50,7 +56,9 @@ def serving(
                 self.send_header("Content-Type", content_type)
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
-                self.wfile.write(answer)
+                self.wfile.write(answer[:most])
+                if most is not None and len(answer) > most:
+                    closing.wait(30)
 
         do_POST = do_GET
 
@@ -63,5 +71,6 @@ def serving(
         try:
             yield Server(server.server_port, requests)
         finally:
+            closing.set()
             server.shutdown()
             thread.join()

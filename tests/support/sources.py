@@ -21,6 +21,14 @@ MODULES = {
 }
 
 
+def library(*folders: str) -> dict[str, ast.Module]:
+    """The trees of the library's modules by file, such as `explain/sites.py`: of all, or of these folders."""
+    package = MODULES["heapwatch"].parent
+    files = [path.relative_to(package) for path in sorted(MODULES.values()) if package in path.parents]
+    wanted = [file for file in files if not folders or file.parts[0] in folders]
+    return {file.as_posix(): tree(package / file) for file in wanted}
+
+
 @cache
 def tree(path: Path) -> ast.Module:
     """The module's syntax tree, which nobody changes."""

@@ -1,11 +1,11 @@
-"""The page says what was measured of every tool and every case, and what went wrong."""
+"""The page says what was missed and what went wrong; `make lint` compares it with the results."""
 
 from dataclasses import replace
 
 from benchmarks.cases.page import render
 from benchmarks.cases.results import Result, keep, load
 from benchmarks.cases.score import Score
-from benchmarks.cases.tools.registry import OURS, RULES
+from benchmarks.cases.tools.registry import OURS
 from tests.support.made_cases import case
 
 BOTH = [case(), case(name="other")]
@@ -20,21 +20,9 @@ def result(*, seconds=60, **scores):
     return Result(seconds, named, "json")
 
 
-def test_the_page_has_every_tool_every_case_and_the_missed_goals():
-    scores = {tool: score(detected=tool == OURS) for tool in RULES}
-    page = render([case()], {"kept": Result(60, scores, "json")})
-    for tool, rule in RULES.items():
-        assert f"| {tool} |" in page
-        assert rule in page
-    row = "json | yes | yes | no | 50% | 30 | 60 | 0 |"
-    assert f"| [kept](https://github.com/a/b/issues/1): A list. | {row}" in page
-    assert "**missed** right line, at least 75%: 0%" in page
-    assert "- detected, at least 95%: 100%" in page
-    assert "failed" not in page
-
-
-def test_a_page_of_some_cases_says_which_have_not_been_run_and_which_failed():
+def test_a_page_says_what_was_missed_which_cases_have_not_been_run_and_which_failed():
     page = render(BOTH, {"kept": result(ours=score(), memray=score(failures=("ended with 1: boom",)))})
+    assert "**missed** right line, at least 75%: 0%" in page
     assert "1 of 2 cases have been run; not yet: other." in page
     assert "- kept: ended with 1: boom" in page
 

@@ -1,9 +1,8 @@
-"""What counts as wrong with a healthy run and with a leaking one, and the page of all runs."""
+"""What counts as wrong with a healthy run and with a leaking one."""
 
 import pytest
 
-from benchmarks.third_party import page
-from benchmarks.third_party.catalog import TRAINERS, Leak, Trainer
+from benchmarks.third_party.catalog import Leak, Trainer
 from benchmarks.third_party.observation import Observation, ObservedAlert
 
 TRAINER = Trainer("one", "a trainer", "snippet", Leak("a list", r"\bhistory\b", "1 MB a step"))
@@ -52,16 +51,3 @@ def test_another_alert_does_not_report_a_leak_and_explain_may_name_it_first() ->
     growth = leaking(ObservedAlert(2, LEAK | {"kind": "growth"}, named=2))
     assert (growth.reported, growth.named) == (None, None)
     assert leaking(ObservedAlert(5, LEAK, named=7), explained=6.0).named == 6
-
-
-def test_the_page_has_a_row_for_every_run() -> None:
-    seen = {
-        (one.name, leaks): Observation(one.name, leaks, minutes=10, memory=(5e8, 6e8))
-        for one in TRAINERS
-        for leaks in (False, True)
-    }
-    text = page.document(seen)
-    for trainer in TRAINERS:
-        assert text.count(f"| {trainer.name} |") == 2
-    assert "+10 MB/min" in text
-    assert "port: 0 of 2 processes served metrics" in text

@@ -19,11 +19,6 @@ class Leaked:
 LEAKED = f"{__name__}.Leaked"
 
 
-class Steady:
-    def __init__(self) -> None:
-        self.steps = [0]
-
-
 @pytest.fixture(autouse=True)
 def objects_of_the_test() -> None:
     """Lists of all objects have those that the test makes, and not what other tests have made."""

@@ -21,6 +21,7 @@ from heapwatch.explain import describe
 from heapwatch.explain.census import GrowingType
 from heapwatch.explain.describe import Describer
 from heapwatch.explain.inventory import Inventory
+from heapwatch.explain.sites import Site
 from heapwatch.judge.level import NO_GROWTH
 from tests.support.walking import inventory_of
 
@@ -211,3 +212,27 @@ def test_a_graph_under_a_key_grows_where_the_dict_changes():
     found = Describer(inventory).describe(graph, NO_GROWTH)
     assert found.site is not None
     assert found.site.line == Meter.update.__code__.co_firstlineno + 1
+
+
+class Manager:
+    def dict(self) -> dict[int, int]:
+        return {}
+
+
+def fill(of_the_manager: dict[int, int]) -> None:
+    of_the_manager[len(of_the_manager)] = 1
+
+
+def learn() -> Any:
+    of_the_manager = Manager().dict()
+    fill(of_the_manager)
+    return of_the_manager
+
+
+def test_the_line_that_fills_the_dictionary_of_a_manager_in_another_process(monkeypatch):
+    codes = [fill.__code__, learn.__code__]
+    monkeypatch.setattr(describe, "user_code", lambda: codes)
+    site = Describer(inventory_of([])).hosted_filled_at()
+    assert site == Site(__file__, fill.__code__.co_firstlineno + 1, "fill")
+    codes.remove(learn.__code__)
+    assert Describer(inventory_of([])).hosted_filled_at() is None

@@ -13,7 +13,7 @@ from heapwatch.explain.inventory import Inventory
 from heapwatch.explain.statements import statements_of
 from heapwatch.judge.level import NO_GROWTH
 from heapwatch.measure.introspection.roots import frame_roots
-from tests.support.walking import inventory_of, walk
+from tests.support.walking import inventory_from, inventory_of
 
 
 class Rows:
@@ -55,6 +55,11 @@ class OneByOne(Rows):
         return self.rows.pop()
 
 
+class ByKey(Rows):
+    def forget(self, key: int) -> None:
+        del self.rows[key]
+
+
 class Rollout:
     def __init__(self) -> None:
         self.parts = Rows()
@@ -70,7 +75,7 @@ class Owner:
 
 def calls(one: Any) -> None:
     one.take_swapped(), one.take_cleared(), one.take_deleted(), one.take_overwritten(), one.take_one()
-    one.begin_rollout()
+    one.forget(0), one.begin_rollout()
 
 
 def test_the_line_that_empties_it_is_suggested():
@@ -94,6 +99,7 @@ def emptied(inventory: Inventory, path: str) -> str:
         (Overwritten, "whole"),
         (NeverCalled, "never"),
         (OneByOne, "some"),
+        (ByKey, "some"),
         (Rows, "never"),
     ],
 )
@@ -127,9 +133,7 @@ def runs_once(look: Callable[[], str]) -> str:
 def test_a_local_variable_is_made_anew_in_its_loop(run, how):
     def look() -> str:
         root = next(one for one in frame_roots() if one.label == f"{run.__name__}()")
-        inventory = Inventory(lambda: 0.0, lambda: 0.0, lambda: [root])
-        walk(inventory)
-        return emptied(inventory, f"{run.__name__}().fresh.rows")
+        return emptied(inventory_from(root), f"{run.__name__}().fresh.rows")
 
     with ThreadPoolExecutor(1) as other:  # the functions of the thread that looks are left out
         assert run(lambda: other.submit(look).result()) == how

@@ -20,7 +20,7 @@ from heapwatch.explain.weigh import weigh
 from heapwatch.judge.level import is_steady
 from heapwatch.measure.introspection.attributes import Gone
 from heapwatch.measure.introspection.roots import Root
-from tests.support.walking import inventory_of, walk
+from tests.support.walking import inventory_from, inventory_of, walk
 
 
 class Holder:
@@ -43,9 +43,7 @@ def test_a_path_begins_at_the_users_object_where_a_librarys_names_lead_to_it():
 
     def paths(is_users: bool) -> list[str]:
         root = Root("", "module __main__", lambda: library, namespace=True, is_users=is_users)
-        inventory = Inventory(lambda: 0.0, lambda: 0.0, extra_roots=lambda: [root])
-        walk(inventory)
-        return sorted(path for path in inventory.known if path.endswith(".kept"))
+        return sorted(path for path in inventory_from(root).known if path.endswith(".kept"))
 
     assert paths(is_users=False) == ["Holder.kept"]
     assert paths(is_users=True) == ['worker["actors"][*].kept']
@@ -57,9 +55,7 @@ def test_a_class_that_was_sent_from_a_script_that_is_not_here_is_the_users():
     actor.kept = ["a"] * 9  # type: ignore[attr-defined]
     library = {"worker": {"actors": {1: actor}}}
     root = Root("", "module __main__", lambda: library, namespace=True, is_users=False)
-    inventory = Inventory(lambda: 0.0, lambda: 0.0, extra_roots=lambda: [root])
-    walk(inventory)
-    assert "Rollout.kept" in inventory.known
+    assert "Rollout.kept" in inventory_from(root).known
 
 
 def test_the_program_may_resize_an_array_while_containers_are_read():
@@ -176,13 +172,6 @@ def test_an_array_is_followed_by_its_bytes_and_a_list_through_its_own_method():
     assert inventory.known["it.replay.__self__"].items.last == 3
 
 
-def walked_from(*roots: Root) -> Inventory:
-    """An inventory after one walk from these roots, in this order."""
-    found = Inventory(clock=lambda: 0.0, spent=lambda: 0.0, extra_roots=lambda: list(roots))
-    walk(found)
-    return found
-
-
 def local(name: str, **variables: Any) -> Root:
     """The variables of a function that is running."""
     return Root(f"{name}()", "frame 1 2", lambda: variables, namespace=True, frame_code=2)
@@ -256,7 +245,7 @@ def test_of_several_ways_to_a_container_the_one_that_lasts_longest_is_its_name(m
     outer = Root("", "module train", lambda: {"trainer": trainer}, namespace=True)
     frames = inner if of_global else [local("main", trainer=trainer), *inner]
     monkeypatch.setattr(subject, "frame_roots", lambda: frames)
-    inventory = walked_from(*([outer] if of_global else []))
+    inventory = inventory_from(*([outer] if of_global else []))
     expected = "trainer.collector.replay" if of_global else "main().trainer.collector.replay"
     assert [path for path in inventory.known if "trainer" in path or "exp" in path] == [expected]
 
@@ -290,7 +279,7 @@ def test_a_local_variable_of_a_call_that_has_ended_is_no_container(monkeypatch):
 
     root = Root("forward()", "frame 1 2", variables, namespace=True, frame_code=2)
     monkeypatch.setattr(subject, "frame_roots", lambda: [root])
-    inventory = walked_from()
+    inventory = inventory_from()
     assert list(inventory.known) == ["forward().identity"]
     inventory.lengths.read(10)
     running.clear()

@@ -11,10 +11,8 @@ from heapwatch.explain.sites import lines_of, uses_of
 
 
 class Trainer:
-    def __init__(self, limit: int) -> None:
+    def __init__(self) -> None:
         self.history: list[Any] = []
-        self.log = ""
-        self.limit = limit
 
     def append(self, item: Any) -> None:
         self.history.append({"item": item})
@@ -44,25 +42,6 @@ class Trainer:
     def pushed(self, item: Any) -> None:
         heapq.heappush(self.history, item)
 
-    def removed(self) -> None:
-        self.history.pop()
-
-    def deleted(self, key: Any) -> None:
-        del self.history[key]
-
-    def cut(self) -> None:
-        del self.history[: -self.limit]
-
-    def kept(self) -> None:
-        self.history = self.history[-100:]
-
-    def renewed(self) -> None:
-        self.history = []
-
-    def compared(self, item: Any) -> None:
-        if len(self.history) > self.limit:
-            self.history.pop(0)
-
     def elsewhere(self, item: Any) -> None:
         history: list[Any] = []
         history.append(item)
@@ -71,9 +50,6 @@ class Trainer:
         state = self.history
         _, state = cell(state)
         return state
-
-    def read(self) -> Any:
-        return sum(self.history) / len(self.history), self.history[-1]
 
 
 def code(name: str) -> CodeType:
@@ -102,20 +78,6 @@ def test_where_a_container_grows(name):
     assert use.site.line == code(name).co_firstlineno + line
     assert use.site.file == __file__
     assert use.site.function.endswith(name)
-
-
-@pytest.mark.parametrize(
-    ("effects", "names"),
-    [
-        ({"shrinks"}, ["removed", "deleted", "compared"]),
-        ({"trims"}, ["cut", "kept"]),
-        ({"empties"}, ["renewed"]),
-        (set(), ["__init__", "read"]),
-    ],
-)
-def test_how_a_container_is_emptied(effects, names):
-    for name in names:
-        assert {use.effect for use in uses_of("history", [code(name)])} == effects, name
 
 
 def test_a_local_variable_of_the_same_name_is_something_else():

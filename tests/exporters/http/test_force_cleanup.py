@@ -102,6 +102,21 @@ def test_a_form_of_a_page_is_refused_where_no_token_is_needed(local):
     assert local.queue.pending() == 0
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Host": "evil.example:7777"}, 421),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else None,
+)
+def test_a_page_that_knows_the_token_cleans_up_nothing(shared, headers, status):
+    assert shared.cleanup(**headers)[0].status == status
+    assert shared.queue.pending() == 0
+
+
 def test_without_being_told_so_a_trainer_asks_everybody_for_its_token(trainer):
     assert trainer.request("POST", "/force_cleanup")[0].status == 401
     assert trainer.queue.pending() == 0
