@@ -31,8 +31,8 @@ namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
-# A key for a class: its own hash and comparison may be code of the program.
-identity: Callable[[type], int] = object.__hash__
+# A key for an object: its own hash and comparison may be code of the program, and `id` calls audit hooks.
+identity: Callable[[object], int] = object.__hash__
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
 _CLASSES_OF: dict[Kind, tuple[type, ...]] = {

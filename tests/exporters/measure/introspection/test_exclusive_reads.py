@@ -25,7 +25,7 @@ from heapwatch.measure.introspection.exclusive_reads import (
 )
 from heapwatch.measure.introspection.frames import callers, innermost
 from heapwatch.measure.introspection.roots import OWN_THREADS, calling_line, running_code
-from heapwatch.measure.objects.tracked import tracked_and_in_tuples
+from heapwatch.measure.objects.tracked import tracked_objects
 from tests.support.waiting import wait_for
 
 length = (list.__len__,)
@@ -122,7 +122,7 @@ def test_threads_that_look_at_the_same_time_leave_nothing_to_the_collector() -> 
     looks: list[Callable[[], Any]] = [
         lambda: read_alone([[1]], length),
         lambda: read_alone([[1]], length),
-        tracked_and_in_tuples,
+        tracked_objects,
         lambda: (running_code(), calling_line({id(length)})),
     ]
 
