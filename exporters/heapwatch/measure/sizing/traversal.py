@@ -35,11 +35,11 @@ from heapwatch.measure.introspection.layout import (
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.foreign import (
+    UNREAD,
     Mappings,
     MemoryBlock,
     MemoryPlace,
     Unread,
-    exported,
     holds_memory,
     reader_of,
 )
@@ -234,8 +234,7 @@ class Walk:
             reader = reader_of(layout_of(cls).mro)
             return [] if reader is None else self._make(list(reader(obj, self._mappings)))
         if kind == "native":
-            mro = layout_of(cls).mro
-            return gc.get_referents(obj) + self._make(list(exported(obj, mro)))
+            return [*gc.get_referents(obj), UNREAD]
         if kind == "frame":
             return held_by_ended(obj)
         if kind == "function":
