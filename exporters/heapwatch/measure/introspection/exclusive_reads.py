@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, compress, filterfalse, repeat, tee
 from operator import attrgetter, is_, itemgetter, or_
 from types import CodeType, FunctionType, ModuleType
@@ -52,12 +52,8 @@ _WAITING = (
 # Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
 
-_MOST_KNOWN = 1000
 _SLEEP = time.sleep  # as it was before the program may have replaced it
 _CALLS = ("CALL", "PRECALL")  # Python 3.11 calls what it knows well from the instruction before
-
-# Names that instructions call. By the id of the code, which is kept so that no other takes its id.
-_called_names: dict[tuple[int, int], tuple[CodeType, tuple[str, ...]]] = {}
 
 _place = attrgetter("f_code", "f_lasti")
 _place_and_names = attrgetter("f_code", "f_lasti", "f_globals")
@@ -204,19 +200,11 @@ def in_waiting_call(code: CodeType, offset: int, namespace: dict[str, Any]) -> b
     return target is _SLEEP
 
 
+@lru_cache(maxsize=1000)
 def _called_at(code: CodeType, offset: int) -> tuple[str, ...]:
     """The global name that an instruction calls, `(module, name)` or `(name,)`; empty for any other."""
     if sys.version_info < (3, 11):
         return ()
-    key = id(code), offset
-    if key not in _called_names:
-        if len(_called_names) >= _MOST_KNOWN:
-            _called_names.clear()
-        _called_names[key] = code, _find_called_names(code, offset)
-    return _called_names[key][1]
-
-
-def _find_called_names(code: CodeType, offset: int) -> tuple[str, ...]:
     instructions = list(dis.get_instructions(code))
     call = next(
         (

@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import psutil
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_MOVED_SECONDS = 60.0  # after which it is looked up again in which control groups a process is
 
 
 class ResidentMemory:
@@ -70,15 +69,8 @@ def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -
         physical: bytes of RAM; by default those of the machine.
 
     """
-    ram = _physical() if physical is None else physical
+    ram = int(psutil.virtual_memory().total) if physical is None else physical
     return min([ram, *(limit for limit, _, _ in _cgroup_limits(proc))])
-
-
-def _physical() -> int:
-    try:
-        return int(psutil.virtual_memory().total)
-    except (psutil.Error, OSError):  # a sandbox without /proc
-        return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
 
 
 def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -> int:
@@ -107,16 +99,15 @@ def _free(limit: int, folder: Path, version_1: bool) -> int:
 def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
     """Each memory limit of the process, with its group's folder and whether that is version 1."""
     limits = []
-    for folder, version_1 in _groups(proc, int(time.monotonic() / _MOVED_SECONDS)):
+    for folder, version_1 in control_groups(proc):
         limit = _read_number(folder / ("memory.limit_in_bytes" if version_1 else "memory.max"))
         if limit is not None:
             limits.append((limit, folder, version_1))
     return limits
 
 
-@lru_cache(maxsize=64)
-def _groups(proc: Path, _period: int) -> list[tuple[Path, bool]]:
-    """The folders of the process's groups, read once in each period, and whether each is version 1."""
+def control_groups(proc: Path) -> list[tuple[Path, bool]]:
+    """The folders of a process's groups, each with its parents, and whether each is version 1."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
