@@ -48,10 +48,7 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
         namespace = layout.namespace(obj)
         return namespace if type(namespace) is dict else None
     referents = gc.get_referents(obj)
-    namespace = _namespace_among(obj, layout, referents)
-    if namespace is not None:
-        return namespace
-    if len(referents) > _MOST_HELD:
+    if len(referents) > _MOST_HELD or _has_dict(obj, layout, referents):
         return layout.namespace(obj)
     missing = {
         id(part) for part in referents if type(part) is dict or layout_of(type(part)).kind not in LEAVES
@@ -63,14 +60,6 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
     if missing or not names:
         values.update(_search(obj, layout, missing))
     return layout.namespace(obj) if missing else values
-
-
-def _namespace_among(obj: Any, layout: Layout, referents: Sequence[Any]) -> dict[str, Any] | None:
-    """The dict of an instance among all that it refers to; None where it is not made."""
-    dicts = [part for part in referents if type(part) is dict]
-    if not dicts or not _holds_one_value(obj, layout, referents):
-        return None
-    return next((part for part in dicts if _is_namespace_of(obj, layout, part)), None)
 
 
 def attribute_of(obj: Any, name: str) -> Any:
@@ -148,14 +137,20 @@ def _lie_apart(obj: Any, layout: Layout) -> bool:
     return layout.kind == "object" and keeps_values_apart(type(obj))
 
 
-def _holds_one_value(obj: Any, layout: Layout, referents: Sequence[Any]) -> bool:
-    """Whether an instance refers to one object, apart from its class and slots, as it does to its dict.
+def _has_dict(obj: Any, layout: Layout, referents: Sequence[Any]) -> bool:
+    """Whether the dict of an instance is made: it refers to the dict instead of the values.
 
-    Where the values lie apart, it refers to all of them. A dict among them may have the same items as that of
-    the instance: arguments that a constructor keeps, for example.
+    A dict that is the only value looks the same, but has other items. Where there are several values, one of
+    them may have the same items: arguments that a constructor keeps, for example.
     """
     count = len(referents) - any(part is type(obj) for part in referents)
-    return count - len(_slot_values(obj, layout)) == 1
+    namespace = next((part for part in referents if type(part) is dict), None)
+    if namespace is None or count - len(_slot_values(obj, layout)) != 1:
+        return False
+    return any(
+        type(name) is str and _value(obj, layout, name) is value
+        for name, value in first_items(namespace, 3, dict.items)
+    )
 
 
 def _slot_values(obj: Any, layout: Layout) -> list[Any]:
@@ -164,14 +159,6 @@ def _slot_values(obj: Any, layout: Layout) -> list[Any]:
         with suppress(AttributeError):
             values.append(read(obj))
     return values
-
-
-def _is_namespace_of(obj: Any, layout: Layout, part: dict[Any, Any]) -> bool:
-    """Whether a dict that an instance refers to holds its attributes, by the first of them."""
-    return any(
-        type(name) is str and _value(obj, layout, name) is value
-        for name, value in first_items(part, 3, dict.items)
-    )
 
 
 def _of_class(layout: Layout, name: str) -> Any:

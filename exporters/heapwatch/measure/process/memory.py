@@ -176,39 +176,30 @@ class UniqueMemory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._shared: dict[psutil.Process, int] = {}  # equal if process id and time of creation are
-        self._next_walk_at = self._affordable_at = float("-inf")
+        self._next_walk_at = float("-inf")
 
     def read(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
-        """Bytes by process, without processes that ended, are not walked yet or may not be read.
-
-        Pass all watched processes: the others are dropped.
-        """
+        """Bytes by process, without processes that ended, are not walked yet or may not be read."""
         live = {process: memory for process in processes if (memory := _resident(process)) is not None}
-        now, shared_bytes = self._clock(), self._shared
-        if now >= self._next_walk_at:
-            shared_bytes = self._shared_bytes(live)
-            self._next_walk_at = max(now + _INTERVAL_SECONDS, self._affordable_at)
-        elif now >= self._affordable_at:
-            shared_bytes = shared_bytes | self._shared_bytes(
-                process for process in live if process not in shared_bytes
-            )
-        self._shared = shared_bytes = {
-            process: shared_bytes[process] for process in live if process in shared_bytes
+        began = self._clock()
+        if began >= self._next_walk_at:
+            shared = ((process, _shared_bytes(process)) for process in live)
+            self._shared = {process: nbytes for process, nbytes in shared if nbytes is not None}
+            self._next_walk_at = began + max(_INTERVAL_SECONDS, (self._clock() - began) / _TIME_SHARE)
+        return {
+            process: max(0, memory - self._shared[process])
+            for process, memory in live.items()
+            if process in self._shared
         }
-        return {process: max(0, live[process] - shared) for process, shared in shared_bytes.items()}
 
-    def _shared_bytes(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
-        """Shared bytes by process."""
-        began, shared_bytes = self._clock(), {}
-        for process in processes:
-            try:
-                memory = process.memory_full_info()
-            except psutil.Error:
-                continue
-            shared_bytes[process] = max(0, int(memory.rss) - int(memory.uss))
-        spent = self._clock() - began
-        self._affordable_at = began + spent / _TIME_SHARE
-        return shared_bytes
+
+def _shared_bytes(process: psutil.Process) -> int | None:
+    """Resident bytes that other processes share; None if they may not be read."""
+    try:
+        memory = process.memory_full_info()
+    except psutil.Error:
+        return None
+    return max(0, int(memory.rss) - int(memory.uss))
 
 
 def _resident(process: psutil.Process) -> int | None:
