@@ -170,15 +170,19 @@ def _is_filled(item: Any) -> bool:
     return item is not None and not (type(item) is int and item == 0)
 
 
-def _array_bytes(obj: Any) -> int:
+def array_owner(array: Any) -> Any:
+    """The array whose memory an array shows; itself if it is no view of another."""
     ndarray = sys.modules["numpy"].ndarray
-    base = obj
     for _ in range(_DEEPEST_VIEW):
-        owner = ndarray.base.__get__(base)
+        owner = ndarray.base.__get__(array)
         if owner is None or layout_of(type(owner)).kind != "array":
             break
-        base = owner
-    return int(ndarray.nbytes.__get__(base))
+        array = owner
+    return array
+
+
+def _array_bytes(obj: Any) -> int:
+    return int(sys.modules["numpy"].ndarray.nbytes.__get__(array_owner(obj)))
 
 
 def is_plain_tensor(obj: Any) -> bool:

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from heapwatch.measure.introspection.containers import array_bytes
-from heapwatch.measure.introspection.layout import classes, identity, layout_of
+from heapwatch.measure.introspection.layout import Layout, classes, identity, layout_of, own_bytes
 from heapwatch.measure.introspection.names import type_of
-from heapwatch.measure.sizing.tensor_storage import array_data, memory_key
+from heapwatch.measure.sizing.tensor_storage import memory_key
 
 _CHUNK = 4096  # objects whose referents are listed at a time
 _MOST_OWN = 100  # more objects than a chain consists of
@@ -41,10 +41,9 @@ _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
 _is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
 
-_CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
+_CONTAINERS = ("list", "tuple", "dict", "set")
+_LARGE = (*_CONTAINERS, "array", "tensor", "text", "raw")  # kinds of objects that may be large themselves
 _UNTRACKED = (tuple, dict, str, bytes, bytearray, array, io.BytesIO, io.StringIO)  # what may be untracked
-# The identity of an object's memory, and its bytes; 0 if another object owns them.
-Own = Callable[[Any], tuple[int, int]]
 
 
 def tracked_types() -> list[type]:
@@ -225,20 +224,15 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     request.
     """
     largest: dict[int, Large] = {}
-    of_classes: dict[int, Own | None] = {}
     bases = (*_UNTRACKED, *classes("numpy", "ndarray"))
     untracked = {identity(cls) for base in bases for cls in with_subclasses(base)}
     tracked = tracked_objects()
     try:
         for obj in chain(tracked, untracked_objects(tracked, untracked)):
-            cls = type(obj)
-            kind = identity(cls)
-            if kind not in of_classes:
-                of_classes[kind] = _reader(cls)
-            read_memory = of_classes[kind]
-            if read_memory is None:
+            layout = layout_of(type(obj))
+            if layout.kind not in _LARGE:
                 continue
-            key, size = read_memory(obj)
+            key, size = _memory(obj, layout)
             if size >= nbytes and (key not in largest or size > largest[key].nbytes):
                 largest[key] = Large(type_of(obj), size)
     finally:
@@ -246,23 +240,8 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     return nlargest(most, largest.values(), key=lambda large: large.nbytes)
 
 
-def _reader(cls: type) -> Own | None:
-    """The function that reads the memory of an instance; None for classes whose instances own none."""
-    if any(cls is kind for kind in _CONTAINERS):
-        return lambda obj: (id(obj), obj.__sizeof__())
-    kind = layout_of(cls).kind
-    return {"array": _array, "tensor": _tensor, "text": _raw, "raw": _raw}.get(kind)
-
-
-def _array(obj: Any) -> tuple[int, int]:
-    key, size = array_data(obj)
-    return key or id(obj), size
-
-
-def _tensor(tensor: Any) -> tuple[int, int]:
-    layout = layout_of(type(tensor))
-    return memory_key(tensor, layout) or id(tensor), array_bytes(tensor, layout) or 0
-
-
-def _raw(text: Any) -> tuple[int, int]:
-    return id(text), array_bytes(text, layout_of(type(text))) or 0
+def _memory(obj: Any, layout: Layout) -> tuple[int, int]:
+    """The identity of an object's memory, and its bytes: of a container those of its table alone."""
+    if layout.kind in _CONTAINERS:
+        return id(obj), own_bytes(obj, type(obj))
+    return memory_key(obj, layout) or id(obj), array_bytes(obj, layout) or 0

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
-from heapwatch.measure.introspection.containers import is_plain_tensor, object_items
+from heapwatch.measure.introspection.containers import array_owner, is_plain_tensor, object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
 from heapwatch.measure.introspection.layout import Layout, classes
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
@@ -54,8 +54,9 @@ def array_data(array: Any) -> tuple[int, int]:
 def memory_key(obj: Any, layout: Layout) -> int:
     """What an array or a tensor has in common with all views of its memory; 0 for other objects."""
     if layout.kind == "array":
-        base = _numpy().base(obj)
-        return array_address(obj) if base is None else id(base)
+        owner = array_owner(obj)
+        base = _numpy().base(owner)
+        return array_address(owner) if base is None else id(base)
     if layout.kind == "tensor" and is_plain_tensor(obj):
         try:
             return int(sys.modules["torch"]._C._storage_address(obj))

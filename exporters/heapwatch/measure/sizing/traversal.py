@@ -269,10 +269,8 @@ class Walk:
         # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
-            larger, length = math.ceil(samples * times), length_of(container)
-            whole = self._again(lambda: self._all_items(container), earlier) if larger >= length else None
-            larger = min(larger, length)
-            total = whole or self._again(lambda: self._sampled(container, larger)[0], earlier) or total
+            larger = min(math.ceil(samples * times), length_of(container))
+            total = self._again(lambda: self._larger(container, larger), earlier) or total
         total.add(arrays)
         return total
 
@@ -290,8 +288,10 @@ class Walk:
         finally:
             self._deadline = deadline
 
-    def _all_items(self, container: Container) -> Tally:
-        """Measure all items."""
+    def _larger(self, container: Container, samples: int) -> Tally:
+        """Measure as many items; all of them one after the other, without an estimate."""
+        if samples < length_of(container):
+            return self._sampled(container, samples)[0]
         tally = Tally()
         self._count_all(gc.get_referents(container), tally, FEWEST_SAMPLES)
         return tally
