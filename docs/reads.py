@@ -85,14 +85,14 @@ READS = (
     Read(
         "torch.Tensor",
         ("_storage_address",),
-        ("measure.sizing.tensor_storage", "measure.objects.tracked"),
+        ("measure.introspection.torch_internals",),
         "The address itself, which is not followed. It shows which tensors share their memory.",
         "any",
     ),
     Read(
         "torch.Tensor",
         ("grad",),
-        ("measure.sizing.tensor_storage",),
+        ("measure.introspection.torch_internals",),
         "`backward` and in-place operations replace it without the lock. A gradient that "
         "cannot be read counts as an uncertainty as large as its parameter.",
         "alone",
@@ -100,14 +100,14 @@ READS = (
     Read(
         "torch.Tensor",
         ("grad_fn",),
-        ("measure.sizing.tensor_storage",),
+        ("measure.introspection.torch_internals",),
         "In-place operations replace it without the lock.",
         "alone",
     ),
     Read(
         "torch.Tensor",
         ("untyped_storage", "data_ptr", "_storage_Use_Count", "_get_filename"),
-        ("measure.sizing.tensor_storage",),
+        ("measure.introspection.torch_internals",),
         "`set_`, `resize_` and `share_memory_` replace the storage, or its memory, without the lock. "
         "If it cannot be read, only the part of the storage counts that the tensor uses.",
         "alone",

@@ -241,18 +241,22 @@ def free_bytes(session: NvmlSession) -> dict[int, int]:
         return {}
 
 
+def _jax_clients() -> list[Any]:
+    """JAX's connections to its platforms, without making one: `jax.devices()` would."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return list(getattr(bridge, "_backends", {}).values())
+
+
 def jax_programs() -> int | None:
     """Compiled programs that JAX keeps, on all platforms; None where no backend was made yet."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    clients = list(getattr(bridge, "_backends", {}).values())
+    clients = _jax_clients()
     return sum(len(client.live_executables()) for client in clients) if clients else None
 
 
 def jax_pools() -> dict[int, Pool]:
     """JAX's allocators by the number of the CUDA device, where a backend for GPUs was made already."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
     pools = {}
-    for client in list(getattr(bridge, "_backends", {}).values()):
+    for client in _jax_clients():
         if client.platform not in _GPU_PLATFORMS:
             continue
         for device in client.local_devices():

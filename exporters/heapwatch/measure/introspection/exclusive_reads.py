@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from weakref import ref
 
 from heapwatch.measure.introspection.frames import innermost_frames, thread_ids
+from heapwatch.measure.introspection.torch_internals import in_an_operation
 
 Reader = Callable[[Any], Any]
 # Runs a read in the thread that may do it, and returns its result; None if that was not possible.
@@ -113,25 +114,6 @@ def waits_in(function: Function) -> Function:
 def has_lock() -> bool:
     """Whether the interpreter has its global lock; a free-threaded build has not."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-
-
-def in_an_operation() -> bool:
-    """Whether the calling thread runs Python code that torch called, or would call code of the program.
-
-    While one thread runs a function of a graph, others may run the rest of the graph.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "_C"):
-        return False
-    try:
-        library = torch._C
-        return bool(
-            library._current_graph_task_id() != -1
-            or library._len_torch_function_stack()
-            or library._len_torch_dispatch_stack()
-        )
-    except AttributeError:  # a version of torch that does not tell, or one that is being imported
-        return True
 
 
 def _may_read() -> bool:

@@ -18,6 +18,7 @@ from weakref import ref
 from heapwatch.measure.introspection.containers import array_owner, is_plain_tensor, object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
 from heapwatch.measure.introspection.layout import Layout, classes
+from heapwatch.measure.introspection.torch_internals import internals
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
@@ -59,7 +60,7 @@ def memory_key(obj: Any, layout: Layout) -> int:
         return array_address(owner) if base is None else id(base)
     if layout.kind == "tensor" and is_plain_tensor(obj):
         try:
-            return int(sys.modules["torch"]._C._storage_address(obj))
+            return internals().address(obj)
         except RuntimeError:  # sparse, or a wrapper of torch.func
             return 0
     return 0
@@ -118,7 +119,7 @@ class Storages:
 
     def memory(self, tensor: Any) -> MemoryBlock:
         """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
-        address = int(sys.modules["torch"]._C._storage_address(tensor))
+        address = internals().address(tensor)
         whole = self.known.get(address)
         if whole is not None:
             return whole
@@ -133,8 +134,8 @@ class Storages:
     def read(self, ask: Ask) -> bool:
         """Read the requested storages in the thread that changes the tensors; returns whether it answered."""
         tensors, self._wanted = list(self._wanted.values()), {}
-        torch = sys.modules["torch"]
-        columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
+        torch = internals()
+        columns = (torch.address,), (torch.storage_object,)
         result = first_answer(partial(read_alone, tensors, *columns), ask)
         for address, storage in result or ():
             self.known[address] = storage_memory(storage)
@@ -153,13 +154,13 @@ def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
     by_address: dict[int, Any] = {}
     for tensor in [obj for obj in objects if type(obj) is torch.Tensor]:
         if tensor.layout is torch.strided and tensor.device.type != "meta":
-            address = torch._C._storage_address(tensor)
+            address = internals().address(tensor)
             if address in addresses or tensor.nbytes >= _SMALL:
                 by_address[address] = tensor
             addresses.add(address)
     blocks, tensors = [], list(by_address.values())
     for start in range(0, len(tensors), _MOST_WANTED):
-        columns = read_alone(tensors[start : start + _MOST_WANTED], (torch._C.TensorBase.untyped_storage,))
+        columns = read_alone(tensors[start : start + _MOST_WANTED], (internals().storage_object,))
         if columns is None:
             return []
         blocks += [storage_memory(storage) for (storage,) in columns]
@@ -176,19 +177,18 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     cls = type(tensor)
     if hasattr(cls, "__tensor_flatten__"):
         return []
-    base = torch._C.TensorBase
     parts: list[Any] = []
     slack = 0
     if not tensor.is_leaf:
         parts.append(UNREAD)
     elif tensor.requires_grad:
-        gradient = read_alone([tensor], (base.grad.__get__,))
+        gradient = read_alone([tensor], (internals().gradient,))
         if gradient is None:
             slack = int(tensor.nbytes)  # it is as large as the tensor, if there is one
         else:
             parts += [part for (part,) in gradient if part is not None]
     if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, MemoryBlock(torch._C._storage_address(tensor), int(tensor.nbytes), "mapped", 1)]
+        return [*parts, MemoryBlock(internals().address(tensor), int(tensor.nbytes), "mapped", 1)]
     if tensor.layout is not torch.strided:
         return [*parts, UNREAD]
     if tensor.device.type == "meta":
@@ -207,16 +207,15 @@ def _memory_alone(tensor: Any) -> MemoryBlock | None:
     Asking for a storage makes a Python object of 64 bytes that stays with it: not for small tensors which
     have one to themselves.
     """
-    library = sys.modules["torch"]._C
+    torch = internals()
     if tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous():
-        holders = library._storage_address, library._storage_Use_Count
-        values = read_alone([tensor], holders, (library.TensorBase.data_ptr,))
+        values = read_alone([tensor], (torch.address, torch.references), (torch.data_address,))
         if values is None:
             return None
         ((references, address),) = values
         if references == 1:
             return MemoryBlock(address, int(tensor.nbytes), _place(tensor), 1)
-    storages = read_alone([tensor], (library.TensorBase.untyped_storage,))
+    storages = read_alone([tensor], (torch.storage_object,))
     return None if storages is None else storage_memory(storages[0][0])
 
 
@@ -226,16 +225,16 @@ def _place(tensor: Any) -> MemoryPlace:
 
 def storage_memory(storage: Any) -> MemoryBlock:
     """The memory of a torch `UntypedStorage`, to which the caller refers."""
-    library = sys.modules["torch"]._C
+    torch = internals()
     place: MemoryPlace
     if storage.device.type != "cpu":
         place = "gpu"
     elif not storage.is_shared():
         place = "heap"
     else:
-        filename = read_alone([storage], (library.StorageBase._get_filename,))
+        filename = read_alone([storage], (torch.file_name,))
         place = "mapped" if filename and filename[0][0] is not None else "shared"
-    references = int(library._storage_Use_Count(storage._cdata)) - 1
+    references = torch.references(storage._cdata) - 1
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)
 
 
@@ -252,8 +251,7 @@ def read_graphs(tensors: Sequence[ref[Any]]) -> list[tuple[int, Any]] | None:
 
     An operation itself does not change any more, and may be asked by any thread that refers to it.
     """
-    base = sys.modules["torch"]._C.TensorBase
-    return read_alone(tensors, (id,), (base.grad_fn.__get__,))
+    return read_alone(tensors, (id,), (internals().operation,))
 
 
 def number_of(operation: Any) -> int:
