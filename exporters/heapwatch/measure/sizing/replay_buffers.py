@@ -64,7 +64,7 @@ class Contents:
             OutOfTime, ContainerChanged: as `heapwatch.measure.sizing.deep_size.deep_size`.
 
         """
-        whole = deep_size(self.holder, exact=True, budget_seconds=_BUDGET_SECONDS)
+        whole = deep_size(self.holder, budget_seconds=_BUDGET_SECONDS)
         if self.capacity is None or self.capacity == 0:
             return whole, None
         filled = self.items / self.capacity

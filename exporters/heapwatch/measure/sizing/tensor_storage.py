@@ -142,31 +142,6 @@ class Storages:
         return result is not None
 
 
-def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
-    """The storages of tensors that are among objects several times, and large ones, each once, read together.
-
-    None of them while another thread may be changing one.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "UntypedStorage"):
-        return []
-    addresses: set[int] = set()
-    by_address: dict[int, Any] = {}
-    for tensor in [obj for obj in objects if type(obj) is torch.Tensor]:
-        if tensor.layout is torch.strided and tensor.device.type != "meta":
-            address = internals().address(tensor)
-            if address in addresses or tensor.nbytes >= _SMALL:
-                by_address[address] = tensor
-            addresses.add(address)
-    blocks, tensors = [], list(by_address.values())
-    for start in range(0, len(tensors), _MOST_WANTED):
-        columns = read_alone(tensors[start : start + _MOST_WANTED], (internals().storage_object,))
-        if columns is None:
-            return []
-        blocks += [storage_memory(storage) for (storage,) in columns]
-    return blocks
-
-
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     """The memory of a tensor and its gradient.
 

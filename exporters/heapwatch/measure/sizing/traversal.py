@@ -61,7 +61,6 @@ from heapwatch.measure.sizing.tensor_storage import (
     array_items,
     array_view,
     owned_bytes,
-    shared_storages,
     storage_memory,
     tensor_parts,
 )
@@ -137,11 +136,8 @@ class Walk:
         budget_seconds: float,
         elsewhere: Iterable[int] = (),
         storages: Storages | None = None,
-        *,
-        exact: bool = False,
     ) -> None:
         self.objects = 0
-        self._exact = exact
         self._storages = storages or Storages()
         self._samples = samples
         self._budget = budget_seconds
@@ -250,9 +246,6 @@ class Walk:
         kind = self._kinds[id(cls)] = kind_of(cls)
         return kind
 
-    def _kind_of(self, cls: type) -> Kind:
-        return self._kinds.get(id(cls)) or self._kind(cls)
-
     def _make(self, parts: list[Any]) -> list[Any]:
         self._created += parts
         return parts
@@ -261,17 +254,13 @@ class Walk:
         """Estimate the bytes of the items of a long container from a sample."""
         usual = samples == self._samples
         earlier = self._counted.copy() if usual else set()
-        arrays = self._again(lambda: self._arrays_of(container), earlier) if usual and self._exact else None
-        arrays = arrays or Tally()
-        earlier |= self._counted
         total, variance = self._sampled(container, samples)
-        error = math.sqrt(variance) / max(total.held["heap"] + arrays.held["heap"], 1.0)
+        error = math.sqrt(variance) / max(total.held["heap"], 1.0)
         # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
             larger = min(math.ceil(samples * times), length_of(container))
             total = self._again(lambda: self._larger(container, larger), earlier) or total
-        total.add(arrays)
         return total
 
     def _again(self, measure: Callable[[], Tally], earlier: set[int]) -> Tally | None:
@@ -296,29 +285,10 @@ class Walk:
         self._count_all(gc.get_referents(container), tally, FEWEST_SAMPLES)
         return tally
 
-    def _arrays_of(self, container: Container) -> Tally:
-        """The memory of arrays and tensors that several items hold, and of large tensors, each once.
-
-        They are looked for in the items and in what these consist of, unless there are too many items.
-        """
-        tally = Tally()
-        if length_of(container) > self._samples * _MOST_TIMES:
-            return tally
-        objects = parts = gc.get_referents(container)
-        for _ in range(2):
-            inner = {id(obj): obj for obj in parts if self._kind_of(type(obj)) in ("container", "object")}
-            parts = gc.get_referents(*inner.values())
-            objects = objects + parts
-        arrays = [obj for obj in objects if self._kind_of(type(obj)) == "array"]
-        several = Counter(map(id, arrays))
-        shared = {id(obj): obj for obj in arrays if several[id(obj)] > 1}
-        self._count_all([*shared_storages(objects), *shared.values()], tally, FEWEST_SAMPLES)
-        return tally
-
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
         """The estimate from one sample, and the variance by which it is decided whether to take a larger one.
 
-        What items share is part of that only where exactness was asked for: it takes many times as many.
+        What items share is no part of that: it takes many times as many.
         """
         length = length_of(container)
         if not length:  # emptied by another thread
@@ -362,7 +332,7 @@ class Walk:
         # One more item might be unlike all that were seen.
         unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
         total.variance += variance + unlike**2
-        return total, variance if self._exact else length**2 * variance_of_mean(alone, length)
+        return total, length**2 * variance_of_mean(alone, length)
 
     def _reach(
         self, stack: list[Any], shared: dict[int, Any], reached: set[int]
