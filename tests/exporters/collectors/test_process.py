@@ -1,3 +1,4 @@
+import itertools
 import os
 import signal
 import subprocess
@@ -94,7 +95,7 @@ def test_workers_are_summed_and_no_descriptor_is_kept(worker):
 
 
 def test_workers_that_ended_take_their_memory_with_them_but_not_their_cpu_time():
-    collector = ProcessCollector(ProcessTree(share=1.0))
+    collector = ProcessCollector(ProcessTree(clock=itertools.count(0, 60).__next__))
     used = [by_role(collector.collect(), "_cpu_seconds_total")["worker"]]
     for _ in range(2):
         spinner = start(SPINNER)

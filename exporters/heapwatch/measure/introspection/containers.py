@@ -10,6 +10,7 @@ import gc
 import io
 import sys
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,7 +22,6 @@ from heapwatch.measure.introspection.layout import CACHE_TYPE, Layout, layout_of
 
 _ATTEMPTS = 3
 _COUNTED = 256  # items up to which each is looked at
-_SAMPLES = 64
 _MOST_LISTED = 1_000_000  # more items are not copied: that would stop the program for too long
 _DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
 _DEEPEST_VIEW = 8
@@ -124,28 +124,14 @@ def item_at(array: Any, position: int) -> Any:
 
 
 def filled(array: Any) -> int:
-    """Number of items that are filled.
+    """Number of items that are filled: exact in a short array, else of one that is filled from its beginning.
 
-    It is exact for a short array and for one that is filled from its beginning, and otherwise estimated from
-    64 items.
+    So are replay memories.
     """
     size = int(array.size)
     if size <= _COUNTED:
         return sum(_is_filled(item_at(array, at)) for at in range(size))
-    positions = [at * (size - 1) // (_SAMPLES - 1) for at in range(_SAMPLES)]
-    is_filled = [_is_filled(item_at(array, at)) for at in positions]
-    if all(is_filled):
-        return size
-    first_empty = is_filled.index(False)
-    if any(is_filled[first_empty:]):
-        return round(size * sum(is_filled) / _SAMPLES)
-    if not first_empty:
-        return 0
-    low, high = positions[first_empty - 1], positions[first_empty]
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _is_filled(item_at(array, middle)) else (low, middle)
-    return high
+    return bisect_left(range(size), True, key=lambda at: not _is_filled(item_at(array, at)))
 
 
 def filled_items(array: Any) -> list[Any] | None:
