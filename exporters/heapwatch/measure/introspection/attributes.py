@@ -72,15 +72,8 @@ def attribute_of(obj: Any, name: str) -> Any:
     layout = layout_of(type(obj))
     if layout.namespace is None:
         raise LookupError(name)
-    if not _lie_apart(obj, layout):
-        return dict.__getitem__(layout.namespace(obj), name)
-    of_class = _of_class(layout, name)
-    if _is_descriptor(of_class):
-        return dict.__getitem__(layout.namespace(obj), name)
-    value = _value_beside(obj, name, of_class)
-    if value is _MISSING:
-        raise LookupError(name)
-    return value
+    value = _value(obj, layout, name) if _lie_apart(obj, layout) else _MISSING
+    return dict.__getitem__(layout.namespace(obj), name) if value is _MISSING else value
 
 
 class _Names:
@@ -118,14 +111,10 @@ def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
 
 
 def _value(obj: Any, layout: Layout, name: str) -> Any:
+    """An attribute of an instance; missing where the class has the same object, or a descriptor."""
     of_class = _of_class(layout, name)
     if _is_descriptor(of_class):  # the class may have been changed
         return _MISSING
-    return _value_beside(obj, name, of_class)
-
-
-def _value_beside(obj: Any, name: str, of_class: Any) -> Any:
-    """An attribute of an instance whose class has another object, no descriptor, under the same name."""
     try:
         value = _get(obj, name)
     except AttributeError:

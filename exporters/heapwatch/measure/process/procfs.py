@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -50,6 +51,15 @@ def command_of(pid: int, proc: str = "/proc") -> list[str]:
     """The words of the command line, or the title that the program has given itself, without empty words."""
     text = read(f"{proc}/{pid}/cmdline", _LONGEST_COMMAND).decode(errors="replace")
     return [word for word in text.split("\0") if word]
+
+
+def open_files(pid: int, proc: str = "/proc") -> Iterator[tuple[str, str]]:
+    """The open files of a process: the name in procfs and the path; nothing of one that may not be read."""
+    folder = f"{proc}/{pid}/fd"
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                yield f"{folder}/{name}", os.readlink(f"{folder}/{name}")
 
 
 class Status(NamedTuple):

@@ -12,11 +12,10 @@ import re
 import stat
 import sys
 import time
-from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
-from heapwatch.measure.process.procfs import children_of, command_of, pids, read
+from heapwatch.measure.process.procfs import children_of, command_of, open_files, pids, read
 
 _DRIVER = re.compile(r"/(session_[^/]+)/logs/python-core-driver-([0-9a-f]{8})f*_\d+\.log$")
 _WORKER = re.compile(r"/(session_[^/]+)/logs/worker-[0-9a-f]+-([0-9a-f]{8})-\d+\.(?:out|err)$")
@@ -43,13 +42,8 @@ def driven_job(pid: int, proc: str = "/proc") -> RayJob | None:
     """The job that a process drives; None if it drives none, or may not be looked at."""
     if pid == os.getpid() and "ray" not in sys.modules:
         return None
-    folder = f"{proc}/{pid}/fd"
-    with suppress(OSError):
-        for descriptor in os.listdir(folder):
-            with suppress(OSError):
-                if match := _DRIVER.search(os.readlink(f"{folder}/{descriptor}")):
-                    return RayJob(*match.groups())
-    return None
+    matches = (_DRIVER.search(path) for _, path in open_files(pid, proc))
+    return next((RayJob(*match.groups()) for match in matches if match), None)
 
 
 def worker_job(pid: int, proc: str = "/proc") -> RayJob | None:

@@ -117,19 +117,10 @@ class Storages:
         """Whether there are storages of which only a part is known."""
         return bool(self._wanted)
 
-    def memory(self, tensor: Any) -> MemoryBlock:
-        """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
-        address = internals().address(tensor)
-        whole = self.known.get(address)
-        if whole is not None:
-            return whole
+    def want(self, tensor: Any) -> None:
+        """Have the storage of a tensor read by the next `read`."""
         if len(self._wanted) < _MOST_WANTED:
-            self._wanted[address] = ref(tensor)
-        return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
-
-    def knows(self, memory: MemoryBlock) -> bool:
-        """Whether this is the memory of a whole storage."""
-        return any(memory is block for block in self.known.values())
+            self._wanted[internals().address(tensor)] = ref(tensor)
 
     def read(self, ask: Ask) -> bool:
         """Read the requested storages in the thread that changes the tensors; returns whether it answered."""
@@ -168,11 +159,12 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
         return [*parts, UNREAD]
     if tensor.device.type == "meta":
         return parts
-    memory = _memory_alone(tensor)
+    address = internals().address(tensor)
+    memory = _memory_alone(tensor) or storages.known.get(address)
     if memory is None:
-        memory = storages.memory(tensor)
-        if not storages.knows(memory):
-            parts.append(UNREAD)
+        storages.want(tensor)
+        parts.append(UNREAD)
+        memory = MemoryBlock(address, int(tensor.nbytes), _place(tensor))
     return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
 
 

@@ -460,7 +460,7 @@ def kind_of(cls: type) -> Kind:
         return "foreign"
     if layout.kind in ("object", "tensor", "programs") and holds_memory(layout):
         return "native"
-    return "object" if flags_of(cls) & HAS_GC or layout_of(cls).sizer == "python" else "atom"
+    return "object" if flags_of(cls) & HAS_GC or not layout.is_plainly_sized else "atom"
 
 
 def _key(obj: Any) -> int:
