@@ -22,7 +22,6 @@ from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc
 from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.process.private_memory import (
-    anonymous_bytes,
     bytes_of_files,
     mapped_files,
     resident_parts,
@@ -214,8 +213,8 @@ class ProcessMemory(MemoryLevels):
 
     def _read_workers(self, now: float) -> None:
         self._workers = descendants(os.getpid(), _MOST_WORKERS)
-        sizes = [size for pid in self._workers if (size := anonymous_bytes(pid)) is not None]
-        resident, count = sum(sizes), len(sizes)
+        live = [parts for pid in self._workers if (parts := resident_parts(pid)) is not None]
+        resident, count = sum(parts.anonymous for parts in live), len(live)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.
             self._ceilings.clear()

@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -187,8 +186,6 @@ def _driver() -> Any:
 
 _this_thread = threading.local()
 _RELAXED = 2
-_LOOK_SECONDS = 1.0  # looking for a driver that is not there takes 50 us
-_look_again = float("-inf")
 
 
 def allow_capture() -> None:
@@ -198,17 +195,12 @@ def allow_capture() -> None:
     thread makes none itself, but holds objects of the program briefly, and frees those that the program has
     dropped meanwhile. The driver's `cuThreadExchangeStreamCaptureMode` exempts a thread.
     """
-    global _look_again
     if getattr(_this_thread, "is_exempt", False) or not hasattr(os, "RTLD_NOLOAD"):
-        return
-    now = time.monotonic()
-    if now < _look_again:
         return
     try:
         exchange = _driver().cuThreadExchangeStreamCaptureMode
     except (OSError, AttributeError):
-        _look_again = now + _LOOK_SECONDS
-        return
+        return  # the program has not loaded it, or only begins to
     _this_thread.is_exempt = exchange(ctypes.byref(ctypes.c_int(_RELAXED))) == 0
 
 

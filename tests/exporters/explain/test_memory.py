@@ -13,6 +13,7 @@ from heapwatch.explain import memory as subject
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.level import LevelSeries, is_steady
 from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.measure.process.private_memory import ResidentParts
 
 MB = 1e6
 
@@ -88,7 +89,7 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(monkeypatc
     held = [0]
     monkeypatch.setattr(subject, "free_memory", lambda: 10_000 * MB)
     monkeypatch.setattr(subject, "descendants", lambda *_: range(1, 1 + held[0]))
-    monkeypatch.setattr(subject, "anonymous_bytes", lambda _: 2_400 * MB)
+    monkeypatch.setattr(subject, "resident_parts", lambda _: ResidentParts(2_400 * MB, 0))
     now = [0.0]
     memory = ProcessMemory(clock=lambda: now[0])
     memory.limit = 16_000 * MB

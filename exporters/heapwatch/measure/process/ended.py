@@ -69,13 +69,9 @@ def opened(pid: int) -> int | None:
     if not hasattr(os, "pidfd_open"):
         return None
     try:
-        descriptor = os.pidfd_open(pid)
+        return os.pidfd_open(pid)
     except OSError:
         return None
-    if is_of(descriptor, pid):
-        return descriptor
-    os.close(descriptor)
-    return None
 
 
 def is_of(descriptor: int, pid: int) -> bool:

@@ -31,12 +31,6 @@ def resident_parts(pid: int, proc: str = "/proc") -> ResidentParts | None:
     return ResidentParts(1024 * int(kilobytes[b"RssAnon"]), 1024 * int(kilobytes.get(b"RssShmem", 0)))
 
 
-def anonymous_bytes(pid: int, proc: str = "/proc") -> int | None:
-    """Anonymous resident bytes: those of a worker without what it shares with its parent."""
-    parts = resident_parts(pid, proc)
-    return None if parts is None else parts.anonymous
-
-
 def mapped_files(pid: int | str, proc: str = "/proc") -> set[str]:
     """Names of the files in /dev/shm that a process maps, without those that were removed.
 

@@ -41,17 +41,6 @@ def owned_bytes(array: Any) -> int:
     return int(numpy.nbytes(array)) if numpy.flags(array).owndata else 0
 
 
-def array_data(array: Any) -> tuple[int, int]:
-    """Key and bytes of the memory that an ndarray owns.
-
-    A view owns none (key 0): the bytes are those of its base, counted there once for all its views.
-    """
-    numpy = _numpy()
-    if numpy.base(array) is None and not numpy.dtype(array).hasobject:
-        return array_address(array), int(numpy.nbytes(array))
-    return 0, 0
-
-
 def memory_key(obj: Any, layout: Layout) -> int:
     """What an array or a tensor has in common with all views of its memory; 0 for other objects."""
     if layout.kind == "array":
@@ -74,23 +63,17 @@ def array_address(array: Any) -> int:
     return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
 
 
-def array_holds(array: Any) -> list[Any]:
-    """The object whose memory an ndarray is a view of."""
-    base = _numpy().base(array)
-    return [] if base is None else [base]
+def array_base(array: Any) -> Any:
+    """The object whose memory an ndarray is a view of; None if it is no view."""
+    return _numpy().base(array)
 
 
-def array_view(array: Any) -> MemoryBlock:
-    """The memory that an ndarray shows, where the length of the owner's memory is not known."""
-    return MemoryBlock(array_address(array), int(_numpy().nbytes(array)), "heap")
-
-
-def array_items(array: Any) -> list[Any]:
-    """The objects of an array of objects, in a list made for the purpose; of texts what is known of them."""
+def array_memory(array: Any) -> list[Any]:
+    """The memory that an ndarray shows: of objects a list of them, of texts what is known."""
     numpy = _numpy()
     dtype = numpy.dtype(array)
-    if not dtype.hasobject or numpy.base(array) is not None:
-        return []
+    if not dtype.hasobject:
+        return [MemoryBlock(array_address(array), int(numpy.nbytes(array)), "heap")]
     if type(dtype).__name__ == "StringDType":
         # numpy has a lock of its own for long ones, and their memory is not read.
         return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]

@@ -56,10 +56,8 @@ from heapwatch.measure.sizing.sampling import (
 )
 from heapwatch.measure.sizing.tensor_storage import (
     Storages,
-    array_data,
-    array_holds,
-    array_items,
-    array_view,
+    array_base,
+    array_memory,
     owned_bytes,
     storage_memory,
     tensor_parts,
@@ -202,11 +200,7 @@ class Walk:
             parts = self._parts(obj, cls, kind)
             stack += parts
             if kind == "array":
-                nbytes -= owned_bytes(obj)
-                key, size = array_data(obj)
-                if size and key not in counted and key not in self._counted:
-                    counted.add(key)
-                    tally.held["heap"] += size
+                nbytes -= owned_bytes(obj)  # which is among the parts
             elif kind == "object":
                 nbytes += values_bytes(cls, parts)
         tally.held["heap"] += nbytes
@@ -216,10 +210,11 @@ class Walk:
         if kind == "container" or kind == "object":
             return gc.get_referents(obj)
         if kind == "array":
-            parts = array_holds(obj)
-            if parts and self._kind(type(parts[0])) == "native":
-                parts += self._make([array_view(obj)])
-            parts = parts or self._make(array_items(obj))
+            base = array_base(obj)
+            parts = [] if base is None else [base]
+            # How much memory an object of C code has is not known, but how much the array shows of it.
+            if base is None or self._kind(type(base)) == "native":
+                parts += self._make(array_memory(obj))
             # a subclass has attributes of its own
             return parts + gc.get_referents(obj) if flags_of(cls) & HAS_GC else parts
         if kind == "tensor":
