@@ -21,12 +21,12 @@ from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.private_memory import (
+from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.procfs import (
     bytes_of_files,
     mapped_files,
     resident_parts,
 )
-from heapwatch.measure.process.process_tree import descendants
 from heapwatch.measure.process.ray_job import is_ray_worker
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.

@@ -12,7 +12,7 @@ from typing import Any
 
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, user_line
-from heapwatch.measure.process.private_memory import SHARED_FILES
+from heapwatch.measure.process.procfs import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
 _MOST_FILES = 50_000

@@ -13,7 +13,7 @@ from heapwatch.judge.component import Component, material
 from heapwatch.judge.level import LevelSeries
 from heapwatch.machine.groups import Member
 from heapwatch.measure.gpu import NvmlSession
-from heapwatch.measure.process.private_memory import SHARED_FILES, resident_parts
+from heapwatch.measure.process.procfs import SHARED_FILES, resident_parts
 
 _ALIKE = 0.5  # of the growth of the member that grew most
 _MATERIAL_MINUTES = 60.0  # in which growth has to be a rise that matters

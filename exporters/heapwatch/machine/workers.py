@@ -14,8 +14,8 @@ from heapwatch.explain.findings import Explanation, Finding, grows_in_workers, r
 from heapwatch.explain.thresholds import EXPLAINED
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
-from heapwatch.measure.process.private_memory import resident_parts
 from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.procfs import resident_parts
 
 _MOST_WORKERS = 512
 _ALIKE = 0.5  # of the growth of the one that grew most

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 log = logging.getLogger("heapwatch")
 
-# An index as NVML counts, or a UUID (of a MIG instance too; of a GPU also the beginning of it).
+# An index as NVML counts, or a UUID, of a MIG instance too.
 DeviceName = int | str
 _GPU_PLATFORMS = ("gpu", "cuda", "rocm")
 
@@ -66,13 +66,7 @@ class NvmlSession:
         """
         if isinstance(name, int):
             return self.library.nvmlDeviceGetHandleByIndex(name)
-        if name.startswith("MIG-"):
-            return self.library.nvmlDeviceGetHandleByUUID(name)
-        for index in range(self.library.nvmlDeviceGetCount()):
-            handle = self.library.nvmlDeviceGetHandleByIndex(index)
-            if self.library.nvmlDeviceGetUUID(handle).startswith(name):
-                return handle
-        raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
+        return self.library.nvmlDeviceGetHandleByUUID(name)
 
     def memory(self, handle: Any) -> DeviceMemory:
         """The memory of a device, as nvidia-smi reports it.

@@ -13,7 +13,7 @@ from heapwatch.explain import memory as subject
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.level import LevelSeries, is_steady
 from heapwatch.judge.memory import MemoryGrowth
-from heapwatch.measure.process.private_memory import ResidentParts
+from heapwatch.measure.process.procfs import ResidentParts
 
 MB = 1e6
 

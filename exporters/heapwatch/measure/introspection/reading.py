@@ -161,9 +161,7 @@ def _callable_parts(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
             yield Step("keyword_default", name, f".<default>.{name}"), value
         yield from namespace_parts(obj.__dict__)
     elif kind == "method":
-        yield Step("method", "self", ".__self__"), _method_part(obj, "self")
-        if type(obj) is MethodType:
-            yield Step("method", "function", ""), _method_part(obj, "function")
+        yield Step("method", "self", ".__self__"), _object_of_method(obj)
     elif kind == "cell":
         yield Step("cell", 0, ""), _cell(obj)
     elif suspended_code(obj) is not None:
@@ -201,12 +199,9 @@ def _function(obj: Any) -> Any:
     return obj
 
 
-def _method_part(obj: Any, which: Any) -> Any:
-    if type(obj) is MethodType:
-        return obj.__self__ if which == "self" else obj.__func__
-    if issubclass(type(obj), BuiltinFunctionType) and which == "self":
-        return obj.__self__
-    raise TypeError("no method any more")
+def _object_of_method(obj: Any) -> Any:
+    kind = MethodType if type(obj) is MethodType else BuiltinFunctionType
+    return vars(kind)["__self__"].__get__(obj)  # a TypeError for what is no method any more
 
 
 _GET: dict[str, Callable[[Any, int], Any]] = {
@@ -228,7 +223,7 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
     "default": lambda obj, at: _function(obj).__defaults__[at],
     "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
-    "method": _method_part,
+    "method": lambda obj, _: _object_of_method(obj),
     "cell": lambda obj, _: _cell(obj),
     "awaited": lambda obj, _: awaited_by(obj),
     "referent": lambda obj, at: gc.get_referents(obj)[at],

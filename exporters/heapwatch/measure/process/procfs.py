@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -11,6 +12,10 @@ _READ_AT_ONCE = 65_536
 _LONGEST_COMMAND = 4096
 _TICKS = os.sysconf("SC_CLK_TCK")
 _STATE, _PARENT, _STARTED = 0, 1, 19  # in /proc/PID/stat, behind the name
+_PARTS = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_MAPPED = re.compile(rb" /dev/shm/([^\n]+)")
+SHARED_FILES = "/dev/shm"
+_BLOCK = 512  # bytes: stat(2)
 
 
 def read(file: str, most: int | None = None) -> bytes:
@@ -82,3 +87,36 @@ def status_of(pid: int, proc: str = "/proc") -> Status | None:
         return None
     name = head.partition("(")[2]
     return Status(name, fields[_STATE], int(fields[_PARENT]), int(fields[_STARTED]) / _TICKS)
+
+
+class ResidentParts(NamedTuple):
+    """Resident bytes of a process: anonymous memory, and shared memory that it maps."""
+
+    anonymous: int
+    shared: int
+
+
+def resident_parts(pid: int, proc: str = "/proc") -> ResidentParts | None:
+    """The parts of a process; None for one that has ended, or is a zombie."""
+    kilobytes = dict(_PARTS.findall(read(f"{proc}/{pid}/status")))
+    if b"RssAnon" not in kilobytes:
+        return None
+    return ResidentParts(1024 * int(kilobytes[b"RssAnon"]), 1024 * int(kilobytes.get(b"RssShmem", 0)))
+
+
+def mapped_files(pid: int | str, proc: str = "/proc") -> set[str]:
+    """Names of the files in /dev/shm that a process maps, without those that were removed.
+
+    Takes a millisecond for each few hundred mappings, in which the process cannot change them.
+    """
+    names = {name.decode(errors="replace") for name in _MAPPED.findall(read(f"{proc}/{pid}/maps"))}
+    return {name for name in names if not name.endswith(" (deleted)")}
+
+
+def bytes_of_files(names: Iterable[str]) -> int:
+    """Bytes that files in /dev/shm take; 0 for those that are gone."""
+    total = 0
+    for name in names:
+        with suppress(OSError):
+            total += _BLOCK * os.stat(f"{SHARED_FILES}/{name}").st_blocks
+    return total

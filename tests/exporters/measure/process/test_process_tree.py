@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.private_memory import resident_parts
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
+from heapwatch.measure.process.procfs import resident_parts
 
 
 @pytest.fixture
