@@ -17,7 +17,7 @@ from weakref import ref
 
 from heapwatch.measure.introspection.containers import array_owner, is_plain_tensor, object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
-from heapwatch.measure.introspection.layout import Layout, classes
+from heapwatch.measure.introspection.layout import Layout
 from heapwatch.measure.introspection.torch_internals import internals
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
@@ -32,7 +32,7 @@ def _numpy() -> Any:
     """Readers of numpy's own attributes, which a subclass may override."""
     array = sys.modules["numpy"].ndarray
     readers = {name: array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")}
-    return SimpleNamespace(**readers, ravel=array.ravel, tolist=array.tolist)
+    return SimpleNamespace(**readers)
 
 
 def owned_bytes(array: Any) -> int:
@@ -123,8 +123,7 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     made of is found among its attributes.
     """
     torch = sys.modules["torch"]
-    cls = type(tensor)
-    if hasattr(cls, "__tensor_flatten__"):
+    if hasattr(type(tensor), "__tensor_flatten__"):
         return []
     parts: list[Any] = []
     slack = 0
@@ -136,8 +135,6 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
             slack = int(tensor.nbytes)  # it is as large as the tensor, if there is one
         else:
             parts += [part for (part,) in gradient if part is not None]
-    if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, MemoryBlock(internals().address(tensor), int(tensor.nbytes), "mapped", 1)]
     if tensor.layout is not torch.strided:
         return [*parts, UNREAD]
     if tensor.device.type == "meta":

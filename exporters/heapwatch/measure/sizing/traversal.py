@@ -27,7 +27,6 @@ from heapwatch.measure.introspection.frames import held_by_ended
 from heapwatch.measure.introspection.instance_values import values_bytes
 from heapwatch.measure.introspection.layout import (
     HAS_GC,
-    classes,
     flags_of,
     layout_of,
     own_bytes,
@@ -59,7 +58,6 @@ from heapwatch.measure.sizing.tensor_storage import (
     array_base,
     array_memory,
     owned_bytes,
-    storage_memory,
     tensor_parts,
 )
 
@@ -75,7 +73,7 @@ _SMALL = 512  # bytes of a string or number up to which sharing between neighbou
 
 # How to inspect an object. Strings, not an Enum: they are compared for each object.
 Kind = Literal[
-    "atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "unread", "foreign",
+    "atom", "opaque", "function", "container", "array", "tensor", "memory", "unread", "foreign",
     "native", "object", "frame",
 ]  # fmt: skip
 
@@ -219,8 +217,6 @@ class Walk:
             return parts + gc.get_referents(obj) if flags_of(cls) & HAS_GC else parts
         if kind == "tensor":
             return self._make(tensor_parts(obj, self._storages)) + gc.get_referents(obj)
-        if kind == "storage":
-            return self._make([storage_memory(obj)])
         if kind == "foreign":
             reader = reader_of(layout_of(cls).mro)
             return [] if reader is None else self._make(list(reader(obj, self._mappings)))
@@ -449,8 +445,6 @@ def kind_of(cls: type) -> Kind:
     # A tensor class of the program could run its own code when it is read (`__torch_function__`).
     if layout.kind == "tensor" and layout.module.partition(".")[0] in _KNOWN_LIBRARIES:
         return "tensor"
-    if issubclass(cls, classes("torch", "UntypedStorage")):
-        return "storage"
     if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
         return "foreign"
     if layout.kind in ("object", "tensor", "programs") and holds_memory(layout):
