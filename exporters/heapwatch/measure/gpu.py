@@ -151,14 +151,12 @@ class Pool:
         held: taken from the device, `in_use` included.
         unusable: of what is held and not in use, what lies between blocks in use: it can neither be given
             back nor serve a larger block. None where the allocator does not report it.
-        retries: allocations that succeeded only after all cached memory was given back; None where unknown.
 
     """
 
     in_use: int
     held: int
     unusable: int | None = None
-    retries: int | None = None
 
 
 def initialised_cuda() -> Any:
@@ -212,7 +210,6 @@ def torch_pools() -> dict[int, Pool]:
             in_use,
             reserved,
             statistics.get("inactive_split_bytes.all.current") if native else None,
-            statistics.get("num_alloc_retries") if native else None,
         )
     return pools
 

@@ -54,11 +54,14 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
         id(part) for part in referents if type(part) is dict or layout_of(type(part)).kind not in LEAVES
     }
     missing -= set(map(id, _slot_values(obj, layout)))
-    names = _names(layout).confirmed
-    values = _read(obj, layout, names)
+    confirmed, candidates = layout.names or ([], _assigned_names(layout))
+    values = _read(obj, layout, confirmed)
     missing -= set(map(id, values.values()))
-    if missing or not names:
-        values.update(_search(obj, layout, missing))
+    if missing or not confirmed:
+        others = _read(obj, layout, candidates)
+        layout.names = [*confirmed, *others], [name for name in candidates if name not in others]
+        missing -= set(map(id, others.values()))
+        values |= others
     return layout.namespace(obj) if missing else values
 
 
@@ -76,33 +79,10 @@ def attribute_of(obj: Any, name: str) -> Any:
     return dict.__getitem__(layout.namespace(obj), name) if value is _MISSING else value
 
 
-class _Names:
-    """Names of attributes of one class: those that an instance had, and others that its code assigns."""
-
-    def __init__(self, layout: Layout) -> None:
-        assigned: dict[str, None] = {}
-        for base in layout.mro:
-            assigned.update(dict.fromkeys(_assigned_in(base)))
-        self.confirmed: list[str] = []
-        self.candidates = [
-            name for name in islice(assigned, _MOST_NAMES) if not _is_descriptor(_of_class(layout, name))
-        ]
-
-
-def _names(layout: Layout) -> _Names:
-    names: _Names = layout.names or _Names(layout)
-    layout.names = names
-    return names
-
-
-def _search(obj: Any, layout: Layout, missing: set[int]) -> dict[str, Any]:
-    """Look for attributes under all candidate names; removes the ids of their values from `missing`."""
-    names = _names(layout)
-    values = _read(obj, layout, names.candidates)
-    names.confirmed += values
-    names.candidates = [name for name in names.candidates if name not in values]
-    missing -= set(map(id, values.values()))
-    return values
+def _assigned_names(layout: Layout) -> list[str]:
+    """The names of attributes that the code of a class and of its bases assigns."""
+    names = dict.fromkeys(chain.from_iterable(map(_assigned_in, layout.mro)))
+    return list(islice(names, _MOST_NAMES))
 
 
 def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:

@@ -82,7 +82,9 @@ class Layout:
         namespace: reads an instance's attribute dict; None if instances have none.
         slots: readers of the attributes in slots, by name.
         is_plainly_sized: whether its `__sizeof__` is C code of the interpreter, its libraries or numpy.
-        assigned, names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
+        names: names of attributes that instances had, and others that code of the class assigns; None before
+            the first instance is read by `heapwatch.measure.introspection.attributes`.
+        assigned, bookkeeping: kept for the same module.
 
     """
 
@@ -101,7 +103,7 @@ class Layout:
         self.slots: dict[str, Callable[[Any], Any]] = {}
         self.is_plainly_sized = _is_plainly_sized(mro)
         self.assigned: tuple[str, ...] | None = None
-        self.names: Any = None
+        self.names: tuple[list[str], list[str]] | None = None
         self.bookkeeping: frozenset[str] | None = None
         for base in reversed(mro):
             for name, value in namespace_of(base).items():

@@ -151,14 +151,8 @@ def _callable_parts(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
         for position, cell in enumerate(obj.__closure__ or ()):
             if (value := _cell(cell)) is not None:
                 yield Step("closure", position, f".<closure>.{names[position]}"), value
-        code = obj.__code__
-        arguments = code.co_varnames[: code.co_argcount]
-        defaults = obj.__defaults__ or ()
-        for position, value in enumerate(defaults):
-            name = arguments[len(arguments) - len(defaults) + position]
-            yield Step("default", position, f".<default>.{name}"), value
-        for name, value in (obj.__kwdefaults__ or {}).items():
-            yield Step("keyword_default", name, f".<default>.{name}"), value
+        for name, value in _defaults(obj).items():
+            yield Step("default", name, f".<default>.{name}"), value
         yield from namespace_parts(obj.__dict__)
     elif kind == "method":
         yield Step("method", "self", ".__self__"), _object_of_method(obj)
@@ -192,6 +186,13 @@ def _deque_item(obj: Any, position: int) -> Any:
     return deque.__getitem__(obj, position if position >= 0 else max(0, deque.__len__(obj) + position))
 
 
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """The default values of a function's arguments, by name."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    return dict(zip(names, defaults, strict=True)) | (function.__kwdefaults__ or {})
+
+
 def _function(obj: Any) -> Any:
     # What was a function may be an object of the program by now, whose attributes are code.
     if type(obj) is not FunctionType:
@@ -221,8 +222,7 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "value": _value,
     "element": lambda obj, at: first_items(obj, 1, _set_iterator(obj), start=at)[0],
     "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
-    "default": lambda obj, at: _function(obj).__defaults__[at],
-    "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
+    "default": lambda obj, name: _defaults(_function(obj))[name],
     "method": lambda obj, _: _object_of_method(obj),
     "cell": lambda obj, _: _cell(obj),
     "awaited": lambda obj, _: awaited_by(obj),
