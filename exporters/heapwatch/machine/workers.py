@@ -15,7 +15,7 @@ from heapwatch.explain.thresholds import EXPLAINED
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
 from heapwatch.measure.process.process_tree import descendants
-from heapwatch.measure.process.procfs import resident_parts
+from heapwatch.measure.process.procfs import memory_parts
 
 _MOST_WORKERS = 512
 _ALIKE = 0.5  # of the growth of the one that grew most
@@ -49,7 +49,7 @@ def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]
     sizes: dict[Member, int] = {}
     with suppress(psutil.NoSuchProcess):
         for member in groups.members(descendants(parent or os.getpid(), _MOST_WORKERS)):
-            if member.is_python and (parts := resident_parts(member.pid)) is not None:
+            if member.is_python and (parts := memory_parts(member.pid)) is not None:
                 sizes[member] = parts.anonymous
     return sizes
 

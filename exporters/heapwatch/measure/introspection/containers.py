@@ -12,7 +12,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
@@ -34,7 +34,11 @@ _item_size: Callable[[Any], int] = array.__dict__["itemsize"].__get__
 
 def length_of(obj: Any, layout: Layout) -> int | None:
     """Items of a container, characters of a text, elements of an array; None for anything else."""
-    reader = _LENGTHS.get(layout.kind)
+    return _read(_LENGTHS, obj, layout)
+
+
+def _read(readers: Mapping[str, Callable[[Any], int | None]], obj: Any, layout: Layout) -> int | None:
+    reader = readers.get(layout.kind)
     try:
         return None if reader is None else reader(obj)
     except Exception:  # an array library's own state may be half built
@@ -58,20 +62,7 @@ def capacity_of(obj: Any, layout: Layout) -> int | None:
 
 def array_bytes(obj: Any, layout: Layout) -> int | None:
     """Bytes of a tensor or a text, and what an array keeps alive: of a view its base. None for others."""
-    try:
-        if layout.kind == "array":
-            return _array_bytes(obj)
-        if layout.kind == "tensor":
-            return int(obj.numel() * obj.element_size()) if is_plain_tensor(obj) else None
-        if layout.kind == "frame_table":
-            return _table(obj)[1]
-        if layout.kind == "text":
-            return _text_bytes(obj)
-        if layout.kind == "raw":
-            return int(array.buffer_info(obj)[1] * _item_size(obj))
-    except Exception:
-        return None
-    return None
+    return _read(_BYTES, obj, layout)
 
 
 def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
@@ -202,11 +193,7 @@ _TEXTS = (str, bytes, bytearray, io.BytesIO, io.StringIO)
 
 
 def _text_type(obj: Any) -> Any:
-    # By identity: a metaclass of the program may define equality.
-    if type(obj) is str or type(obj) is bytes:  # most of them
-        return type(obj)
-    mro = layout_of(type(obj)).mro
-    return next(base for base in mro if any(base is known for known in _TEXTS))
+    return next(base for base in _TEXTS if issubclass(type(obj), base))
 
 
 def _text_bytes(obj: Any) -> int:
@@ -233,4 +220,11 @@ _LENGTHS: dict[str, Callable[[Any], int | None]] = {
     "frame_table": lambda obj: _table(obj)[0],
     "cache": lambda obj: int(CACHE_TYPE.cache_info(obj).currsize),
     "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature
+}
+_BYTES: dict[str, Callable[[Any], int | None]] = {
+    "array": _array_bytes,
+    "tensor": lambda obj: int(obj.numel() * obj.element_size()) if is_plain_tensor(obj) else None,
+    "frame_table": lambda obj: _table(obj)[1],
+    "text": _text_bytes,
+    "raw": lambda obj: int(array.buffer_info(obj)[1] * _item_size(obj)),
 }

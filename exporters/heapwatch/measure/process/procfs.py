@@ -12,7 +12,7 @@ _READ_AT_ONCE = 65_536
 _LONGEST_COMMAND = 4096
 _TICKS = os.sysconf("SC_CLK_TCK")
 _STATE, _PARENT, _STARTED = 0, 1, 19  # in /proc/PID/stat, behind the name
-_PARTS = re.compile(rb"^(RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_PARTS = re.compile(rb"^(VmSize|RssAnon|RssShmem):\s+(\d+) kB$", re.MULTILINE)
 _MAPPED = re.compile(rb" /dev/shm/([^\n]+)")
 SHARED_FILES = "/dev/shm"
 _BLOCK = 512  # bytes: stat(2)
@@ -89,19 +89,20 @@ def status_of(pid: int, proc: str = "/proc") -> Status | None:
     return Status(name, fields[_STATE], int(fields[_PARENT]), int(fields[_STARTED]) / _TICKS)
 
 
-class ResidentParts(NamedTuple):
-    """Resident bytes of a process: anonymous memory, and shared memory that it maps."""
+class MemoryParts(NamedTuple):
+    """Bytes of a process: its address space, and its resident anonymous and shared memory."""
 
+    virtual: int
     anonymous: int
     shared: int
 
 
-def resident_parts(pid: int, proc: str = "/proc") -> ResidentParts | None:
-    """The parts of a process; None for one that has ended, or is a zombie."""
-    kilobytes = dict(_PARTS.findall(read(f"{proc}/{pid}/status")))
-    if b"RssAnon" not in kilobytes:
+def memory_parts(pid: int | str, proc: str = "/proc") -> MemoryParts | None:
+    """The memory of a process; None for one that has ended, or is a zombie."""
+    found = {name: 1024 * int(kilobytes) for name, kilobytes in _PARTS.findall(read(f"{proc}/{pid}/status"))}
+    if b"RssAnon" not in found:
         return None
-    return ResidentParts(1024 * int(kilobytes[b"RssAnon"]), 1024 * int(kilobytes.get(b"RssShmem", 0)))
+    return MemoryParts(found.get(b"VmSize", 0), found[b"RssAnon"], found.get(b"RssShmem", 0))
 
 
 def mapped_files(pid: int | str, proc: str = "/proc") -> set[str]:

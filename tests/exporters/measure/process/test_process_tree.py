@@ -12,7 +12,7 @@ import pytest
 
 from heapwatch.measure.process import process_tree
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
-from heapwatch.measure.process.procfs import resident_parts
+from heapwatch.measure.process.procfs import memory_parts
 
 
 @pytest.fixture
@@ -87,12 +87,12 @@ def test_children_are_found_and_weighed() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         assert child.pid in descendants(os.getpid())
-        parts = resident_parts(child.pid)
+        parts = memory_parts(child.pid)
         assert parts is not None
         assert parts.anonymous > 30_000_000
         child.communicate()
     assert child.pid not in descendants(os.getpid())
-    assert resident_parts(child.pid) is None
+    assert memory_parts(child.pid) is None
 
 
 def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
