@@ -61,29 +61,27 @@ class ResidentMemory:
             return int(getattr(psutil.Process().memory_info(), name))
 
 
-def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -> int:
+def memory_limit(proc: Path = Path("/proc/self")) -> int:
     """The memory limit in bytes: the lowest limit of its cgroups (v2 and v1), else the RAM.
 
     Args:
         proc: the process's folder in procfs.
-        physical: bytes of RAM; by default those of the machine.
 
     """
-    ram = int(psutil.virtual_memory().total) if physical is None else physical
+    ram = int(psutil.virtual_memory().total)
     return min([ram, *(limit for limit, _, _ in _cgroup_limits(proc))])
 
 
-def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -> int:
+def free_memory(proc: Path = Path("/proc/self")) -> int:
     """Bytes that this process can still allocate below the limits of its cgroups and the available RAM.
 
     Page cache that the kernel can drop counts as free.
 
     Args:
         proc: the process's folder in procfs.
-        available: available bytes of RAM; by default those of the machine.
 
     """
-    ram = int(psutil.virtual_memory().available) if available is None else available
+    ram = int(psutil.virtual_memory().available)
     return min([ram, *(_free(*group) for group in _cgroup_limits(proc))])
 
 
