@@ -47,7 +47,7 @@ def _read(readers: Mapping[str, Callable[[Any], int | None]], obj: Any, layout: 
 
 def items_in(obj: Any, layout: Layout) -> int | None:
     """The same as `length_of`, but of an array of objects only the filled items."""
-    return filled(obj) if is_object_array(obj) else length_of(obj, layout)
+    return filled_count(obj) if is_object_array(obj) else length_of(obj, layout)
 
 
 def capacity_of(obj: Any, layout: Layout) -> int | None:
@@ -114,7 +114,7 @@ def item_at(array: Any, position: int) -> Any:
         return None
 
 
-def filled(array: Any) -> int:
+def filled_count(array: Any) -> int:
     """Number of items that are filled: exact in a short array, else of one that is filled from its beginning.
 
     So are replay memories.

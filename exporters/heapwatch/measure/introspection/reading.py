@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of, attributes_of
 from heapwatch.measure.introspection.containers import (
-    filled,
+    filled_count,
     first_items,
     is_object_array,
     item_at,
@@ -56,7 +56,7 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
     if kind in ("list", "tuple", "deque"):
         yield from _items(obj, "item", _GET[kind], length_of(obj, layout) or 0, samples)
     elif kind == "array" and is_object_array(obj):
-        length = filled(obj)
+        length = filled_count(obj)
         for position in _positions(length, samples):
             yield Step("item", position % length, "[*]"), item_at(obj, position % length)
     elif kind == "dict":

@@ -114,17 +114,17 @@ def size_by_items(
 
 
 def _size(tally: Tally, walk: Walk) -> Size:
-    held = {place: round(held) for place, held in tally.held.items()}
+    by_place = {place: round(nbytes) for place, nbytes in tally.bytes_by_place.items()}
     unseen = 0.0
     if tally.unread or tally.slack:
         resident = ResidentMemory().read()
         unseen = resident if tally.unread else min(tally.slack, resident)
     return Size(
-        bytes=held["heap"],
+        bytes=by_place["heap"],
         error_bytes=math.ceil(SURE * math.sqrt(tally.variance) + unseen),
-        gpu_bytes=held.get("gpu", 0),
-        mapped_bytes=held.get("mapped", 0),
-        shared_bytes=held.get("shared", 0),
+        gpu_bytes=by_place.get("gpu", 0),
+        mapped_bytes=by_place.get("mapped", 0),
+        shared_bytes=by_place.get("shared", 0),
         objects=walk.objects,
         unread=math.ceil(tally.unread),
     )

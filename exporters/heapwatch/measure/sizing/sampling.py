@@ -57,7 +57,7 @@ def positions(length: int, count: int) -> list[int]:
     return [0, *middle, length - 1]
 
 
-def one_in_each(length: int, count: int) -> list[int]:
+def random_position_in_each(length: int, count: int) -> list[int]:
     """A random position in each of `count` parts of `range(length)`, in increasing order."""
     return sorted({int((part + _random.random()) * length / count) for part in range(count)})
 
@@ -100,7 +100,7 @@ def _skip(items: Iterator[Any], wanted: Iterable[int]) -> Iterator[Any]:
         previous = position
 
 
-def shuffled(count: int) -> list[int]:
+def random_order(count: int) -> list[int]:
     """`range(count)` in random order, so that an aborted reading has covered all regions."""
     return _random.sample(range(count), count)
 

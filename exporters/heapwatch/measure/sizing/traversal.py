@@ -47,10 +47,10 @@ from heapwatch.measure.sizing.sampling import (
     Container,
     ContainerChanged,
     length_of,
-    one_in_each,
     pick,
     positions,
-    shuffled,
+    random_order,
+    random_position_in_each,
     variance_of_mean,
 )
 from heapwatch.measure.sizing.tensor_storage import (
@@ -102,22 +102,22 @@ _ALL_OWN = _OwnShare(1.0, 0.0, 0.0)
 class Tally:
     """Bytes by place; for those on the heap: variance, what may be counted too much, and objects unread."""
 
-    __slots__ = ("held", "slack", "unread", "variance")
+    __slots__ = ("bytes_by_place", "slack", "unread", "variance")
 
     def __init__(self) -> None:
-        self.held: dict[MemoryPlace, float] = {"heap": 0.0}
+        self.bytes_by_place: dict[MemoryPlace, float] = {"heap": 0.0}
         self.variance = 0.0
         self.slack = 0.0
         self.unread = 0.0
 
     def total(self) -> float:
         """Bytes in all places."""
-        return sum(self.held.values())
+        return sum(self.bytes_by_place.values())
 
     def add(self, other: Tally, weight: float = 1.0) -> None:
         """Add what another holds, `weight` times."""
-        for place, held in other.held.items():
-            self.held[place] = self.held.get(place, 0.0) + weight * held
+        for place, nbytes in other.bytes_by_place.items():
+            self.bytes_by_place[place] = self.bytes_by_place.get(place, 0.0) + weight * nbytes
         self.variance += weight * weight * other.variance
         self.slack += weight * other.slack
         self.unread += weight * other.unread
@@ -184,7 +184,7 @@ class Walk:
         if kind == "opaque":
             return
         if kind == "memory":
-            tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
+            tally.bytes_by_place[obj.place] = tally.bytes_by_place.get(obj.place, 0.0) + obj.nbytes
             tally.slack += obj.slack
             return
         if kind == "unread":
@@ -201,7 +201,7 @@ class Walk:
                 nbytes -= owned_bytes(obj)  # which is among the parts
             elif kind == "object":
                 nbytes += values_bytes(cls, parts)
-        tally.held["heap"] += nbytes
+        tally.bytes_by_place["heap"] += nbytes
 
     def _parts(self, obj: Any, cls: type, kind: Kind) -> list[Any]:
         """The objects and blocks of memory that an object holds."""
@@ -246,7 +246,7 @@ class Walk:
         usual = samples == self._samples
         earlier = self._counted.copy() if usual else set()
         total, variance = self._sampled(container, samples)
-        error = math.sqrt(variance) / max(total.held["heap"], 1.0)
+        error = math.sqrt(variance) / max(total.bytes_by_place["heap"], 1.0)
         # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
@@ -291,7 +291,7 @@ class Walk:
         tally_by_index: dict[int, Tally] = {}
         may_share = False
         deadline = own_time() + (self._deadline - own_time()) / 2
-        for index in shuffled(len(items)):
+        for index in random_order(len(items)):
             tally_by_index[index], several, met[index] = self._reach(items[index], shared, set())
             may_share = may_share or _have_others(several)
             several.clear()
@@ -305,12 +305,12 @@ class Walk:
         total = Tally()
         for tally in tallies:
             total.add(tally, scale * own_share.share)
-        of_items = total.held["heap"]
+        of_items = total.bytes_by_place["heap"]
         counts = Counter[int]()
         for index in order:
             counts.update(met[index])
         values = self._add_shared(total, shared, counts, scale)
-        alone = [own_share.share * tally.held["heap"] for tally in tallies]
+        alone = [own_share.share * tally.bytes_by_place["heap"] for tally in tallies]
         item_bytes = [
             nbytes + sum(count * values.get(key, 0.0) for key, count in met[index].items())
             for index, nbytes in zip(order, alone, strict=True)
@@ -321,7 +321,7 @@ class Walk:
         )
         total.slack += own_share.excess * of_items / own_share.share
         # One more item might be unlike all that were seen.
-        unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
+        unlike = total.bytes_by_place["heap"] * (1 - len(order) / length) / (len(order) * SURE)
         total.variance += variance + unlike**2
         return total, length**2 * variance_of_mean(alone, length)
 
@@ -356,7 +356,7 @@ class Walk:
             reached.add(key)
             if kind == "atom" and (size := own_bytes(obj, cls)) <= _SMALL:
                 self.objects += 1
-                tally.held["heap"] += size
+                tally.bytes_by_place["heap"] += size
                 continue
             if references > 1:
                 several[key] = [obj, 1]
@@ -380,10 +380,10 @@ class Walk:
         length = length_of(container)
         size = min(length, _BEFORE + _COMPARED)
         deadline = own_time() + (self._deadline - own_time()) / 2
-        starts = one_in_each(length - size + 1, max(_RUNS, samples // _SAMPLES_A_RUN))
+        starts = random_position_in_each(length - size + 1, max(_RUNS, samples // _SAMPLES_A_RUN))
         compared: list[tuple[float, float]] = []
         spare = 0.0
-        for run in shuffled(len(starts)):
+        for run in random_order(len(starts)):
             reached: set[int] = set()
             for number, item in enumerate(pick(container, range(starts[run], starts[run] + size))):
                 extra = self._reach(item.copy(), {}, reached)[0].total()
@@ -420,7 +420,7 @@ class Walk:
             tally, back = self.everything([obj], FEWEST_SAMPLES)
             outside = references - back
             part = 1 / outside if outside > _FEW_REFERENCES else 1.0
-            values[key] = tally.held["heap"] * part
+            values[key] = tally.bytes_by_place["heap"] * part
             total.add(tally, scale * met[key] * part)
         return values
 
