@@ -145,9 +145,9 @@ class Walk:
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
         """Size of all that `stack` reaches, and how many references to its first object were found."""
-        tally, home = Tally(), _key(stack[0])
-        self._counted.discard(home)
-        return tally, self._count_all(stack, tally, samples, home)
+        tally, measured_key = Tally(), _key(stack[0])
+        self._counted.discard(measured_key)
+        return tally, self._count_all(stack, tally, samples, measured_key)
 
     def has_counted(self, obj: Any) -> bool:
         """Whether an object is counted already, or was to be left out."""
@@ -163,18 +163,18 @@ class Walk:
         self._count_all(stack, tally, samples)
         return tally
 
-    def _count_all(self, stack: list[Any], tally: Tally, samples: int, home: int = 0) -> int:
-        """Add all that `stack` reaches, and return the number of references to the measured object `home`."""
-        counted, back = self._counted, 0
+    def _count_all(self, stack: list[Any], tally: Tally, samples: int, measured_key: int = 0) -> int:
+        """Add all that `stack` reaches, and return the number of references to `measured_key`."""
+        counted, references_back = self._counted, 0
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in counted:
-                back += key == home
+                references_back += key == measured_key
                 continue
             counted.add(key)
             self._visit(obj, counted, tally, stack, samples)
-        return back
+        return references_back
 
     def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
         """Add one object to `tally`, and put what it holds on `stack`."""
@@ -287,14 +287,16 @@ class Walk:
         sampled = positions(length, samples)
         items = pick(container, sampled)
         shared: dict[int, Any] = {}
-        met: dict[int, dict[int, int]] = {}
+        references_met: dict[int, dict[int, int]] = {}
         tally_by_index: dict[int, Tally] = {}
         may_share = False
         deadline = own_time() + (self._deadline - own_time()) / 2
         for index in random_order(len(items)):
-            tally_by_index[index], several, met[index] = self._reach(items[index], shared, set())
-            may_share = may_share or _have_others(several)
-            several.clear()
+            tally_by_index[index], few_references, references_met[index] = self._reach(
+                items[index], shared, set()
+            )
+            may_share = may_share or _have_others(few_references)
+            few_references.clear()
             if own_time() > deadline and len(tally_by_index) >= FEWEST_SAMPLES:
                 break
         items.clear()
@@ -308,11 +310,11 @@ class Walk:
         of_items = total.bytes_by_place["heap"]
         counts = Counter[int]()
         for index in order:
-            counts.update(met[index])
+            counts.update(references_met[index])
         values = self._add_shared(total, shared, counts, scale)
         alone = [own_share.share * tally.bytes_by_place["heap"] for tally in tallies]
         item_bytes = [
-            nbytes + sum(count * values.get(key, 0.0) for key, count in met[index].items())
+            nbytes + sum(count * values.get(key, 0.0) for key, count in references_met[index].items())
             for index, nbytes in zip(order, alone, strict=True)
         ]
         variance = (
@@ -334,14 +336,14 @@ class Walk:
         references met. Objects with many go into `shared`; the third counts the references met to each.
         """
         tally, kinds = Tally(), self._kinds
-        met: dict[int, int] = {}
-        several: dict[int, list[Any]] = {}
+        references_met: dict[int, int] = {}
+        few_references: dict[int, list[Any]] = {}
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in reached:
-                if key in several:
-                    several[key][1] += 1
+                if key in few_references:
+                    few_references[key][1] += 1
                 continue
             if key in self._counted:
                 continue
@@ -351,7 +353,7 @@ class Walk:
             if references > _FEW_REFERENCES:
                 if kind != "opaque":
                     shared.setdefault(key, obj)
-                    met[key] = met.get(key, 0) + 1
+                    references_met[key] = references_met.get(key, 0) + 1
                 continue
             reached.add(key)
             if kind == "atom" and (size := own_bytes(obj, cls)) <= _SMALL:
@@ -359,15 +361,15 @@ class Walk:
                 tally.bytes_by_place["heap"] += size
                 continue
             if references > 1:
-                several[key] = [obj, 1]
+                few_references[key] = [obj, 1]
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-        return tally, several, met
+        return tally, few_references, references_met
 
-    def _bytes_of_others(self, several: dict[int, list[Any]]) -> float:
+    def _bytes_of_others(self, few_references: dict[int, list[Any]]) -> float:
         """How much of what these objects hold falls to the references to them that were not met."""
         nbytes = 0.0
-        while several:
-            obj, times = several.popitem()[1]
+        while few_references:
+            obj, times = few_references.popitem()[1]
             if (share := 1 - times / max(1, _references(obj))) > 0:  # the program may have dropped it
                 nbytes += share * self._reach([obj], {}, set())[0].total()
         return nbytes
@@ -388,9 +390,9 @@ class Walk:
             for number, item in enumerate(pick(container, range(starts[run], starts[run] + size))):
                 extra = self._reach(item.copy(), {}, reached)[0].total()
                 if number >= _BEFORE:
-                    alone, several, _ = self._reach(item, {}, set())
+                    alone, few_references, _ = self._reach(item, {}, set())
                     compared.append((extra, alone.total()))
-                    spare += min(self._bytes_of_others(several), alone.total())
+                    spare += min(self._bytes_of_others(few_references), alone.total())
             if own_time() > deadline and len(compared) > _COMPARED:
                 break
         whole = sum(alone for _, alone in compared)
@@ -405,7 +407,7 @@ class Walk:
         return _OwnShare(max(share, 1e-9), error, max(0.0, share - 1 + spare / whole))
 
     def _add_shared(
-        self, total: Tally, shared: dict[int, Any], met: Mapping[int, int], scale: float
+        self, total: Tally, shared: dict[int, Any], references_met: Mapping[int, int], scale: float
     ) -> dict[int, float]:
         """Add objects with many references, by the share of these references that the sample represents.
 
@@ -417,11 +419,11 @@ class Walk:
             if key in self._counted:
                 continue
             references = _references(obj)
-            tally, back = self.everything([obj], FEWEST_SAMPLES)
-            outside = references - back
+            tally, references_back = self.everything([obj], FEWEST_SAMPLES)
+            outside = references - references_back
             part = 1 / outside if outside > _FEW_REFERENCES else 1.0
             values[key] = tally.bytes_by_place["heap"] * part
-            total.add(tally, scale * met[key] * part)
+            total.add(tally, scale * references_met[key] * part)
         return values
 
 
@@ -462,10 +464,10 @@ def _references(obj: Any) -> int:
     return obj.references if type(obj) is MemoryBlock else sys.getrefcount(obj) - _call_references
 
 
-def _have_others(several: dict[int, list[Any]]) -> bool:
+def _have_others(few_references: dict[int, list[Any]]) -> bool:
     """Whether one of these objects has references that were not met; takes some of them out."""
-    while several:
-        obj, times = several.popitem()[1]
+    while few_references:
+        obj, times = few_references.popitem()[1]
         if _references(obj) > times:
             return True
     return False
