@@ -77,13 +77,13 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
 
 
 def _call_alone(calls: Iterator[Any]) -> list[Any] | None:
-    """What an iterator written in C yields, in one call; None while another thread may be in C code."""
+    """List what an iterator written in C yields, in one call; None while another thread may be in C code."""
     results = list(map(list, compress([calls], _others_wait())))
     return results[0] if results else None
 
 
 def _others_wait() -> Iterator[bool]:
-    """Whether all other threads only wait; evaluated lazily, inside the C code of the caller.
+    """Yield whether all other threads only wait, evaluated inside the C code of the caller.
 
     The caller must be declared with `waits_in`, since its thread is checked as well.
     """

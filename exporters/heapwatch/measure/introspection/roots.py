@@ -197,6 +197,7 @@ def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]
 
 def _own_threads() -> set[int]:
     threads = {threading.get_ident()}
+    # Not `threading.enumerate`: it waits for a lock that the program may hold.
     for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
         name = attribute_of(thread, "_name")
         if type(name) is str and name.startswith(OWN_THREADS):

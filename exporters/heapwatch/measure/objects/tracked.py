@@ -110,13 +110,13 @@ def untracked_objects(tracked: Sequence[Any], types: Set[int]) -> Iterator[Any]:
 
 
 def referrers(obj: Any) -> list[Any]:
-    """What refers to `obj`, without tuples and weak references."""
+    """The objects that refer to `obj`, without tuples and weak references."""
     lists: list[list[Any]] = []
     return _run_selection(lists, starmap(gc.get_referrers, ((obj,),)), _without_tuples(lists))
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
-    """What refers to the tuples that hold `obj`, without tuples and weak references.
+    """The objects that refer to the tuples that hold `obj`, without tuples and weak references.
 
     Empty under an audit hook, which would run while the tuples are referred to.
     """

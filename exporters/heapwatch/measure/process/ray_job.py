@@ -24,7 +24,6 @@ _ACTOR = re.compile(rb"^:actor_name:(.{1,200})$", re.MULTILINE)
 _NO_JOB = "ffffffff"
 _HEAD_BYTES = 4096
 _RAYLET, _WORKER_TITLE = b"/raylet", b"ray::"
-_FOUND_AGAIN_SECONDS = 60.0
 
 
 class RayJob(NamedTuple):
@@ -71,7 +70,9 @@ def ray_workers(driver: int, proc: str = "/proc") -> list[int]:
     job_of_driver = driven_job(driver, proc)
     if job_of_driver is None:
         return []
-    workers = (pid for raylet in raylets_of(job_of_driver.session, proc) for pid in children_of(raylet, proc))
+    minute = int(time.monotonic() / 60)
+    of_session = _raylets_of(job_of_driver.session, proc, minute)
+    workers = (pid for raylet in of_session for pid in children_of(raylet, proc))
     return [
         pid
         for pid in workers
@@ -90,13 +91,9 @@ def raylets(proc: str = "/proc") -> list[int]:
     return [pid for pid, command in commands if command.partition(b"\0")[0].endswith(_RAYLET)]
 
 
-def raylets_of(session: str, proc: str = "/proc") -> tuple[int, ...]:
-    """The raylets of a session on this machine, looked for once a minute."""
-    return _raylets_in_minute(session, proc, int(time.monotonic() / _FOUND_AGAIN_SECONDS))
-
-
 @lru_cache(maxsize=1)
-def _raylets_in_minute(session: str, proc: str, _minute: int) -> tuple[int, ...]:
+def _raylets_of(session: str, proc: str, _minute: int) -> tuple[int, ...]:
+    """The raylets of a session on this machine, looked for once in each minute."""
     return tuple(pid for pid in raylets(proc) if session in " ".join(command_of(pid, proc)))
 
 

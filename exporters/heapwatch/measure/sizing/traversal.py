@@ -100,7 +100,7 @@ _ALL_OWN = _OwnShare(1.0, 0.0, 0.0)
 
 
 class Tally:
-    """Bytes by place; for those on the heap: variance, what may be counted too much, and objects unread."""
+    """Bytes by place; of the heap also the variance, bytes that may count twice, and unread objects."""
 
     __slots__ = ("bytes_by_place", "slack", "unread", "variance")
 
@@ -366,7 +366,7 @@ class Walk:
         return tally, few_references, references_met
 
     def _bytes_of_others(self, few_references: dict[int, list[Any]]) -> float:
-        """How much of what these objects hold falls to the references to them that were not met."""
+        """The bytes of these objects that belong to references that were not met; empties the dict."""
         nbytes = 0.0
         while few_references:
             obj, times = few_references.popitem()[1]
@@ -465,7 +465,7 @@ def _references(obj: Any) -> int:
 
 
 def _have_others(few_references: dict[int, list[Any]]) -> bool:
-    """Whether one of these objects has references that were not met; takes some of them out."""
+    """Whether one of these objects has references that were not met; removes the objects that it checks."""
     while few_references:
         obj, times = few_references.popitem()[1]
         if _references(obj) > times:
