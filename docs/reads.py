@@ -25,8 +25,7 @@ Python has a row here. `make test-harmless` tests the reads on programs that cha
 - **any**: every thread may read it while it holds the lock.
 - **alone**: the thread that calls `watch.step()` reads it while all other threads wait for a lock, a socket,
   a pipe or a process. In a program without steps the main thread reads it between two byte codes. If neither
-  is possible, `/explain` names what was not read (`unread`). A thread in `time.sleep` does not count as
-  waiting: let it wait with `threading.Event().wait(seconds)`.
+  is possible, `/explain` names what was not read (`unread`).
 - **safe point**: the thread that calls `watch.step()` reads it there.
 
 """

@@ -3,20 +3,21 @@
 A thread that is inside `backward()` or `resize_()` changes tensors without holding the lock, and a read from
 another thread may then follow a pointer that was just freed. So such a read is one call into C, in which no
 other thread can take the lock. It first compares the innermost function of every thread. Unless all
-the others are in functions that only wait, nothing is read. A function of the program that calls `time.sleep`
-is none of these: it may call other C code as well.
+the others are in functions that only wait, or in a call of `time.sleep`, nothing is read.
 """
 
 from __future__ import annotations
 
+import dis
 import gc
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, compress, filterfalse, repeat, tee
-from operator import attrgetter, is_
-from types import CodeType, FunctionType
+from operator import attrgetter, is_, itemgetter, or_
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -52,7 +53,11 @@ _WAITING = (
 # Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
 
-_code_of = attrgetter("f_code")
+_SLEEP = time.sleep  # as it was before the program may have replaced it
+_CALLS = ("CALL", "PRECALL")  # Python 3.11 calls what it knows well from the instruction before
+
+_place = attrgetter("f_code", "f_lasti")
+_place_and_names = attrgetter("f_code", "f_lasti", "f_globals")
 _is_none = partial(is_, None)
 _unseen = list(_WAITING)
 # Not their ids: `id` is audited, and a hook of the program would run inside the call.
@@ -87,12 +92,17 @@ def _others_wait() -> Iterator[bool]:
 
     The caller must be declared with `waits_in`, since its thread is checked as well.
     """
-    codes: list[CodeType] = []
-    # All of them, also if the first does not wait: an iterator that is not at its end would keep the frames.
-    list_codes: Iterator[Any] = compress(
-        map(codes.extend, [map(_code_of, innermost_frames())]), repeat(False)
+    calls = {
+        (code, offset)
+        for code, offset, names in list(map(_place_and_names, innermost_frames()))
+        if code not in _waiting and in_waiting_call(code, offset, names)
+    }
+    places: list[tuple[CodeType, int]] = []
+    fill_places: Iterator[Any] = compress(
+        map(places.extend, [map(_place, innermost_frames())]), repeat(False)
     )
-    return chain(list_codes, map(all, [map(_waiting.__contains__, codes)]))
+    in_functions = map(_waiting.__contains__, map(itemgetter(0), places))
+    return chain(fill_places, map(all, [map(or_, in_functions, map(calls.__contains__, places))]))
 
 
 def waits_in(function: Function) -> Function:
@@ -153,3 +163,53 @@ def first_answer(read: Callable[[], Any], ask: Ask) -> Any:
     """Run a read in this thread; if it returns None, since other threads may be in C code, through `ask`."""
     result = read()
     return ask(read) if result is None else result
+
+
+def in_waiting_call(code: CodeType, offset: int, namespace: dict[str, Any]) -> bool:
+    """Whether the instruction at this offset of a function with these global names calls `time.sleep`.
+
+    A thread that is inside C code is at the instruction that called it. So what it is in is certain where
+    this instruction calls a function that can be told from the byte code alone: `time.sleep(...)` or
+    `sleep(...)`, of global names. The places of instructions in the source, by which the name and the call
+    are put together, exist since Python 3.11.
+    """
+    names = _called_at(code, offset)
+    if not names or names[-1] != "sleep":
+        return False
+    target: Any = namespace.get(names[0])
+    if len(names) == 2:
+        target = vars(target).get(names[1]) if type(target) is ModuleType else None
+    return target is _SLEEP
+
+
+@lru_cache(maxsize=1000)
+def _called_at(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The global name that an instruction calls, `(module, name)` or `(name,)`; empty for any other."""
+    if sys.version_info < (3, 11):
+        return ()
+    instructions = list(dis.get_instructions(code))
+    call = next(
+        (
+            instruction
+            for instruction in instructions
+            if instruction.offset == offset and instruction.opname.startswith(_CALLS)
+        ),
+        None,
+    )
+    if call is None or (begin := _begin(call)) is None:
+        return ()
+    same_place = [instruction for instruction in instructions if _begin(instruction) == begin]
+    if sum(instruction.opname.startswith("CALL") for instruction in same_place) != 1:
+        return ()  # what is called is itself the result of a call
+    loads = [instruction for instruction in same_place if instruction.opname.startswith("LOAD_")]
+    names = [str(instruction.argval) for instruction in loads]
+    if not loads or not loads[0].opname.startswith(("LOAD_GLOBAL", "LOAD_NAME")) or len(names) > 2:
+        return ()
+    return tuple(names)
+
+
+def _begin(instruction: Any) -> tuple[int, int] | None:
+    place = instruction.positions
+    if place is None or place.lineno is None or place.col_offset is None:
+        return None
+    return place.lineno, place.col_offset

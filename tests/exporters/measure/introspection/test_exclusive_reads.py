@@ -1,4 +1,4 @@
-"""What another thread might be changing is not read."""
+"""What another thread might be changing is not read; which calls only sleep."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from operator import methodcaller
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
 
 from heapwatch.measure.introspection import exclusive_reads
 from heapwatch.measure.introspection.exclusive_reads import (
+    in_waiting_call,
     read_alone,
     waits_in,
 )
@@ -94,10 +96,19 @@ def test_a_thread_that_waits_or_is_declared_to_is_no_reason_to_read_nothing() ->
 
 
 def sleeping(ended: threading.Event) -> None:
-    time.sleep(1)
+    # A call that is made often becomes another instruction.
+    for seconds in (*[0] * 100, *[0.5] * 60):
+        if not ended.is_set():
+            time.sleep(seconds)
 
 
-@pytest.mark.parametrize("run", [busy, busy_in_c, sleeping])
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no place in the source")
+def test_a_thread_that_sleeps_is_no_reason_either() -> None:
+    with beside(sleeping):
+        assert wait_for(lambda: read_alone([[1]], length)) == [(1,)]
+
+
+@pytest.mark.parametrize("run", [busy, busy_in_c])
 def test_nothing_is_read_beside_a_thread_that_does_anything(run: Callable[[threading.Event], Any]) -> None:
     with beside(run):
         assert read_alone([[1]], length) is None
@@ -195,3 +206,44 @@ def test_no_other_thread_runs_between_the_look_and_the_last_value(monkeypatch: p
         sys.setswitchinterval(interval)
     assert read == [(None,) * 100_001]
     assert ran[lock]
+
+
+ENDED: list[bool] = []  # what the threads below run until
+SHORT = range(200_000)  # some milliseconds
+pretended = ModuleType("pretended")
+pretended.sleep = partial(sum, SHORT)  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no place in the source")
+@pytest.mark.parametrize(
+    ("argument", "statement", "expected"),
+    [
+        ("", "time.sleep(0.05)", True),
+        ("", "str([1, (time.sleep(0.05), 2), 3])", True),
+        ("", "pretended.sleep(1)", False),
+        ("", "sum(SHORT).__class__(3)", False),
+        ("", "sum(SHORT)", False),
+    ],
+)
+def test_a_call_of_sleep_is_known_and_nothing_else_is(argument: str, statement: str, expected: bool) -> None:
+    names: dict[str, Any] = globals().copy()
+    exec(f"def run({argument}):\n    while not ENDED:\n        {statement}", names)
+    run = names["run"]
+    ENDED.clear()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    found = []
+
+    def looked() -> bool:
+        """Until the call that sleeps was seen, or twenty of another."""
+        frame = sys._current_frames().get(thread.ident or 0)
+        if frame is not None and frame.f_code is run.__code__:
+            found.append(in_waiting_call(frame.f_code, frame.f_lasti, frame.f_globals))
+        return any(found) if expected else len(found) >= 20
+
+    try:
+        wait_for(looked)
+    finally:
+        ENDED.append(True)
+        thread.join(30)
+    assert any(found) is expected
