@@ -85,14 +85,14 @@ READS = (
     Read(
         "torch.Tensor",
         ("_storage_address",),
-        ("measure.sizing.tensor_storage", "measure.objects.tracked"),
+        ("measure.introspection.torch_internals",),
         "The address itself, which is not followed. It shows which tensors share their memory.",
         "any",
     ),
     Read(
         "torch.Tensor",
         ("grad",),
-        ("measure.sizing.tensor_storage",),
+        ("measure.introspection.torch_internals",),
         "`backward` and in-place operations replace it without the lock. A gradient that "
         "cannot be read counts as an uncertainty as large as its parameter.",
         "alone",
@@ -100,14 +100,14 @@ READS = (
     Read(
         "torch.Tensor",
         ("grad_fn",),
-        ("measure.sizing.tensor_storage",),
+        ("measure.introspection.torch_internals",),
         "In-place operations replace it without the lock.",
         "alone",
     ),
     Read(
         "torch.Tensor",
         ("untyped_storage", "data_ptr", "_storage_Use_Count", "_get_filename"),
-        ("measure.sizing.tensor_storage",),
+        ("measure.introspection.torch_internals",),
         "`set_`, `resize_` and `share_memory_` replace the storage, or its memory, without the lock. "
         "If it cannot be read, only the part of the storage counts that the tensor uses.",
         "alone",
@@ -158,14 +158,6 @@ READS = (
         "any",
     ),
     Read(
-        "Arrow buffers, arrays and tables",
-        ("buffers", "parent", "is_cpu", "is_mutable", "address", "size", "chunks", "itercolumns", "type",
-         "dictionary"),
-        ("measure.sizing.foreign",),
-        "Immutable.",
-        "any",
-    ),
-    Read(
         "jax.Array",
         ("is_deleted", "_npy_value", "platform", "sharding", "memory_kind", "_arrays",
          "on_device_size_in_bytes"),
@@ -188,12 +180,11 @@ READS = (
         "any",
     ),
     Read(
-        "objects of unknown C code",
+        "memory mappings",
         ("PyObject_GetBuffer",),
         ("measure.sizing.foreign",),
-        "Nothing is known of their locks, so one call into C requests and releases their buffer. Mapped "
-        "memory is changed only with the lock held, so it may be read at any time.",
-        "alone",
+        "Changed only with the lock held. One call into C requests and releases the buffer.",
+        "any",
     ),
     Read(
         "objects of unknown C code",

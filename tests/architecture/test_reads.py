@@ -19,10 +19,6 @@ LIBRARIES = (
     ("torch", "Tensor"),
     ("torch", "UntypedStorage"),
     ("numpy", "ndarray"),
-    ("pyarrow.lib", "Array"),
-    ("pyarrow.lib", "Buffer"),
-    ("pyarrow.lib", "ChunkedArray"),
-    ("pyarrow.lib", "Table"),
     ("jaxlib._jax", "ArrayImpl"),
 )
 # Attributes of Python's own containers and texts, which every thread may read.

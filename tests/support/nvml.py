@@ -75,9 +75,10 @@ class Nvml:
 
     def nvmlDeviceGetHandleByUUID(self, uuid):
         self._check()
-        if uuid not in self.mig:
+        devices = self.mig | {gpu.uuid: gpu for gpu in self.gpus}
+        if uuid not in devices:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
-        return self.mig[uuid]
+        return devices[uuid]
 
     def nvmlDeviceGetUUID(self, gpu):
         self._check(gpu, "uuid")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
-from heapwatch.measure.process.ended import Ending, close, ending, opened, ready
+from heapwatch.measure.process.ended import Ending, close_pidfd, ended_among, ending_of, open_pidfd
 from heapwatch.measure.process.other_process import is_alive, name_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Followed:
     def __init__(self, process: psutil.Process, name: str = "") -> None:
         self._process = process
         self.name = name or name_of(process)
-        self._descriptor = opened(process.pid)
+        self._descriptor = open_pidfd(process.pid)
 
     def __enter__(self) -> Self:
         return self
@@ -56,11 +56,11 @@ class Followed:
     def __exit__(self, *_: object) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            close(descriptor, self._process.pid)
+            close_pidfd(descriptor, self._process.pid)
 
     def ended_within(self, seconds: float) -> Ending | None:
         """Wait up to `seconds` for the end of the process; return how it ended, or None if it still runs."""
-        return ending(self._process.pid, self._descriptor) if self._ends_within(seconds) else None
+        return ending_of(self._process.pid, self._descriptor) if self._ends_within(seconds) else None
 
     def said(self, ended: Ending, when: str) -> str:
         """Return a sentence: "process 4711 (train) was killed by SIGSEGV during the visit (signal 11)"."""
@@ -73,7 +73,7 @@ class Followed:
 
     def _ends_within(self, seconds: float) -> bool:
         if self._descriptor is not None:
-            return bool(ready([self._descriptor], seconds))
+            return bool(ended_among([self._descriptor], seconds))
         deadline = time.monotonic() + seconds
         while is_alive(self._process):
             if time.monotonic() >= deadline:

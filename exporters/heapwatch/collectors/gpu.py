@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.measure.gpu import (
     POOLS,
@@ -47,9 +47,6 @@ _DOCUMENTATION = {
     "trainer_gpu_memory_part_bytes": (
         "All memory of the device, by part; the parts add up to trainer_gpu_memory_total_bytes.",
         "part",
-    ),
-    "trainer_gpu_allocation_retries_total": (
-        "Allocations for which torch gave all its cached memory back to the device first.",
     ),
 }
 
@@ -192,18 +189,14 @@ def _allocators(pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
         yield "trainer_gpu_memory_reserved_bytes", device, pool.held
         if pool.unusable is not None:
             yield "trainer_gpu_memory_unusable_bytes", device, pool.unusable
-        if pool.retries is not None:
-            yield "trainer_gpu_allocation_retries_total", device, pool.retries
 
 
 def _identity(nvml: Any, gpu: Any) -> list[str]:
     return [nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu), nvml.nvmlSystemGetDriverVersion()]
 
 
-def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
+def _families() -> dict[str, GaugeMetricFamily]:
     return {
-        metric: (CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily)(
-            metric, documentation, labels=["device", *labels]
-        )
+        metric: GaugeMetricFamily(metric, documentation, labels=["device", *labels])
         for metric, (documentation, *labels) in _DOCUMENTATION.items()
     }

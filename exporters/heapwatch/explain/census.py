@@ -25,7 +25,7 @@ from heapwatch.explain.schedule import PAUSE_SECONDS, PauseLimit
 from heapwatch.explain.sites import Site
 from heapwatch.judge.level import FloorGrowth, LevelSeries
 from heapwatch.measure.introspection.containers import first_items
-from heapwatch.measure.introspection.layout import layout_of
+from heapwatch.measure.introspection.layout import identity, layout_of
 from heapwatch.measure.introspection.names import is_shown, qualified_type_name, type_of
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.measure.objects.tracked import (
@@ -56,7 +56,7 @@ _LONG = 50
 _MOST_LONG = 4
 _DEEPEST = 6
 _MOST_REFERRERS = 30
-_LISTS = frozenset(map(id, (list, dict, set, deque)))
+_LISTS = frozenset(map(identity, (list, dict, set, deque)))
 _MOST_BLOCK_BYTES = 4096  # of growth for each new block of memory, if it is that of Python objects
 _LEAST_NEWEST, _LEAST_NEWEST_SHARE = 50, 0.5  # of the newest objects, those of the type that piles up
 _PLAIN = frozenset(
@@ -97,7 +97,7 @@ class Census:
         fewest: number of instances from which a type is followed.
 
     Attributes:
-        types: growing types, by the id of the class.
+        types: growing types, by the `identity` of the class.
         blocks: blocks of memory that Python has allocated, where all objects are too many to list.
         pause_limit: how long lists of objects take and may take.
 
@@ -116,7 +116,7 @@ class Census:
         self._newest: Counter[str] = Counter()  # by name of the class, over all samples
         self._clock = clock
         self._fewest = fewest
-        self._previous: dict[int, int] = {}  # the number of instances at the last count, by id of the class
+        self._previous: dict[int, int] = {}  # the number of instances at the last count, by class
         self._first_at: float | None = None
         self._counted_at = 0.0
         self._lengths: dict[int, tuple[tuple[float, int], ...]] = {}
@@ -134,7 +134,7 @@ class Census:
         while listed:
             kinds = listed[-_CHUNK:]
             del listed[-_CHUNK:]
-            keys = list(map(id, kinds))
+            keys = list(map(identity, kinds))
             counts.update(keys)
             for key, kind in dict(zip(keys, kinds, strict=True)).items():
                 if key not in names:
@@ -163,10 +163,13 @@ class Census:
         """Count the newest objects by type."""
         self.blocks.add(self._clock(), sys.getallocatedblocks())
         objects = self.youngest() or []
-        for kind, number in Counter(map(type, objects)).items():
-            if (name := _name_of(kind)) and (name in self._newest or len(self._newest) < _MOST_TYPES):
-                self._newest[name] += number
+        kinds = list(map(type, objects))
         objects.clear()
+        keys = list(map(identity, kinds))
+        numbers = Counter(keys)
+        for key, kind in dict(zip(keys, kinds, strict=True)).items():
+            if (name := _name_of(kind)) and (name in self._newest or len(self._newest) < _MOST_TYPES):
+                self._newest[name] += numbers[key]
 
     def probable_type(self, start: float, bytes_per_minute: float) -> str | None:
         """The type of most of the newest objects, if memory since `start` may have grown by objects."""
@@ -209,7 +212,7 @@ class Census:
         if not self.pause_limit.allows("objects"):
             return
         listed = self.pause_limit.timed(
-            lambda: [tracked_objects(types, generation) for generation in (2, 1, 0)], "objects"
+            lambda: [tracked_objects(types.keys(), generation) for generation in (2, 1, 0)], "objects"
         )  # the oldest generation of the collector comes first
         newest = _newest(listed, types)
         for objects in listed:
@@ -317,7 +320,7 @@ class Census:
         generators among the holders are added to `sites`.
         """
         passed = {id(obj), *hidden}
-        link = None if id(type(obj)) in _LISTS else type(obj)
+        link = None if identity(type(obj)) in _LISTS else type(obj)
         for depth in range(_DEEPEST):
             began = own_time()
             usable = _usable(referrers(obj), passed) or _usable(referrers_of_tuples(obj), passed)
@@ -356,12 +359,12 @@ def _name_of(cls: type) -> str:
     return "" if name.startswith("heapwatch.") or name == _MADE_TO_MEASURE else name
 
 
-def _newest(listed: list[list[Any]], type_ids: Collection[int]) -> dict[int, list[Any]]:
+def _newest(listed: list[list[Any]], types: Collection[int]) -> dict[int, list[Any]]:
     """The newest objects of each type, the newest first, of lists in which the oldest come first."""
-    newest: dict[int, list[Any]] = {key: [] for key in type_ids}
+    newest: dict[int, list[Any]] = {key: [] for key in types}
     lacking = len(newest)
     for obj in chain.from_iterable(map(reversed, reversed(listed))):
-        instances = newest.get(id(type(obj)))  # the program may have changed it meanwhile
+        instances = newest.get(identity(type(obj)))  # the program may have changed it meanwhile
         if instances is not None and len(instances) < _WEIGHED:
             instances.append(obj)
             lacking -= len(instances) == _WEIGHED

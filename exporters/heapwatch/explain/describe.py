@@ -52,7 +52,7 @@ _MOST_KEPT = 200
 _BOUND_SECONDS = 60.0  # between two searches for a bound among the program's other containers
 _LEAST_PER_MINUTE = 10_000.0  # bytes; 14 MB in a day
 _SEARCHING_SECONDS = 0.03  # for the search in the program's code, in one evaluation
-_NAMING = ("name", "slot", "class", "closure", "default", "keyword_default")  # steps
+_NAMING = ("name", "slot", "class", "closure", "default")  # steps
 _REMOVERS = ("unlink", "remove", "rmtree")  # of segments the first
 _STARTERS = ("Process", "Popen", "Pool", "ProcessPoolExecutor", "SubprocVecEnv", "AsyncVectorEnv")
 
@@ -433,7 +433,7 @@ def _root_in_words(root: Root) -> str:
 
 
 def _scope(parent: Place, how: str) -> Scope:
-    if how in ("closure", "default", "keyword_default"):
+    if how in ("closure", "default"):
         return "local"
     root = parent.root
     if root is None or not root.namespace:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections import Counter, deque
@@ -21,13 +20,12 @@ from heapwatch.measure.gpu import POOLS, NvmlSession, Pool, free_bytes
 from heapwatch.measure.process.memory import ResidentMemory, free_memory, malloc_bytes, memory_limit
 from heapwatch.measure.process.object_store import ObjectStore
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.process.private_memory import (
-    anonymous_bytes,
+from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.procfs import (
     bytes_of_files,
     mapped_files,
-    resident_parts,
+    memory_parts,
 )
-from heapwatch.measure.process.process_tree import descendants
 from heapwatch.measure.process.ray_job import is_ray_worker
 
 # Largest share of the time for reading a source; together a third of what all explaining may take.
@@ -42,9 +40,7 @@ _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
 _LEAST_SHARED = 1_000_000  # bytes for which the files of shared memory are looked up
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
-_STATUS = Path("/proc/self/status")
 _SCHEDULER = Path("/proc/self/schedstat")  # of the main thread: nanoseconds of running and of waiting
-_FIELD = re.compile(rb"^(RssAnon|RssShmem|VmSize):\s+(\d+) kB$", re.MULTILINE)
 
 
 NO_PROGRESS = Progress()
@@ -150,22 +146,21 @@ class ProcessMemory(MemoryLevels):
         self.granted.add(now, now - int(waited) / 1e9)
 
     def _read_status(self, now: float) -> None:
-        fields = {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(_STATUS.read_bytes())}
-        if b"VmSize" in fields:
-            self.virtual.add(now, fields[b"VmSize"])
-        shared: float = max(0, fields.get(b"RssShmem", 0) - self._in_files)
+        parts = memory_parts("self")
+        if parts is None:
+            return
+        self.virtual.add(now, parts.virtual)
+        shared: float = max(0, parts.shared - self._in_files)
         if "ray" in sys.modules:
             # Which pages of the store a worker of Ray maps says nothing about what it keeps there.
             shared = max(0 if is_ray_worker(os.getpid()) else shared, self._in_store())
         shared += self.shared_files.bytes
-        if b"RssShmem" in fields:
-            self.shared.add(now, shared)
-        if b"RssAnon" in fields:
-            self.private.add(now, fields[b"RssAnon"] + shared)
+        self.shared.add(now, shared)
+        self.private.add(now, parts.anonymous + shared)
 
     def _read_mappings(self, _: float) -> None:
         """Look up which files of shared memory are mapped, where there can be any."""
-        parts = resident_parts(os.getpid())
+        parts = memory_parts("self")
         mapped = 0 if parts is None else parts.shared
         names = mapped_files("self") if mapped >= _LEAST_SHARED else set[str]()
         if mapped or self.shared_files.known:  # else workers can hardly have mapped one
@@ -218,8 +213,8 @@ class ProcessMemory(MemoryLevels):
 
     def _read_workers(self, now: float) -> None:
         self._workers = descendants(os.getpid(), _MOST_WORKERS)
-        sizes = [size for pid in self._workers if (size := anonymous_bytes(pid)) is not None]
-        resident, count = sum(sizes), len(sizes)
+        live = [parts for pid in self._workers if (parts := memory_parts(pid)) is not None]
+        resident, count = sum(parts.anonymous for parts in live), len(live)
         if count != (self.processes.last or 0):
             # A forked process shares its parent's pages, which count for both: what both can hold is more.
             self._ceilings.clear()

@@ -13,7 +13,7 @@ from typing import Any
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, user_line
 from heapwatch.explain.written_files import all_files, beginnings, files_beginning_with
-from heapwatch.measure.process.private_memory import SHARED_FILES
+from heapwatch.measure.process.procfs import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
 SEGMENTS, FILES = "shared memory segments", "files in memory"

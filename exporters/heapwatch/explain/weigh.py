@@ -23,10 +23,10 @@ from heapwatch.measure.introspection.layout import Layout, layout_of
 from heapwatch.measure.introspection.names import qualified_type_name, type_of
 from heapwatch.measure.introspection.reading import parts
 from heapwatch.measure.process.own_time import own_time
-from heapwatch.measure.sizing.deep_size import SAMPLES, Size, deep_size, size_by_items
+from heapwatch.measure.sizing.deep_size import Size, deep_size, size_by_items
 from heapwatch.measure.sizing.sampling import ContainerChanged, same_samples
-from heapwatch.measure.sizing.tensor_storage import Storages, array_holds, has_graph, memory_key
-from heapwatch.measure.sizing.traversal import FEWEST_SAMPLES, OutOfTime
+from heapwatch.measure.sizing.tensor_storage import Storages, array_base, has_graph, memory_key
+from heapwatch.measure.sizing.traversal import OutOfTime
 
 _BUDGET_SECONDS = 0.02
 _RETRY_SECONDS = 20.0
@@ -128,8 +128,7 @@ def _size_of(
     if len(items) > 1:
         return size_by_items(items, items_in(obj, layout) or 0, **options)
     content = filled_items(obj) if is_object_array(obj) else obj
-    samples = FEWEST_SAMPLES if is_large else SAMPLES
-    return None if content is None else deep_size(content, samples=samples, **options)
+    return None if content is None else deep_size(content, **options)
 
 
 def traits_of(container: KnownContainer, inventory: Inventory) -> ItemTraits:
@@ -208,7 +207,7 @@ def _inspect(newest: list[Any], container: KnownContainer, inventory: Inventory)
         elif layout.kind == "array":
             view = _small_view(obj, layout)
             if view is not None:
-                views.setdefault(id(array_holds(obj)[0]), view)
+                views.setdefault(id(array_base(obj)), view)
         elif layout.kind == "object" and layout.namespace is None and not layout.slots:
             opaque = True
         if layout.kind not in ("array", "tensor"):

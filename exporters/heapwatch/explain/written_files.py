@@ -16,7 +16,7 @@ from types import CodeType
 
 from heapwatch.explain.sites import Site, site_of, user_code
 from heapwatch.measure.introspection.roots import module_namespace, user_modules
-from heapwatch.measure.process.private_memory import SHARED_FILES
+from heapwatch.measure.process.procfs import SHARED_FILES
 
 _BELOW = f"{SHARED_FILES}/"
 _NAME = re.compile(r"/?([A-Za-z][\w.-]{2,39})")  # a constant that may be the beginning of a file's name

@@ -13,7 +13,7 @@ from heapwatch.judge.component import Component, material
 from heapwatch.judge.level import LevelSeries
 from heapwatch.machine.groups import Member
 from heapwatch.measure.gpu import NvmlSession
-from heapwatch.measure.process.private_memory import SHARED_FILES, resident_parts
+from heapwatch.measure.process.procfs import SHARED_FILES, memory_parts
 
 _ALIKE = 0.5  # of the growth of the member that grew most
 _MATERIAL_MINUTES = 60.0  # in which growth has to be a rise that matters
@@ -99,7 +99,7 @@ class MachineLevels:
         on_gpus = gpu_bytes(self._nvml)
         since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
         for member in members:
-            parts = resident_parts(member.pid, self._proc)
+            parts = memory_parts(member.pid, self._proc)
             if parts is not None:
                 started_at = now - (since_boot - member.started) + self._startup_seconds
                 levels = self._levels[member] = previous.get(member) or _Levels(started_at)

@@ -20,7 +20,7 @@ from heapwatch.explain.findings import Explanation
 from heapwatch.explain.received import MOST_BYTES, explanation_of
 from heapwatch.machine.groups import Groups, Member
 from heapwatch.machine.workers import Representative, grown_most, with_names, worker_sizes
-from heapwatch.measure.process.ended import ASKED_TO_END, close, ending, opened, ready
+from heapwatch.measure.process.ended import ASKED_TO_END, close_pidfd, ended_among, ending_of, open_pidfd
 from heapwatch.measure.process.process_tree import VISITOR
 from heapwatch.runtime import environment
 from heapwatch.runtime.failures import raised
@@ -59,7 +59,7 @@ class _Visit:
         self.command = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._errors
         )
-        self._worker_end = opened(worker.pid)
+        self._worker_end = open_pidfd(worker.pid)
 
     def texts(self) -> tuple[str, str]:
         """What the command has written to stdout and to stderr."""
@@ -70,9 +70,9 @@ class _Visit:
 
     def death(self) -> str:
         """How the worker has died, in words, if that may be because of the visit; else empty."""
-        if self._worker_end is None or not ready([self._worker_end]):
+        if self._worker_end is None or not ended_among([self._worker_end]):
             return ""
-        ended = ending(self.worker.pid, self._worker_end)
+        ended = ending_of(self.worker.pid, self._worker_end)
         # No visit sends SIGKILL: it is the kernel out of memory, or whoever manages the workers.
         if not ended.is_failure or ended.how in (*ASKED_TO_END, "SIGKILL"):
             return ""
@@ -93,7 +93,7 @@ class _Visit:
         self._output.close()
         self._errors.close()
         if self._worker_end is not None:
-            close(self._worker_end, self.worker.pid)
+            close_pidfd(self._worker_end, self.worker.pid)
 
 
 class WorkerVisits:

@@ -14,8 +14,8 @@ from heapwatch.explain.findings import Explanation, Finding, grows_in_workers, r
 from heapwatch.explain.thresholds import EXPLAINED
 from heapwatch.judge.verdict import SERIOUS
 from heapwatch.machine.groups import Groups, Member
-from heapwatch.measure.process.private_memory import anonymous_bytes
 from heapwatch.measure.process.process_tree import descendants
+from heapwatch.measure.process.procfs import memory_parts
 
 _MOST_WORKERS = 512
 _ALIKE = 0.5  # of the growth of the one that grew most
@@ -49,8 +49,8 @@ def worker_sizes(groups: Groups, parent: int | None = None) -> dict[Member, int]
     sizes: dict[Member, int] = {}
     with suppress(psutil.NoSuchProcess):
         for member in groups.members(descendants(parent or os.getpid(), _MOST_WORKERS)):
-            if member.is_python and (size := anonymous_bytes(member.pid)) is not None:
-                sizes[member] = size
+            if member.is_python and (parts := memory_parts(member.pid)) is not None:
+                sizes[member] = parts.anonymous
     return sizes
 
 

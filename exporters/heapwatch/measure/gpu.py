@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 log = logging.getLogger("heapwatch")
 
-# An index as NVML counts, or a UUID (of a MIG instance too; of a GPU also the beginning of it).
+# An index as NVML counts, or a UUID, of a MIG instance too.
 DeviceName = int | str
 _GPU_PLATFORMS = ("gpu", "cuda", "rocm")
 
@@ -67,13 +66,7 @@ class NvmlSession:
         """
         if isinstance(name, int):
             return self.library.nvmlDeviceGetHandleByIndex(name)
-        if name.startswith("MIG-"):
-            return self.library.nvmlDeviceGetHandleByUUID(name)
-        for index in range(self.library.nvmlDeviceGetCount()):
-            handle = self.library.nvmlDeviceGetHandleByIndex(index)
-            if self.library.nvmlDeviceGetUUID(handle).startswith(name):
-                return handle
-        raise self.library.NVMLError(self.library.NVML_ERROR_NOT_FOUND)
+        return self.library.nvmlDeviceGetHandleByUUID(name)
 
     def memory(self, handle: Any) -> DeviceMemory:
         """The memory of a device, as nvidia-smi reports it.
@@ -158,14 +151,12 @@ class Pool:
         held: taken from the device, `in_use` included.
         unusable: of what is held and not in use, what lies between blocks in use: it can neither be given
             back nor serve a larger block. None where the allocator does not report it.
-        retries: allocations that succeeded only after all cached memory was given back; None where unknown.
 
     """
 
     in_use: int
     held: int
     unusable: int | None = None
-    retries: int | None = None
 
 
 def initialised_cuda() -> Any:
@@ -187,8 +178,6 @@ def _driver() -> Any:
 
 _this_thread = threading.local()
 _RELAXED = 2
-_LOOK_SECONDS = 1.0  # looking for a driver that is not there takes 50 us
-_look_again = float("-inf")
 
 
 def allow_capture() -> None:
@@ -198,17 +187,12 @@ def allow_capture() -> None:
     thread makes none itself, but holds objects of the program briefly, and frees those that the program has
     dropped meanwhile. The driver's `cuThreadExchangeStreamCaptureMode` exempts a thread.
     """
-    global _look_again
     if getattr(_this_thread, "is_exempt", False) or not hasattr(os, "RTLD_NOLOAD"):
-        return
-    now = time.monotonic()
-    if now < _look_again:
         return
     try:
         exchange = _driver().cuThreadExchangeStreamCaptureMode
     except (OSError, AttributeError):
-        _look_again = now + _LOOK_SECONDS
-        return
+        return  # the program has not loaded it, or only begins to
     _this_thread.is_exempt = exchange(ctypes.byref(ctypes.c_int(_RELAXED))) == 0
 
 
@@ -226,7 +210,6 @@ def torch_pools() -> dict[int, Pool]:
             in_use,
             reserved,
             statistics.get("inactive_split_bytes.all.current") if native else None,
-            statistics.get("num_alloc_retries") if native else None,
         )
     return pools
 
@@ -241,18 +224,22 @@ def free_bytes(session: NvmlSession) -> dict[int, int]:
         return {}
 
 
+def _jax_clients() -> list[Any]:
+    """JAX's connections to its platforms, without making one: `jax.devices()` would."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return list(getattr(bridge, "_backends", {}).values())
+
+
 def jax_programs() -> int | None:
     """Compiled programs that JAX keeps, on all platforms; None where no backend was made yet."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    clients = list(getattr(bridge, "_backends", {}).values())
+    clients = _jax_clients()
     return sum(len(client.live_executables()) for client in clients) if clients else None
 
 
 def jax_pools() -> dict[int, Pool]:
     """JAX's allocators by the number of the CUDA device, where a backend for GPUs was made already."""
-    bridge = sys.modules.get("jax._src.xla_bridge")
     pools = {}
-    for client in list(getattr(bridge, "_backends", {}).values()):
+    for client in _jax_clients():
         if client.platform not in _GPU_PLATFORMS:
             continue
         for device in client.local_devices():

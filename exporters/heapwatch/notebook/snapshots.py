@@ -263,5 +263,5 @@ def _measure(
     except (OutOfTime, ContainerChanged, RuntimeError):
         unmeasured.append(name)
         return
-    held = sum(tally.held.get(place, 0.0) for place in ("heap", "gpu", "shared"))
+    held = sum(tally.bytes_by_place.get(place, 0.0) for place in ("heap", "gpu", "shared"))
     found.append(Holder(name, type_of(obj), round(held), math.sqrt(tally.variance), remedy))

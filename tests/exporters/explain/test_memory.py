@@ -13,6 +13,7 @@ from heapwatch.explain import memory as subject
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.judge.level import LevelSeries, is_steady
 from heapwatch.judge.memory import MemoryGrowth
+from heapwatch.measure.process.procfs import MemoryParts
 
 MB = 1e6
 
@@ -88,7 +89,7 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(monkeypatc
     held = [0]
     monkeypatch.setattr(subject, "free_memory", lambda: 10_000 * MB)
     monkeypatch.setattr(subject, "descendants", lambda *_: range(1, 1 + held[0]))
-    monkeypatch.setattr(subject, "anonymous_bytes", lambda _: 2_400 * MB)
+    monkeypatch.setattr(subject, "memory_parts", lambda _: MemoryParts(9_000 * MB, 2_400 * MB, 0))
     now = [0.0]
     memory = ProcessMemory(clock=lambda: now[0])
     memory.limit = 16_000 * MB
@@ -99,9 +100,6 @@ def test_pages_that_forked_workers_share_take_nothing_of_what_is_left(monkeypatc
         # The resident memory is that of the test itself, which varies by some pages.
         assert MemoryGrowth(memory, 0.0, now[0]).left == pytest.approx(10_000 * MB, abs=MB), now[0]
     assert memory.workers.last == 24_000 * MB
-
-
-STATUS = b"VmSize:\t9000 kB\nRssAnon:\t2000 kB\nRssShmem:\t300 kB\n"
 
 
 @pytest.mark.parametrize(
@@ -117,11 +115,11 @@ STATUS = b"VmSize:\t9000 kB\nRssAnon:\t2000 kB\nRssShmem:\t300 kB\n"
     ],
 )
 def test_of_the_object_store_counts_once_what_a_process_stands_for(
-    monkeypatch, tmp_path, is_worker, is_own, store, shared
+    monkeypatch, is_worker, is_own, store, shared
 ):
     """All of the store that it has started; of another one what its references keep, 500 kB."""
-    (tmp_path / "status").write_bytes(STATUS)
-    monkeypatch.setattr(subject, "_STATUS", tmp_path / "status")
+    parts = MemoryParts(1024 * 9000, 1024 * 2000, 1024 * 300)
+    monkeypatch.setattr(subject, "memory_parts", lambda _: parts)
     monkeypatch.setattr(subject, "is_ray_worker", lambda pid: is_worker)
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
     memory = ProcessMemory()

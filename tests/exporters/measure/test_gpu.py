@@ -132,7 +132,6 @@ def in_a_thread(*functions):
 def driver(monkeypatch):
     found = Driver()
     monkeypatch.setattr(gpu, "_driver", lambda: found)
-    monkeypatch.setattr(gpu, "_look_again", 0.0)
     return found
 
 

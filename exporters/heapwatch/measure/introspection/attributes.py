@@ -48,29 +48,21 @@ def attributes_of(obj: Any, layout: Layout | None = None) -> Any:
         namespace = layout.namespace(obj)
         return namespace if type(namespace) is dict else None
     referents = gc.get_referents(obj)
-    namespace = _namespace_among(obj, layout, referents)
-    if namespace is not None:
-        return namespace
-    if len(referents) > _MOST_HELD:
+    if len(referents) > _MOST_HELD or _has_dict(obj, layout, referents):
         return layout.namespace(obj)
     missing = {
         id(part) for part in referents if type(part) is dict or layout_of(type(part)).kind not in LEAVES
     }
     missing -= set(map(id, _slot_values(obj, layout)))
-    names = _names(layout).confirmed
-    values = _read(obj, layout, names)
+    confirmed, candidates = layout.names or ([], _assigned_names(layout))
+    values = _read(obj, layout, confirmed)
     missing -= set(map(id, values.values()))
-    if missing or not names:
-        values.update(_search(obj, layout, missing))
+    if missing or not confirmed:
+        others = _read(obj, layout, candidates)
+        layout.names = [*confirmed, *others], [name for name in candidates if name not in others]
+        missing -= set(map(id, others.values()))
+        values |= others
     return layout.namespace(obj) if missing else values
-
-
-def _namespace_among(obj: Any, layout: Layout, referents: Sequence[Any]) -> dict[str, Any] | None:
-    """The dict of an instance among all that it refers to; None where it is not made."""
-    dicts = [part for part in referents if type(part) is dict]
-    if not dicts or not _holds_one_value(obj, layout, referents):
-        return None
-    return next((part for part in dicts if _is_namespace_of(obj, layout, part)), None)
 
 
 def attribute_of(obj: Any, name: str) -> Any:
@@ -83,44 +75,14 @@ def attribute_of(obj: Any, name: str) -> Any:
     layout = layout_of(type(obj))
     if layout.namespace is None:
         raise LookupError(name)
-    if not _lie_apart(obj, layout):
-        return dict.__getitem__(layout.namespace(obj), name)
-    of_class = _of_class(layout, name)
-    if _is_descriptor(of_class):
-        return dict.__getitem__(layout.namespace(obj), name)
-    value = _value_beside(obj, name, of_class)
-    if value is _MISSING:
-        raise LookupError(name)
-    return value
+    value = _value(obj, layout, name) if _lie_apart(obj, layout) else _MISSING
+    return dict.__getitem__(layout.namespace(obj), name) if value is _MISSING else value
 
 
-class _Names:
-    """Names of attributes of one class: those that an instance had, and others that its code assigns."""
-
-    def __init__(self, layout: Layout) -> None:
-        assigned: dict[str, None] = {}
-        for base in layout.mro:
-            assigned.update(dict.fromkeys(_assigned_in(base)))
-        self.confirmed: list[str] = []
-        self.candidates = [
-            name for name in islice(assigned, _MOST_NAMES) if not _is_descriptor(_of_class(layout, name))
-        ]
-
-
-def _names(layout: Layout) -> _Names:
-    names: _Names = layout.names or _Names(layout)
-    layout.names = names
-    return names
-
-
-def _search(obj: Any, layout: Layout, missing: set[int]) -> dict[str, Any]:
-    """Look for attributes under all candidate names; removes the ids of their values from `missing`."""
-    names = _names(layout)
-    values = _read(obj, layout, names.candidates)
-    names.confirmed += values
-    names.candidates = [name for name in names.candidates if name not in values]
-    missing -= set(map(id, values.values()))
-    return values
+def _assigned_names(layout: Layout) -> list[str]:
+    """The names of attributes that the code of a class and of its bases assigns."""
+    names = dict.fromkeys(chain.from_iterable(map(_assigned_in, layout.mro)))
+    return list(islice(names, _MOST_NAMES))
 
 
 def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
@@ -129,14 +91,10 @@ def _read(obj: Any, layout: Layout, names: list[str]) -> dict[str, Any]:
 
 
 def _value(obj: Any, layout: Layout, name: str) -> Any:
+    """An attribute of an instance; missing where the class has the same object, or a descriptor."""
     of_class = _of_class(layout, name)
     if _is_descriptor(of_class):  # the class may have been changed
         return _MISSING
-    return _value_beside(obj, name, of_class)
-
-
-def _value_beside(obj: Any, name: str, of_class: Any) -> Any:
-    """An attribute of an instance whose class has another object, no descriptor, under the same name."""
     try:
         value = _get(obj, name)
     except AttributeError:
@@ -148,14 +106,20 @@ def _lie_apart(obj: Any, layout: Layout) -> bool:
     return layout.kind == "object" and keeps_values_apart(type(obj))
 
 
-def _holds_one_value(obj: Any, layout: Layout, referents: Sequence[Any]) -> bool:
-    """Whether an instance refers to one object, apart from its class and slots, as it does to its dict.
+def _has_dict(obj: Any, layout: Layout, referents: Sequence[Any]) -> bool:
+    """Whether the dict of an instance is made: it refers to the dict instead of the values.
 
-    Where the values lie apart, it refers to all of them. A dict among them may have the same items as that of
-    the instance: arguments that a constructor keeps, for example.
+    A dict that is the only value looks the same, but has other items. Where there are several values, one of
+    them may have the same items: arguments that a constructor keeps, for example.
     """
     count = len(referents) - any(part is type(obj) for part in referents)
-    return count - len(_slot_values(obj, layout)) == 1
+    namespace = next((part for part in referents if type(part) is dict), None)
+    if namespace is None or count - len(_slot_values(obj, layout)) != 1:
+        return False
+    return any(
+        type(name) is str and _value(obj, layout, name) is value
+        for name, value in first_items(namespace, 3, dict.items)
+    )
 
 
 def _slot_values(obj: Any, layout: Layout) -> list[Any]:
@@ -164,14 +128,6 @@ def _slot_values(obj: Any, layout: Layout) -> list[Any]:
         with suppress(AttributeError):
             values.append(read(obj))
     return values
-
-
-def _is_namespace_of(obj: Any, layout: Layout, part: dict[Any, Any]) -> bool:
-    """Whether a dict that an instance refers to holds its attributes, by the first of them."""
-    return any(
-        type(name) is str and _value(obj, layout, name) is value
-        for name, value in first_items(part, 3, dict.items)
-    )
 
 
 def _of_class(layout: Layout, name: str) -> Any:

@@ -10,8 +10,9 @@ import gc
 import io
 import sys
 from array import array
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
@@ -21,7 +22,6 @@ from heapwatch.measure.introspection.layout import CACHE_TYPE, Layout, layout_of
 
 _ATTEMPTS = 3
 _COUNTED = 256  # items up to which each is looked at
-_SAMPLES = 64
 _MOST_LISTED = 1_000_000  # more items are not copied: that would stop the program for too long
 _DIMENSIONS_INSIDE = 5  # the sizes of more lie apart from the tensor (c10's SizesAndStrides.h)
 _DEEPEST_VIEW = 8
@@ -34,7 +34,11 @@ _item_size: Callable[[Any], int] = array.__dict__["itemsize"].__get__
 
 def length_of(obj: Any, layout: Layout) -> int | None:
     """Items of a container, characters of a text, elements of an array; None for anything else."""
-    reader = _LENGTHS.get(layout.kind)
+    return _read(_LENGTHS, obj, layout)
+
+
+def _read(readers: Mapping[str, Callable[[Any], int | None]], obj: Any, layout: Layout) -> int | None:
+    reader = readers.get(layout.kind)
     try:
         return None if reader is None else reader(obj)
     except Exception:  # an array library's own state may be half built
@@ -43,7 +47,7 @@ def length_of(obj: Any, layout: Layout) -> int | None:
 
 def items_in(obj: Any, layout: Layout) -> int | None:
     """The same as `length_of`, but of an array of objects only the filled items."""
-    return filled(obj) if is_object_array(obj) else length_of(obj, layout)
+    return filled_count(obj) if is_object_array(obj) else length_of(obj, layout)
 
 
 def capacity_of(obj: Any, layout: Layout) -> int | None:
@@ -58,20 +62,7 @@ def capacity_of(obj: Any, layout: Layout) -> int | None:
 
 def array_bytes(obj: Any, layout: Layout) -> int | None:
     """Bytes of a tensor or a text, and what an array keeps alive: of a view its base. None for others."""
-    try:
-        if layout.kind == "array":
-            return _array_bytes(obj)
-        if layout.kind == "tensor":
-            return int(obj.numel() * obj.element_size()) if is_plain_tensor(obj) else None
-        if layout.kind == "frame_table":
-            return _table(obj)[1]
-        if layout.kind == "text":
-            return _text_bytes(obj)
-        if layout.kind == "raw":
-            return int(array.buffer_info(obj)[1] * _item_size(obj))
-    except Exception:
-        return None
-    return None
+    return _read(_BYTES, obj, layout)
 
 
 def shape_of(obj: Any, layout: Layout) -> tuple[int, ...] | None:
@@ -123,29 +114,15 @@ def item_at(array: Any, position: int) -> Any:
         return None
 
 
-def filled(array: Any) -> int:
-    """Number of items that are filled.
+def filled_count(array: Any) -> int:
+    """Number of items that are filled: exact in a short array, else of one that is filled from its beginning.
 
-    It is exact for a short array and for one that is filled from its beginning, and otherwise estimated from
-    64 items.
+    So are replay memories.
     """
     size = int(array.size)
     if size <= _COUNTED:
         return sum(_is_filled(item_at(array, at)) for at in range(size))
-    positions = [at * (size - 1) // (_SAMPLES - 1) for at in range(_SAMPLES)]
-    is_filled = [_is_filled(item_at(array, at)) for at in positions]
-    if all(is_filled):
-        return size
-    first_empty = is_filled.index(False)
-    if any(is_filled[first_empty:]):
-        return round(size * sum(is_filled) / _SAMPLES)
-    if not first_empty:
-        return 0
-    low, high = positions[first_empty - 1], positions[first_empty]
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _is_filled(item_at(array, middle)) else (low, middle)
-    return high
+    return bisect_left(range(size), True, key=lambda at: not _is_filled(item_at(array, at)))
 
 
 def filled_items(array: Any) -> list[Any] | None:
@@ -170,15 +147,19 @@ def _is_filled(item: Any) -> bool:
     return item is not None and not (type(item) is int and item == 0)
 
 
-def _array_bytes(obj: Any) -> int:
+def array_owner(array: Any) -> Any:
+    """The array whose memory an array shows; itself if it is no view of another."""
     ndarray = sys.modules["numpy"].ndarray
-    base = obj
     for _ in range(_DEEPEST_VIEW):
-        owner = ndarray.base.__get__(base)
+        owner = ndarray.base.__get__(array)
         if owner is None or layout_of(type(owner)).kind != "array":
             break
-        base = owner
-    return int(ndarray.nbytes.__get__(base))
+        array = owner
+    return array
+
+
+def _array_bytes(obj: Any) -> int:
+    return int(sys.modules["numpy"].ndarray.nbytes.__get__(array_owner(obj)))
 
 
 def is_plain_tensor(obj: Any) -> bool:
@@ -212,11 +193,7 @@ _TEXTS = (str, bytes, bytearray, io.BytesIO, io.StringIO)
 
 
 def _text_type(obj: Any) -> Any:
-    # By identity: a metaclass of the program may define equality.
-    if type(obj) is str or type(obj) is bytes:  # most of them
-        return type(obj)
-    mro = layout_of(type(obj)).mro
-    return next(base for base in mro if any(base is known for known in _TEXTS))
+    return next(base for base in _TEXTS if issubclass(type(obj), base))
 
 
 def _text_bytes(obj: Any) -> int:
@@ -243,4 +220,11 @@ _LENGTHS: dict[str, Callable[[Any], int | None]] = {
     "frame_table": lambda obj: _table(obj)[0],
     "cache": lambda obj: int(CACHE_TYPE.cache_info(obj).currsize),
     "programs": lambda obj: int(type(obj)._cache_size(obj)),  # what jax.jit compiled: one for each signature
+}
+_BYTES: dict[str, Callable[[Any], int | None]] = {
+    "array": _array_bytes,
+    "tensor": lambda obj: int(obj.numel() * obj.element_size()) if is_plain_tensor(obj) else None,
+    "frame_table": lambda obj: _table(obj)[1],
+    "text": _text_bytes,
+    "raw": lambda obj: int(array.buffer_info(obj)[1] * _item_size(obj)),
 }

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, compress, filterfalse, repeat, tee
 from operator import attrgetter, is_, itemgetter, or_
 from types import CodeType, FunctionType, ModuleType
@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from weakref import ref
 
 from heapwatch.measure.introspection.frames import innermost_frames, thread_ids
+from heapwatch.measure.introspection.torch_internals import in_an_operation
 
 Reader = Callable[[Any], Any]
 # Runs a read in the thread that may do it, and returns its result; None if that was not possible.
@@ -52,12 +53,8 @@ _WAITING = (
 # Until Python 3.11 a call that allocates may start the collector, and so run code of the program.
 _COLLECTS_IN_CALLS = sys.version_info < (3, 12)
 
-_MOST_KNOWN = 1000
 _SLEEP = time.sleep  # as it was before the program may have replaced it
 _CALLS = ("CALL", "PRECALL")  # Python 3.11 calls what it knows well from the instruction before
-
-# Names that instructions call. By the id of the code, which is kept so that no other takes its id.
-_called_names: dict[tuple[int, int], tuple[CodeType, tuple[str, ...]]] = {}
 
 _place = attrgetter("f_code", "f_lasti")
 _place_and_names = attrgetter("f_code", "f_lasti", "f_globals")
@@ -81,17 +78,17 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
         return None
     weak = objects and type(objects[0]) is ref
     alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
-    return call_alone(zip(*map(_column, tee(alive, len(columns)), columns)))  # noqa: B905 - equally long
+    return _call_alone(zip(*map(_column, tee(alive, len(columns)), columns)))  # noqa: B905 - equally long
 
 
-def call_alone(calls: Iterator[Any]) -> list[Any] | None:
-    """What an iterator written in C yields, in one call; None while another thread may be in C code."""
+def _call_alone(calls: Iterator[Any]) -> list[Any] | None:
+    """List what an iterator written in C yields, in one call; None while another thread may be in C code."""
     results = list(map(list, compress([calls], _others_wait())))
     return results[0] if results else None
 
 
 def _others_wait() -> Iterator[bool]:
-    """Whether all other threads only wait; evaluated lazily, inside the C code of the caller.
+    """Yield whether all other threads only wait, evaluated inside the C code of the caller.
 
     The caller must be declared with `waits_in`, since its thread is checked as well.
     """
@@ -117,25 +114,6 @@ def waits_in(function: Function) -> Function:
 def has_lock() -> bool:
     """Whether the interpreter has its global lock; a free-threaded build has not."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-
-
-def in_an_operation() -> bool:
-    """Whether the calling thread runs Python code that torch called, or would call code of the program.
-
-    While one thread runs a function of a graph, others may run the rest of the graph.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "_C"):
-        return False
-    try:
-        library = torch._C
-        return bool(
-            library._current_graph_task_id() != -1
-            or library._len_torch_function_stack()
-            or library._len_torch_dispatch_stack()
-        )
-    except AttributeError:  # a version of torch that does not tell, or one that is being imported
-        return True
 
 
 def _may_read() -> bool:
@@ -178,7 +156,7 @@ def _code(module: str, path: str) -> Iterator[CodeType]:
         yield obj.__code__
 
 
-waits_in(call_alone)
+waits_in(_call_alone)
 
 
 def first_answer(read: Callable[[], Any], ask: Ask) -> Any:
@@ -204,19 +182,11 @@ def in_waiting_call(code: CodeType, offset: int, namespace: dict[str, Any]) -> b
     return target is _SLEEP
 
 
+@lru_cache(maxsize=1000)
 def _called_at(code: CodeType, offset: int) -> tuple[str, ...]:
     """The global name that an instruction calls, `(module, name)` or `(name,)`; empty for any other."""
     if sys.version_info < (3, 11):
         return ()
-    key = id(code), offset
-    if key not in _called_names:
-        if len(_called_names) >= _MOST_KNOWN:
-            _called_names.clear()
-        _called_names[key] = code, _find_called_names(code, offset)
-    return _called_names[key][1]
-
-
-def _find_called_names(code: CodeType, offset: int) -> tuple[str, ...]:
     instructions = list(dis.get_instructions(code))
     call = next(
         (

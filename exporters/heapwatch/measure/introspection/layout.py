@@ -20,8 +20,6 @@ Kind = Literal[
     "function", "method", "partial", "cell", "generator", "module", "class", "object",
 ]  # fmt: skip
 
-Sizer = Literal["interpreter", "python", "library"]
-
 LEAVES = frozenset[Kind](("atom", "class", "module"))  # what refers to nothing worth following
 _MOST_CACHED = 20_000
 
@@ -31,8 +29,8 @@ namespace_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__
 flags_of: Callable[[type], int] = type.__dict__["__flags__"].__get__
 _GC_HEADER = 16
 HAS_GC = 1 << 14  # CPython's Py_TPFLAGS_HAVE_GC
-# A key for a class: its own hash and comparison may be code of the program.
-identity: Callable[[type], int] = object.__hash__
+# A key for an object: its own hash and comparison may be code of the program, and `id` calls audit hooks.
+identity: Callable[[object], int] = object.__hash__
 
 CACHE_TYPE: Any = type(functools.lru_cache(lambda: None))
 _CLASSES_OF: dict[Kind, tuple[type, ...]] = {
@@ -83,15 +81,16 @@ class Layout:
         kind: see `Kind`.
         namespace: reads an instance's attribute dict; None if instances have none.
         slots: readers of the attributes in slots, by name.
-        sizer: who wrote its `__sizeof__`: the `interpreter` with its libraries or numpy, somebody else in
-            `python`, or a `library` in another language.
-        assigned, names, bookkeeping: kept for `heapwatch.measure.introspection.attributes`.
+        is_plainly_sized: whether its `__sizeof__` is C code of the interpreter, its libraries or numpy.
+        names: names of attributes that instances had, and others that code of the class assigns; None before
+            the first instance is read by `heapwatch.measure.introspection.attributes`.
+        assigned, bookkeeping: kept for the same module.
 
     """
 
     __slots__ = (
-        "_cls", "_is_complete", "assigned", "bookkeeping", "kind", "module", "name", "names", "namespace",
-        "sizer", "slots",
+        "_cls", "_is_complete", "assigned", "bookkeeping", "is_plainly_sized", "kind", "module", "name",
+        "names", "namespace", "slots",
     )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
@@ -102,9 +101,9 @@ class Layout:
         self.kind: Kind = _kind(mro)
         self.namespace: Callable[[Any], Any] | None = None
         self.slots: dict[str, Callable[[Any], Any]] = {}
-        self.sizer = _sizer(mro)
+        self.is_plainly_sized = _is_plainly_sized(mro)
         self.assigned: tuple[str, ...] | None = None
-        self.names: Any = None
+        self.names: tuple[list[str], list[str]] | None = None
         self.bookkeeping: frozenset[str] | None = None
         for base in reversed(mro):
             for name, value in namespace_of(base).items():
@@ -144,12 +143,11 @@ def _module(cls: type) -> str:
     return module if type(module) is str else "builtins"
 
 
-def _sizer(mro: tuple[type, ...]) -> Sizer:
+def _is_plainly_sized(mro: tuple[type, ...]) -> bool:
     base = next(base for base in mro if "__sizeof__" in namespace_of(base))
-    if type(namespace_of(base)["__sizeof__"]) is types.FunctionType:
-        return "python"
     library = _module(base).partition(".")[0]
-    return "interpreter" if library in sys.stdlib_module_names or library == "numpy" else "library"
+    is_python = type(namespace_of(base)["__sizeof__"]) is types.FunctionType
+    return not is_python and (library in sys.stdlib_module_names or library == "numpy")
 
 
 _cached: dict[int, tuple[weakref.ref[type], Layout]] = {}
@@ -174,11 +172,9 @@ def own_bytes(obj: object, cls: type) -> int:
 
     A `__sizeof__` written in Python is not run, nor that of a library, which may be changing the object.
     """
-    sizer = layout_of(cls).sizer
-    if sizer == "interpreter":
+    if layout_of(cls).is_plainly_sized:
         return sys.getsizeof(obj)
-    header = _GC_HEADER if sizer == "python" or flags_of(cls) & HAS_GC else 0
-    return object.__sizeof__(obj) + header
+    return object.__sizeof__(obj) + (_GC_HEADER if flags_of(cls) & HAS_GC else 0)
 
 
 def _kind(mro: tuple[type, ...]) -> Kind:

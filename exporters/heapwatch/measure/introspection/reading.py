@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.attributes import Gone, attribute_of, attributes_of
 from heapwatch.measure.introspection.containers import (
-    filled,
+    filled_count,
     first_items,
     is_object_array,
     item_at,
@@ -56,7 +56,7 @@ def parts(obj: Any, layout: Layout, samples: int) -> Iterator[tuple[Step, Any]]:
     if kind in ("list", "tuple", "deque"):
         yield from _items(obj, "item", _GET[kind], length_of(obj, layout) or 0, samples)
     elif kind == "array" and is_object_array(obj):
-        length = filled(obj)
+        length = filled_count(obj)
         for position in _positions(length, samples):
             yield Step("item", position % length, "[*]"), item_at(obj, position % length)
     elif kind == "dict":
@@ -151,19 +151,11 @@ def _callable_parts(obj: Any, kind: str) -> Iterator[tuple[Step, Any]]:
         for position, cell in enumerate(obj.__closure__ or ()):
             if (value := _cell(cell)) is not None:
                 yield Step("closure", position, f".<closure>.{names[position]}"), value
-        code = obj.__code__
-        arguments = code.co_varnames[: code.co_argcount]
-        defaults = obj.__defaults__ or ()
-        for position, value in enumerate(defaults):
-            name = arguments[len(arguments) - len(defaults) + position]
-            yield Step("default", position, f".<default>.{name}"), value
-        for name, value in (obj.__kwdefaults__ or {}).items():
-            yield Step("keyword_default", name, f".<default>.{name}"), value
+        for name, value in _defaults(obj).items():
+            yield Step("default", name, f".<default>.{name}"), value
         yield from namespace_parts(obj.__dict__)
     elif kind == "method":
-        yield Step("method", "self", ".__self__"), _method_part(obj, "self")
-        if type(obj) is MethodType:
-            yield Step("method", "function", ""), _method_part(obj, "function")
+        yield Step("method", "self", ".__self__"), _object_of_method(obj)
     elif kind == "cell":
         yield Step("cell", 0, ""), _cell(obj)
     elif suspended_code(obj) is not None:
@@ -194,6 +186,13 @@ def _deque_item(obj: Any, position: int) -> Any:
     return deque.__getitem__(obj, position if position >= 0 else max(0, deque.__len__(obj) + position))
 
 
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """The default values of a function's arguments, by name."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    return dict(zip(names, defaults, strict=True)) | (function.__kwdefaults__ or {})
+
+
 def _function(obj: Any) -> Any:
     # What was a function may be an object of the program by now, whose attributes are code.
     if type(obj) is not FunctionType:
@@ -201,12 +200,9 @@ def _function(obj: Any) -> Any:
     return obj
 
 
-def _method_part(obj: Any, which: Any) -> Any:
-    if type(obj) is MethodType:
-        return obj.__self__ if which == "self" else obj.__func__
-    if issubclass(type(obj), BuiltinFunctionType) and which == "self":
-        return obj.__self__
-    raise TypeError("no method any more")
+def _object_of_method(obj: Any) -> Any:
+    kind = MethodType if type(obj) is MethodType else BuiltinFunctionType
+    return vars(kind)["__self__"].__get__(obj)  # a TypeError for what is no method any more
 
 
 _GET: dict[str, Callable[[Any, int], Any]] = {
@@ -226,9 +222,8 @@ _FOLLOW: dict[str, Callable[[Any, Any], Any]] = {
     "value": _value,
     "element": lambda obj, at: first_items(obj, 1, _set_iterator(obj), start=at)[0],
     "closure": lambda obj, at: _cell(_function(obj).__closure__[at]),
-    "default": lambda obj, at: _function(obj).__defaults__[at],
-    "keyword_default": lambda obj, name: _function(obj).__kwdefaults__[name],
-    "method": _method_part,
+    "default": lambda obj, name: _defaults(_function(obj))[name],
+    "method": lambda obj, _: _object_of_method(obj),
     "cell": lambda obj, _: _cell(obj),
     "awaited": lambda obj, _: awaited_by(obj),
     "referent": lambda obj, at: gc.get_referents(obj)[at],

@@ -16,7 +16,6 @@ from heapwatch.measure.introspection.frames import OPTIMIZED, callers, innermost
 OWN_THREADS = "heapwatch-"
 HOSTED = "multiprocessing.Manager()"
 _MOST_FRAMES = 60
-_MOST_LIBRARIES = 20_000
 _OWN_PACKAGES = (
     "heapwatch", "heapwatch_dashboards", "heapwatch_receiver", "heapwatch_stack", "heapwatch_viewer"
 )  # fmt: skip
@@ -36,9 +35,6 @@ _SUSPENDED = (
 )
 _NOT_LOOKED_INTO = (_OWN_FOLDER, "<frozen")
 _module_dict: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
-
-# Names of modules that are known to be libraries': thousands are loaded, and asked for in each walk.
-_known_libraries: set[str] = set()
 
 # Registries of libraries that live as long as the process: module, and a path of plain attributes.
 _REGISTRIES = (
@@ -84,22 +80,16 @@ def user_modules() -> list[str]:
 
 def is_user_module(name: str) -> bool:
     """Whether a module's file is the user's."""
-    if name in _known_libraries or name.partition(".")[0] in _OWN_PACKAGES:
+    if name.partition(".")[0] in _OWN_PACKAGES:
         return False
     namespace = module_namespace(name)
     if namespace is None:
         return False
     file = namespace.get("__file__")
-    if name == "__main__":
-        return True
-    if type(file) is not str or is_user_file(file):
-        return type(file) is str
-    if len(_known_libraries) < _MOST_LIBRARIES:
-        _known_libraries.add(name)
-    return False
+    return name == "__main__" or (type(file) is str and is_user_file(file))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=20_000)
 def is_user_file(file: str) -> bool:
     """Whether a source file belongs neither to the interpreter nor to an installed package."""
     if file.startswith(("<", _OWN_FOLDER)):
@@ -207,6 +197,7 @@ def _running_functions(modules: bool = False) -> Iterator[tuple[int, Any, bool]]
 
 def _own_threads() -> set[int]:
     threads = {threading.get_ident()}
+    # Not `threading.enumerate`: it waits for a lock that the program may hold.
     for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
         name = attribute_of(thread, "_name")
         if type(name) is str and name.startswith(OWN_THREADS):

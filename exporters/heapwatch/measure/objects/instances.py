@@ -1,7 +1,7 @@
 """Counts live instances of watched classes among the objects that the garbage collector tracks.
 
-The count makes one list of pointers, runs no code of the watched classes, and keeps and collects nothing. It
-holds the GIL all the time, so the whole program stops meanwhile.
+The count makes a list of the objects' types, runs no code of the watched classes, and keeps and collects
+nothing. While the list is made, the whole program stops.
 
 Instances of classes that the collector does not track, such as `numpy.ndarray`, are found through what
 tracked objects refer to, also inside untracked dicts and tuples; each counts once. Those to which only local
@@ -11,18 +11,19 @@ are not counted.
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from itertools import chain, compress
-from operator import not_
+from itertools import chain
 
 from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
-from heapwatch.measure.objects.tracked import may_have_audit_hooks, tracked_and_in_tuples, type_keys
-
-_CHUNK = 4096  # objects whose referents are listed at a time
+from heapwatch.measure.objects.tracked import (
+    tracked_objects,
+    tracked_types,
+    untracked_objects,
+    with_subclasses,
+)
 
 
 @dataclass(frozen=True)
@@ -69,19 +70,20 @@ class InstanceCounter:
             tracked: count only the classes that the collector tracks, or only the others.
 
         """
-        families_by_name = {
-            name: list(_family(cls)) for name, cls in self._classes() if tracked in (None, is_tracked(cls))
+        classes = {
+            name: list(with_subclasses(cls))
+            for name, cls in self._classes()
+            if tracked in (None, is_tracked(cls))
         }
-        if not families_by_name:
+        if not classes:
             return {}
-        # `id` takes half the time, but calls audit hooks.
-        key = identity if may_have_audit_hooks() else id
-        families = {name: set(map(key, family)) for name, family in families_by_name.items()}
-        classes = {key(cls): cls for cls in chain.from_iterable(families_by_name.values())}
-        counts = Counter(type_keys(set(classes), key))
-        if untracked := {place for place, cls in classes.items() if not is_tracked(cls)}:
-            counts += _untracked(untracked, key)
-        return {name: sum(counts[cls_key] for cls_key in family) for name, family in families.items()}
+        counts = Counter(map(identity, tracked_types()))
+        untracked = {identity(cls) for cls in chain.from_iterable(classes.values()) if not is_tracked(cls)}
+        if untracked:
+            counts.update(_untracked(untracked))
+        return {
+            name: sum(counts[key] for key in set(map(identity, family))) for name, family in classes.items()
+        }
 
     def _classes(self) -> Iterator[tuple[str, type]]:
         for name, holder in list(self._classes_by_name.items()):
@@ -97,45 +99,17 @@ def is_tracked(cls: type) -> bool:
     return bool(flags_of(cls) & HAS_GC)
 
 
-def _family(cls: type) -> Iterator[type]:
-    """`cls` and its subclasses at any depth; one that is reached in two ways comes twice."""
-    yield cls
-    subclasses: list[type] = type.__subclasses__(cls)
-    for subclass in subclasses:
-        yield from _family(subclass)
-
-
-def _untracked(wanted_keys: Set[int], key: Callable[[type], int]) -> Counter[int]:
-    """Instances of classes that the collector does not track, by the key of their class.
+def _untracked(types: Set[int]) -> Counter[int]:
+    """Instances of classes that the collector does not track, by the `identity` of their class.
 
     Args:
-        wanted_keys: keys of the classes.
-        key: of a class.
+        types: the classes, by their `identity`.
 
     """
-    tracked, waiting = tracked_and_in_tuples()
-    in_tuples = bool(waiting)  # then it is what all tracked tuples refer to
-    container_keys = {key(dict), key(tuple)}
-    relevant = wanted_keys | container_keys
-    classes: dict[int, int] = {}  # of the instances, by their identity
-    visited: set[int] = set()
-    for start in range(0, len(tracked), _CHUNK):
-        waiting += gc.get_referents(*tracked[start : start + _CHUNK])
-        while waiting:
-            # All in C until few are left: there are several references to an object.
-            relevant_objects = list(
-                compress(waiting, map(relevant.__contains__, map(key, map(type, waiting))))
-            )
-            if in_tuples:
-                relevant_objects = list(
-                    compress(relevant_objects, map(not_, map(gc.is_tracked, relevant_objects)))
-                )
-            instances = [obj for obj in relevant_objects if key(type(obj)) in wanted_keys]
-            classes.update((identity(obj), key(type(obj))) for obj in instances)
-            containers = [obj for obj in relevant_objects if key(type(obj)) in container_keys]
-            containers = [obj for obj in containers if type(obj) is tuple or not gc.is_tracked(obj)]
-            unvisited = {place: obj for obj in containers if (place := identity(obj)) not in visited}
-            visited.update(unvisited)
-            bases = [base for obj in instances if (base := getattr(obj, "base", None)) is not None]
-            waiting = gc.get_referents(*unvisited.values()) + bases
-    return Counter(classes.values())
+    counted: dict[int, int] = {}  # classes by instance
+    for instance in untracked_objects(tracked_objects(), types):
+        obj = instance
+        while identity(type(obj)) in types and identity(obj) not in counted:
+            counted[identity(obj)] = identity(type(obj))
+            obj = getattr(obj, "base", None)  # of a view
+    return Counter(counted.values())

@@ -16,21 +16,24 @@ collector is off. So results are made after that, inside the chain, and taken ou
 from __future__ import annotations
 
 import gc
+import io
 import sys
+from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from heapq import nlargest
 from itertools import chain, compress, repeat, starmap
-from operator import is_, is_not, lt, not_
+from operator import is_, is_not, lt
 from typing import Any, NamedTuple
 from weakref import ref
 
 from heapwatch.measure.introspection.containers import array_bytes
-from heapwatch.measure.introspection.layout import identity, layout_of
+from heapwatch.measure.introspection.layout import Layout, classes, identity, layout_of, own_bytes
 from heapwatch.measure.introspection.names import type_of
-from heapwatch.measure.sizing.tensor_storage import array_data, memory_key
+from heapwatch.measure.sizing.tensor_storage import memory_key
 
+_CHUNK = 4096  # objects whose referents are listed at a time
 _MOST_OWN = 100  # more objects than a chain consists of
 _DEEPEST = 5000
 _FRAMES_APART = sys.version_info >= (3, 11)  # before, deep recursion needs the stack of C
@@ -38,9 +41,9 @@ _is_tuple = partial(is_, tuple)
 _is_no_tuple = partial(is_not, tuple)
 _is_reference = ref.__subclasscheck__  # of a type, without code of its metaclass
 
-_CONTAINERS = (list, dict, set, frozenset, tuple)  # of these their own bytes, without their items
-# The identity of an object's memory, and its bytes; 0 if another object owns them.
-Own = Callable[[Any], tuple[int, int]]
+_CONTAINERS = ("list", "tuple", "dict", "set")
+_LARGE = (*_CONTAINERS, "array", "tensor", "text", "raw")  # kinds of objects that may be large themselves
+_UNTRACKED = (tuple, dict, str, bytes, bytearray, array, io.BytesIO, io.StringIO)  # what may be untracked
 
 
 def tracked_types() -> list[type]:
@@ -49,34 +52,18 @@ def tracked_types() -> list[type]:
     return _run_selection(lists, map(gc.get_objects, (None,)), map(type, chain.from_iterable(lists)))
 
 
-def type_keys(wanted_keys: Set[int], key: Callable[[type], int]) -> list[int]:
-    """The key of the type of each tracked object, tuples included, whose type has one of these keys.
-
-    Args:
-        wanted_keys: keys of types.
-        key: `id` or, as that calls audit hooks, `identity`.
-
-    """
-    lists: list[list[Any]] = []
-    keys = map(key, map(type, chain.from_iterable(lists)))
-    return _run_selection(lists, map(gc.get_objects, (None,)), filter(wanted_keys.__contains__, keys))
-
-
-def tracked_objects(type_ids: Collection[int] | None = None, generation: int | None = None) -> list[Any]:
+def tracked_objects(types: Set[int] | None = None, generation: int | None = None) -> list[Any]:
     """Tracked objects, of each generation the oldest first.
 
     Args:
-        type_ids: only objects whose type is exactly one of these, given by their ids.
+        types: only objects whose type is exactly one of these, given by their `identity`: `id` calls audit
+            hooks.
         generation: only objects of this generation of the collector.
 
     """
     lists: list[list[Any]] = []
-    has_hooks = may_have_audit_hooks()
-    of_all = type_ids is None or has_hooks
-    selection = _without_tuples(lists) if of_all else _of_types(lists, {*(type_ids or ())} - {id(tuple)})
+    selection = _without_tuples(lists) if types is None else _of_types(lists, types - {identity(tuple)})
     objects = _run_selection(lists, map(gc.get_objects, (generation,)), selection)
-    if has_hooks and type_ids is not None:
-        objects = [obj for obj in objects if id(type(obj)) in type_ids]
     for index in range(max(0, len(objects) - _MOST_OWN), len(objects)):
         if objects[index] is lists:  # it and what follows was made here
             del objects[index:]
@@ -84,37 +71,52 @@ def tracked_objects(type_ids: Collection[int] | None = None, generation: int | N
     return objects
 
 
-def tracked_and_in_tuples() -> tuple[list[Any], list[Any]]:
-    """Tracked objects, and what the tuples among them refer to, an entry for each reference.
+def with_subclasses(cls: type) -> Iterator[type]:
+    """A class and its subclasses at any depth; one that is reached in two ways comes twice."""
+    yield cls
+    subclasses: list[type] = type.__subclasses__(cls)
+    for subclass in subclasses:
+        yield from with_subclasses(subclass)
 
-    An audit hook of the program would run while the tuples are referred to. So there the second list is
-    empty, and it is left to the caller to find the tuples to which another object refers: these are complete.
+
+def untracked_objects(tracked: Sequence[Any], types: Set[int]) -> Iterator[Any]:
+    """Objects to which tracked ones refer, also inside tuples and untracked dicts, once for each reference.
+
+    Tuples are read here because another object refers to them: these are complete.
+
+    Args:
+        tracked: the result of `tracked_objects`.
+        types: only objects whose type is one of these, given by their `identity`.
+
     """
-    lists: list[list[Any]] = []
-    inside: list[list[Any]] = []
-    results: list[list[Any]] = []
-    steps = [
-        _each(map(lists.append, map(gc.get_objects, (None,)))),
-        _each(map(results.append, map(list, (_without_tuples(lists),)))),
-    ]
-    if not may_have_audit_hooks():
-        steps += [
-            _each(map(inside.append, starmap(gc.get_referents, (_of_type(lists, _is_tuple),)))),
-            _each(map(results.append, map(list, (_no_references(inside),)))),
-        ]
-    _run(*steps, _each(map(list.clear, chain(lists, inside))))
-    in_tuples = results.pop() if len(results) > 1 else []
-    return results.pop(), in_tuples
+    relevant = types | {identity(tuple), identity(dict)}
+    visited: set[int] = set()
+    for start in range(0, len(tracked), _CHUNK):
+        waiting = gc.get_referents(*tracked[start : start + _CHUNK])
+        while waiting:
+            # In C until few are left: there are several references to an object.
+            kinds = map(identity, map(type, waiting))
+            relevant_objects = list(compress(waiting, map(relevant.__contains__, kinds)))
+            yield from (obj for obj in relevant_objects if identity(type(obj)) in types)
+            # The collector does not track a dict while all its items are untracked.
+            containers = {
+                identity(obj): obj
+                for obj in relevant_objects
+                if type(obj) is tuple or (type(obj) is dict and not gc.is_tracked(obj))
+            }
+            unvisited = [obj for key, obj in containers.items() if key not in visited]
+            visited.update(containers)
+            waiting = gc.get_referents(*unvisited)
 
 
 def referrers(obj: Any) -> list[Any]:
-    """What refers to `obj`, without tuples and weak references."""
+    """The objects that refer to `obj`, without tuples and weak references."""
     lists: list[list[Any]] = []
     return _run_selection(lists, starmap(gc.get_referrers, ((obj,),)), _without_tuples(lists))
 
 
 def referrers_of_tuples(obj: Any) -> list[Any]:
-    """What refers to the tuples that hold `obj`, without tuples and weak references.
+    """The objects that refer to the tuples that hold `obj`, without tuples and weak references.
 
     Empty under an audit hook, which would run while the tuples are referred to.
     """
@@ -154,14 +156,10 @@ def _without_tuples(lists: list[list[Any]]) -> Iterator[Any]:
     return compress(chain.from_iterable(lists), map(lt, map(_is_reference, types), map(_is_no_tuple, same)))
 
 
-def _no_references(lists: list[list[Any]]) -> Iterator[Any]:
-    types = map(type, chain.from_iterable(lists))
-    return compress(chain.from_iterable(lists), map(not_, map(_is_reference, types)))
-
-
-def _of_types(lists: list[list[Any]], type_ids: set[int]) -> Iterator[Any]:
-    ids = map(id, map(type, chain.from_iterable(lists)))  # a type's own hash may be code of the program
-    return compress(chain.from_iterable(lists), map(type_ids.__contains__, ids))
+def _of_types(lists: list[list[Any]], types: Set[int]) -> Iterator[Any]:
+    # A type's own hash may be code of the program.
+    keys = map(identity, map(type, chain.from_iterable(lists)))
+    return compress(chain.from_iterable(lists), map(types.__contains__, keys))
 
 
 def _each(calls: Iterator[Any]) -> Iterator[Any]:
@@ -186,7 +184,7 @@ def _run(*steps: Iterator[Any]) -> None:
 
 
 def may_have_audit_hooks() -> bool:
-    """Whether a hook of `sys.addaudithook` written in Python would run inside calls of `gc` or `id`.
+    """Whether a hook of `sys.addaudithook` written in Python would run inside calls of `gc`.
 
     False on Python 3.10, which cannot tell. The interpreter does not list its hooks. But at the end of the
     stack of Python functions no hook can be called any more, and `sys.audit` fails if there is one.
@@ -226,58 +224,24 @@ def large_objects(nbytes: float = 10e6, most: int = 20) -> list[Large]:
     request.
     """
     largest: dict[int, Large] = {}
-    of_classes: dict[int, Own | None] = {}
-    tracked, in_tuples = tracked_and_in_tuples()
+    bases = (*_UNTRACKED, *classes("numpy", "ndarray"))
+    untracked = {identity(cls) for base in bases for cls in with_subclasses(base)}
+    tracked = tracked_objects()
     try:
-        for obj in chain(tracked, _untracked_and_tuples(tracked, in_tuples)):
-            cls = type(obj)
-            kind = identity(cls)
-            if kind not in of_classes:
-                of_classes[kind] = _reader(cls)
-            read_memory = of_classes[kind]
-            if read_memory is None:
+        for obj in chain(tracked, untracked_objects(tracked, untracked)):
+            layout = layout_of(type(obj))
+            if layout.kind not in _LARGE:
                 continue
-            key, size = read_memory(obj)
+            key, size = _memory(obj, layout)
             if size >= nbytes and (key not in largest or size > largest[key].nbytes):
                 largest[key] = Large(type_of(obj), size)
     finally:
         tracked.clear()  # it has frames that hold this function's, until Python 3.10
-        in_tuples.clear()
     return nlargest(most, largest.values(), key=lambda large: large.nbytes)
 
 
-def _untracked_and_tuples(tracked: list[Any], in_tuples: list[Any]) -> Iterator[Any]:
-    """Tuples, and what the collector does not track, such as arrays, also in untracked dicts."""
-    visited: set[int] = set()
-    for parts in chain([in_tuples], (gc.get_referents(obj) for obj in tracked if obj is not tracked)):
-        while parts:
-            part = parts.pop()
-            if gc.is_tracked(part) and type(part) is not tuple:
-                continue
-            yield part
-            kind = type(part)  # the collector does not track a dict while all its items are untracked
-            if (kind is tuple or kind is dict) and id(part) not in visited:
-                visited.add(id(part))
-                parts += gc.get_referents(part)
-
-
-def _reader(cls: type) -> Own | None:
-    """The function that reads the memory of an instance; None for classes whose instances own none."""
-    if any(cls is kind for kind in _CONTAINERS):
-        return lambda obj: (id(obj), obj.__sizeof__())
-    kind = layout_of(cls).kind
-    return {"array": _array, "tensor": _tensor, "text": _raw, "raw": _raw}.get(kind)
-
-
-def _array(array: Any) -> tuple[int, int]:
-    key, size = array_data(array)
-    return key or id(array), size
-
-
-def _tensor(tensor: Any) -> tuple[int, int]:
-    layout = layout_of(type(tensor))
-    return memory_key(tensor, layout) or id(tensor), array_bytes(tensor, layout) or 0
-
-
-def _raw(text: Any) -> tuple[int, int]:
-    return id(text), array_bytes(text, layout_of(type(text))) or 0
+def _memory(obj: Any, layout: Layout) -> tuple[int, int]:
+    """The identity of an object's memory, and its bytes: of a container those of its table alone."""
+    if layout.kind in _CONTAINERS:
+        return id(obj), own_bytes(obj, type(obj))
+    return memory_key(obj, layout) or id(obj), array_bytes(obj, layout) or 0

@@ -61,7 +61,7 @@ class Ending(NamedTuple):
         return f"ended with {self.how}{suffix}" if self.code else f"ended by itself{suffix} (exit code 0)"
 
 
-def opened(pid: int) -> int | None:
+def open_pidfd(pid: int) -> int | None:
     """Open a pidfd of a process, which becomes readable at its end and is not inherited.
 
     None before Linux 5.3, if the process has ended, or if no further file can be opened.
@@ -69,16 +69,12 @@ def opened(pid: int) -> int | None:
     if not hasattr(os, "pidfd_open"):
         return None
     try:
-        descriptor = os.pidfd_open(pid)
+        return os.pidfd_open(pid)
     except OSError:
         return None
-    if is_of(descriptor, pid):
-        return descriptor
-    os.close(descriptor)
-    return None
 
 
-def is_of(descriptor: int, pid: int) -> bool:
+def is_pidfd_of(descriptor: int, pid: int) -> bool:
     """Whether a number is still the descriptor that was opened of a process.
 
     A program may close all that it does not know, and open a file that gets the number.
@@ -87,13 +83,13 @@ def is_of(descriptor: int, pid: int) -> bool:
     return b"Pid:\t%d" % pid in lines or b"Pid:\t-1" in lines
 
 
-def close(descriptor: int, pid: int) -> None:
+def close_pidfd(descriptor: int, pid: int) -> None:
     """Close a pidfd, unless its number now belongs to another file."""
-    if is_of(descriptor, pid):
+    if is_pidfd_of(descriptor, pid):
         os.close(descriptor)
 
 
-def ready(descriptors: Collection[int], seconds: float = 0.0) -> list[int]:
+def ended_among(descriptors: Collection[int], seconds: float = 0.0) -> list[int]:
     """The descriptors that are closed or whose process has ended; waits up to `seconds` for the first."""
     poll = select.poll()
     for descriptor in descriptors:
@@ -101,12 +97,12 @@ def ready(descriptors: Collection[int], seconds: float = 0.0) -> list[int]:
     return [descriptor for descriptor, _ in poll.poll(1000 * seconds)]
 
 
-def ending(pid: int, descriptor: int | None = None) -> Ending:
+def ending_of(pid: int, descriptor: int | None = None) -> Ending:
     """How a process has ended; its status stays for its parent.
 
     Args:
         pid: the process, which has ended.
-        descriptor: the result of `opened` for it.
+        descriptor: the result of `open_pidfd` for it.
 
     """
     status = _of_zombie(pid)

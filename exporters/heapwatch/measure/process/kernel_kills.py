@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
+from heapwatch.measure.process.memory import control_groups
+
 _MACHINE = Path("/proc/vmstat")
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
@@ -38,19 +39,8 @@ class KernelKills:
 
 def kill_counters(pid: int) -> list[Path]:
     """The files that count the kills in a process's control groups, its own first; then the machine's."""
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    files = []
-    for line in lines:
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        below = path.lstrip("/")
-        if not controllers:
-            files += [_CGROUPS / below / name for name in ("memory.events.local", "memory.events")]
-        elif "memory" in controllers.split(","):
-            files.append(_CGROUPS / "memory" / below / "memory.oom_control")
-    return [*files, _MACHINE]
+    groups = control_groups(Path(f"/proc/{pid}"))
+    return [*(folder / "memory.events" for folder, version_1 in groups if not version_1), _MACHINE]
 
 
 def kill_count(file: Path) -> int | None:

@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import psutil
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_MOVED_SECONDS = 60.0  # after which it is looked up again in which control groups a process is
 
 
 class ResidentMemory:
@@ -62,36 +61,27 @@ class ResidentMemory:
             return int(getattr(psutil.Process().memory_info(), name))
 
 
-def memory_limit(proc: Path = Path("/proc/self"), physical: int | None = None) -> int:
+def memory_limit(proc: Path = Path("/proc/self")) -> int:
     """The memory limit in bytes: the lowest limit of its cgroups (v2 and v1), else the RAM.
 
     Args:
         proc: the process's folder in procfs.
-        physical: bytes of RAM; by default those of the machine.
 
     """
-    ram = _physical() if physical is None else physical
+    ram = int(psutil.virtual_memory().total)
     return min([ram, *(limit for limit, _, _ in _cgroup_limits(proc))])
 
 
-def _physical() -> int:
-    try:
-        return int(psutil.virtual_memory().total)
-    except (psutil.Error, OSError):  # a sandbox without /proc
-        return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
-
-
-def free_memory(proc: Path = Path("/proc/self"), available: int | None = None) -> int:
+def free_memory(proc: Path = Path("/proc/self")) -> int:
     """Bytes that this process can still allocate below the limits of its cgroups and the available RAM.
 
     Page cache that the kernel can drop counts as free.
 
     Args:
         proc: the process's folder in procfs.
-        available: available bytes of RAM; by default those of the machine.
 
     """
-    ram = int(psutil.virtual_memory().available) if available is None else available
+    ram = int(psutil.virtual_memory().available)
     return min([ram, *(_free(*group) for group in _cgroup_limits(proc))])
 
 
@@ -107,16 +97,15 @@ def _free(limit: int, folder: Path, version_1: bool) -> int:
 def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
     """Each memory limit of the process, with its group's folder and whether that is version 1."""
     limits = []
-    for folder, version_1 in _groups(proc, int(time.monotonic() / _MOVED_SECONDS)):
+    for folder, version_1 in control_groups(proc):
         limit = _read_number(folder / ("memory.limit_in_bytes" if version_1 else "memory.max"))
         if limit is not None:
             limits.append((limit, folder, version_1))
     return limits
 
 
-@lru_cache(maxsize=64)
-def _groups(proc: Path, _period: int) -> list[tuple[Path, bool]]:
-    """The folders of the process's groups, read once in each period, and whether each is version 1."""
+def control_groups(proc: Path) -> list[tuple[Path, bool]]:
+    """The folders of a process's groups, each with its parents, and whether each is version 1."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
@@ -185,39 +174,30 @@ class UniqueMemory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._shared: dict[psutil.Process, int] = {}  # equal if process id and time of creation are
-        self._next_walk_at = self._affordable_at = float("-inf")
+        self._next_walk_at = float("-inf")
 
     def read(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
-        """Bytes by process, without processes that ended, are not walked yet or may not be read.
-
-        Pass all watched processes: the others are dropped.
-        """
+        """Bytes by process, without processes that ended, are not walked yet or may not be read."""
         live = {process: memory for process in processes if (memory := _resident(process)) is not None}
-        now, shared_bytes = self._clock(), self._shared
-        if now >= self._next_walk_at:
-            shared_bytes = self._shared_bytes(live)
-            self._next_walk_at = max(now + _INTERVAL_SECONDS, self._affordable_at)
-        elif now >= self._affordable_at:
-            shared_bytes = shared_bytes | self._shared_bytes(
-                process for process in live if process not in shared_bytes
-            )
-        self._shared = shared_bytes = {
-            process: shared_bytes[process] for process in live if process in shared_bytes
+        began = self._clock()
+        if began >= self._next_walk_at:
+            shared = ((process, _shared_bytes(process)) for process in live)
+            self._shared = {process: nbytes for process, nbytes in shared if nbytes is not None}
+            self._next_walk_at = began + max(_INTERVAL_SECONDS, (self._clock() - began) / _TIME_SHARE)
+        return {
+            process: max(0, memory - self._shared[process])
+            for process, memory in live.items()
+            if process in self._shared
         }
-        return {process: max(0, live[process] - shared) for process, shared in shared_bytes.items()}
 
-    def _shared_bytes(self, processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
-        """Shared bytes by process."""
-        began, shared_bytes = self._clock(), {}
-        for process in processes:
-            try:
-                memory = process.memory_full_info()
-            except psutil.Error:
-                continue
-            shared_bytes[process] = max(0, int(memory.rss) - int(memory.uss))
-        spent = self._clock() - began
-        self._affordable_at = began + spent / _TIME_SHARE
-        return shared_bytes
+
+def _shared_bytes(process: psutil.Process) -> int | None:
+    """Resident bytes that other processes share; None if they may not be read."""
+    try:
+        memory = process.memory_full_info()
+    except psutil.Error:
+        return None
+    return max(0, int(memory.rss) - int(memory.uss))
 
 
 def _resident(process: psutil.Process) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from heapwatch.measure.process.procfs import status_of
+from heapwatch.measure.process.procfs import open_files, status_of
 from heapwatch.measure.process.ray_job import raylets
 
 _FILE = "/dev/shm/plasma"  # of which Ray removes the name as soon as it is open
@@ -43,7 +43,13 @@ class ObjectStore:
             if (status := status_of(pid, self._proc)) and status.parent == os.getpid()
         ]
         self.is_own = bool(own_raylets)
-        self._files = [file for pid in own_raylets or all_raylets if (file := self._file_of(pid))]
+        stores = {
+            path: file
+            for pid in own_raylets or all_raylets
+            for file, path in open_files(pid, self._proc)
+            if path.startswith(_FILE)
+        }
+        self._files = list(stores.values())
 
     def read(self) -> int | None:
         """Bytes of memory that they take; None where no store is known, or has ended."""
@@ -53,12 +59,3 @@ class ObjectStore:
                 if os.readlink(file).startswith(_FILE):
                     sizes.append(os.stat(file).st_blocks * _BLOCK)
         return sum(sizes) if sizes else None
-
-    def _file_of(self, raylet: int) -> str | None:
-        folder = f"{self._proc}/{raylet}/fd"
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                with suppress(OSError):
-                    if os.readlink(f"{folder}/{name}").startswith(_FILE):
-                        return f"{folder}/{name}"
-        return None

@@ -12,9 +12,8 @@ import psutil
 from heapwatch.measure.process.procfs import children_of, command_of
 from heapwatch.measure.process.ray_job import ray_workers
 
-# Share of the time. Where psutil has to list them, at 20 us a process, a machine with 750 processes is listed
-# again at every scrape.
-_SHARE = 0.001
+# Where psutil has to list the processes, it takes 20 us for each of the machine, with the GIL held.
+_LISTED_SECONDS = 10.0
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
@@ -23,33 +22,20 @@ _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resou
 class ProcessTree:
     """The trainer and its workers, for all collectors.
 
-    Where the kernel does not list them, every process of the machine has to be read with the GIL held, which
-    may be thousands. So the list is made again only within a share of the time: a new worker may appear late,
-    but an ended one is dropped at once.
+    The list is made every ten seconds: a new worker may appear late, but an ended one is dropped at once.
 
     Args:
         pid: process id of the trainer; this process by default.
-        share: largest share of the time for listing.
         clock: monotonic seconds.
-        spent: CPU seconds of the calling thread.
 
     Raises:
         psutil.NoSuchProcess: there is no process `pid`.
 
     """
 
-    def __init__(
-        self,
-        pid: int | None = None,
-        *,
-        share: float = _SHARE,
-        clock: Callable[[], float] = time.monotonic,
-        spent: Callable[[], float] = time.thread_time,
-    ) -> None:
+    def __init__(self, pid: int | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.trainer = psutil.Process(pid)
-        self._share = share
         self._clock = clock
-        self._spent = spent
         self._listed: list[psutil.Process] = []
         self._next_listing_at = float("-inf")
 
@@ -58,13 +44,11 @@ class ProcessTree:
         now = self._clock()
         if now < self._next_listing_at:
             return [process for process in self._listed if process.is_running()]
-        began = self._spent()
-        self._listed = []
+        self._listed, self._next_listing_at = [], now + _LISTED_SECONDS
         with suppress(psutil.NoSuchProcess):
             for pid in descendants(self.trainer.pid):
                 with suppress(psutil.NoSuchProcess):
                     self._listed.append(psutil.Process(pid))
-        self._next_listing_at = now + (self._spent() - began) / self._share
         return self._listed
 
 

@@ -12,11 +12,10 @@ import re
 import stat
 import sys
 import time
-from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
-from heapwatch.measure.process.procfs import children_of, command_of, pids, read
+from heapwatch.measure.process.procfs import children_of, command_of, open_files, pids, read
 
 _DRIVER = re.compile(r"/(session_[^/]+)/logs/python-core-driver-([0-9a-f]{8})f*_\d+\.log$")
 _WORKER = re.compile(r"/(session_[^/]+)/logs/worker-[0-9a-f]+-([0-9a-f]{8})-\d+\.(?:out|err)$")
@@ -25,7 +24,6 @@ _ACTOR = re.compile(rb"^:actor_name:(.{1,200})$", re.MULTILINE)
 _NO_JOB = "ffffffff"
 _HEAD_BYTES = 4096
 _RAYLET, _WORKER_TITLE = b"/raylet", b"ray::"
-_FOUND_AGAIN_SECONDS = 60.0
 
 
 class RayJob(NamedTuple):
@@ -43,13 +41,8 @@ def driven_job(pid: int, proc: str = "/proc") -> RayJob | None:
     """The job that a process drives; None if it drives none, or may not be looked at."""
     if pid == os.getpid() and "ray" not in sys.modules:
         return None
-    folder = f"{proc}/{pid}/fd"
-    with suppress(OSError):
-        for descriptor in os.listdir(folder):
-            with suppress(OSError):
-                if match := _DRIVER.search(os.readlink(f"{folder}/{descriptor}")):
-                    return RayJob(*match.groups())
-    return None
+    matches = (_DRIVER.search(path) for _, path in open_files(pid, proc))
+    return next((RayJob(*match.groups()) for match in matches if match), None)
 
 
 def worker_job(pid: int, proc: str = "/proc") -> RayJob | None:
@@ -77,7 +70,9 @@ def ray_workers(driver: int, proc: str = "/proc") -> list[int]:
     job_of_driver = driven_job(driver, proc)
     if job_of_driver is None:
         return []
-    workers = (pid for raylet in raylets_of(job_of_driver.session, proc) for pid in children_of(raylet, proc))
+    minute = int(time.monotonic() / 60)
+    of_session = _raylets_of(job_of_driver.session, proc, minute)
+    workers = (pid for raylet in of_session for pid in children_of(raylet, proc))
     return [
         pid
         for pid in workers
@@ -96,13 +91,9 @@ def raylets(proc: str = "/proc") -> list[int]:
     return [pid for pid, command in commands if command.partition(b"\0")[0].endswith(_RAYLET)]
 
 
-def raylets_of(session: str, proc: str = "/proc") -> tuple[int, ...]:
-    """The raylets of a session on this machine, looked for once a minute."""
-    return _raylets_in_minute(session, proc, int(time.monotonic() / _FOUND_AGAIN_SECONDS))
-
-
 @lru_cache(maxsize=1)
-def _raylets_in_minute(session: str, proc: str, _minute: int) -> tuple[int, ...]:
+def _raylets_of(session: str, proc: str, _minute: int) -> tuple[int, ...]:
+    """The raylets of a session on this machine, looked for once in each minute."""
     return tuple(pid for pid in raylets(proc) if session in " ".join(command_of(pid, proc)))
 
 

@@ -65,7 +65,6 @@ def deep_size(
     budget_seconds: float = BUDGET_SECONDS,
     elsewhere: Iterable[int] = (),
     one_of_many: bool = False,
-    exact: bool = False,
     storages: Storages | None = None,
 ) -> Size:
     """Bytes that `obj` and everything reachable from it hold, each counted once.
@@ -75,8 +74,7 @@ def deep_size(
 
     Classes, modules, functions' globals and the frames of running functions are not followed. A container of
     more than `samples` items is estimated from a stratified sample of that many; of up to 32 times as many if
-    the standard error is above 1 %. With `exact` arrays and tensors that several
-    of up to 1024 items hold are found in all of them, and what items share counts as such an error, too.
+    the standard error is above 1 %.
 
     Of a tensor that another thread may be changing, the part of its storage that it uses counts, unless
     `storages` knows the whole.
@@ -86,7 +84,7 @@ def deep_size(
         OutOfTime: the objects that must be visited one by one did not fit in the budget.
 
     """
-    walk = Walk(samples, budget_seconds, elsewhere, storages, exact=exact)
+    walk = Walk(samples, budget_seconds, elsewhere, storages)
     tally = walk.one_of_many(obj, samples) if one_of_many else walk.everything([obj], samples)[0]
     return _size(tally, walk)
 
@@ -116,17 +114,17 @@ def size_by_items(
 
 
 def _size(tally: Tally, walk: Walk) -> Size:
-    held = {place: round(held) for place, held in tally.held.items()}
+    by_place = {place: round(nbytes) for place, nbytes in tally.bytes_by_place.items()}
     unseen = 0.0
     if tally.unread or tally.slack:
         resident = ResidentMemory().read()
         unseen = resident if tally.unread else min(tally.slack, resident)
     return Size(
-        bytes=held["heap"],
+        bytes=by_place["heap"],
         error_bytes=math.ceil(SURE * math.sqrt(tally.variance) + unseen),
-        gpu_bytes=held.get("gpu", 0),
-        mapped_bytes=held.get("mapped", 0),
-        shared_bytes=held.get("shared", 0),
+        gpu_bytes=by_place.get("gpu", 0),
+        mapped_bytes=by_place.get("mapped", 0),
+        shared_bytes=by_place.get("shared", 0),
         objects=walk.objects,
         unread=math.ceil(tally.unread),
     )

@@ -64,7 +64,7 @@ class Contents:
             OutOfTime, ContainerChanged: as `heapwatch.measure.sizing.deep_size.deep_size`.
 
         """
-        whole = deep_size(self.holder, exact=True, budget_seconds=_BUDGET_SECONDS)
+        whole = deep_size(self.holder, budget_seconds=_BUDGET_SECONDS)
         if self.capacity is None or self.capacity == 0:
             return whole, None
         filled = self.items / self.capacity
@@ -107,10 +107,8 @@ def _ring(buffer: Any) -> Contents | None:
     """A ring buffer over preallocated arrays."""
     namespace = attributes_of(buffer) or {}
     fill = _fill_of(namespace)
-    arrays = [value for value in _with_inner(namespace) if _first_dimension(value) is not None]
-    if fill is None or not any(fill.fits(_first_dimension(array)) for array in arrays):
-        return None
-    return Contents(fill.filled, fill.rows, arrays, allocated=True)
+    arrays = [] if fill is None else _arrays_of(fill, _with_inner(namespace))
+    return Contents(fill.filled, fill.rows, arrays, allocated=True) if fill and arrays else None
 
 
 def _inner(buffer: Any, depth: int) -> Contents | None:
@@ -182,10 +180,6 @@ def _with_inner(namespace: dict[str, Any]) -> list[Any]:
     return values + [inner for value in values if isinstance(value, dict) for inner in value.values()]
 
 
-def _first_dimension(value: Any) -> int | None:
-    return int(value.shape[0]) if _is_array(value) and value.ndim else None
-
-
 def _is_array(value: Any) -> bool:
     array_classes = (
         *classes("numpy", "ndarray"),
@@ -232,12 +226,8 @@ def ring_of(namespace: dict[str, Any]) -> Ring | None:
     fill = _fill_of(namespace)
     if fill is None:
         return None
-    nbytes = 0
-    for value in list(namespace.values()):
-        layout = layout_of(type(value))
-        shape = shape_of(value, layout)
-        if shape and fill.fits(shape[0]):
-            nbytes += array_bytes(value, layout) or 0
+    arrays = _arrays_of(fill, list(namespace.values()))
+    nbytes = sum(array_bytes(array, layout_of(type(array))) or 0 for array in arrays)
     return Ring(fill.filled, fill.rows, nbytes) if nbytes >= _LEAST_RING_BYTES else None
 
 
@@ -248,9 +238,12 @@ class _Fill(NamedTuple):
     rows: int
     environments: int
 
-    def fits(self, length: int | None) -> bool:
-        """Whether an array of this length has a place for each row, of one environment or of all."""
-        return length in (self.rows, self.rows // self.environments)
+
+def _arrays_of(fill: _Fill, values: list[Any]) -> list[Any]:
+    """The arrays among these values that have a place for each row, of one environment or of all."""
+    lengths = (fill.rows, fill.rows // fill.environments)
+    shapes = ((value, shape_of(value, layout_of(type(value)))) for value in values)
+    return [value for value, shape in shapes if shape and shape[0] in lengths]
 
 
 def _fill_of(namespace: dict[str, Any]) -> _Fill | None:

@@ -15,9 +15,10 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
-from heapwatch.measure.introspection.containers import is_plain_tensor, object_items
+from heapwatch.measure.introspection.containers import array_owner, is_plain_tensor, object_items
 from heapwatch.measure.introspection.exclusive_reads import Ask, first_answer, read_alone
-from heapwatch.measure.introspection.layout import Layout, classes
+from heapwatch.measure.introspection.layout import Layout
+from heapwatch.measure.introspection.torch_internals import internals
 from heapwatch.measure.sizing.foreign import UNREAD, MemoryBlock, MemoryPlace
 
 _SMALL = 65536
@@ -31,7 +32,7 @@ def _numpy() -> Any:
     """Readers of numpy's own attributes, which a subclass may override."""
     array = sys.modules["numpy"].ndarray
     readers = {name: array.__dict__[name].__get__ for name in ("base", "dtype", "nbytes", "flags")}
-    return SimpleNamespace(**readers, ravel=array.ravel, tolist=array.tolist)
+    return SimpleNamespace(**readers)
 
 
 def owned_bytes(array: Any) -> int:
@@ -40,25 +41,15 @@ def owned_bytes(array: Any) -> int:
     return int(numpy.nbytes(array)) if numpy.flags(array).owndata else 0
 
 
-def array_data(array: Any) -> tuple[int, int]:
-    """Key and bytes of the memory that an ndarray owns.
-
-    A view owns none (key 0): the bytes are those of its base, counted there once for all its views.
-    """
-    numpy = _numpy()
-    if numpy.base(array) is None and not numpy.dtype(array).hasobject:
-        return array_address(array), int(numpy.nbytes(array))
-    return 0, 0
-
-
 def memory_key(obj: Any, layout: Layout) -> int:
     """What an array or a tensor has in common with all views of its memory; 0 for other objects."""
     if layout.kind == "array":
-        base = _numpy().base(obj)
-        return array_address(obj) if base is None else id(base)
+        owner = array_owner(obj)
+        base = _numpy().base(owner)
+        return array_address(owner) if base is None else id(base)
     if layout.kind == "tensor" and is_plain_tensor(obj):
         try:
-            return int(sys.modules["torch"]._C._storage_address(obj))
+            return internals().address(obj)
         except RuntimeError:  # sparse, or a wrapper of torch.func
             return 0
     return 0
@@ -72,23 +63,17 @@ def array_address(array: Any) -> int:
     return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
 
 
-def array_holds(array: Any) -> list[Any]:
-    """The object whose memory an ndarray is a view of."""
-    base = _numpy().base(array)
-    return [] if base is None else [base]
+def array_base(array: Any) -> Any:
+    """The object whose memory an ndarray is a view of; None if it is no view."""
+    return _numpy().base(array)
 
 
-def array_view(array: Any) -> MemoryBlock:
-    """The memory that an ndarray shows, where the length of the owner's memory is not known."""
-    return MemoryBlock(array_address(array), int(_numpy().nbytes(array)), "heap")
-
-
-def array_items(array: Any) -> list[Any]:
-    """The objects of an array of objects, in a list made for the purpose; of texts what is known of them."""
+def array_memory(array: Any) -> list[Any]:
+    """The memory that an ndarray shows: of objects a list of them, of texts what is known."""
     numpy = _numpy()
     dtype = numpy.dtype(array)
-    if not dtype.hasobject or numpy.base(array) is not None:
-        return []
+    if not dtype.hasobject:
+        return [MemoryBlock(array_address(array), int(numpy.nbytes(array)), "heap")]
     if type(dtype).__name__ == "StringDType":
         # numpy has a lock of its own for long ones, and their memory is not read.
         return [MemoryBlock(id(array) + 1, int(numpy.nbytes(array)), "heap"), UNREAD]
@@ -115,54 +100,20 @@ class Storages:
         """Whether there are storages of which only a part is known."""
         return bool(self._wanted)
 
-    def memory(self, tensor: Any) -> MemoryBlock:
-        """The memory of a tensor: all that it keeps alive if that was read, else the part that it uses."""
-        address = int(sys.modules["torch"]._C._storage_address(tensor))
-        whole = self.known.get(address)
-        if whole is not None:
-            return whole
+    def want(self, tensor: Any) -> None:
+        """Have the storage of a tensor read by the next `read`."""
         if len(self._wanted) < _MOST_WANTED:
-            self._wanted[address] = ref(tensor)
-        return MemoryBlock(address, int(tensor.nbytes), _place(tensor))
-
-    def knows(self, memory: MemoryBlock) -> bool:
-        """Whether this is the memory of a whole storage."""
-        return any(memory is block for block in self.known.values())
+            self._wanted[internals().address(tensor)] = ref(tensor)
 
     def read(self, ask: Ask) -> bool:
         """Read the requested storages in the thread that changes the tensors; returns whether it answered."""
         tensors, self._wanted = list(self._wanted.values()), {}
-        torch = sys.modules["torch"]
-        columns = (torch._C._storage_address,), (torch._C.TensorBase.untyped_storage,)
+        torch = internals()
+        columns = (torch.address,), (torch.storage_object,)
         result = first_answer(partial(read_alone, tensors, *columns), ask)
         for address, storage in result or ():
             self.known[address] = storage_memory(storage)
         return result is not None
-
-
-def shared_storages(objects: Sequence[Any]) -> list[MemoryBlock]:
-    """The storages of tensors that are among objects several times, and large ones, each once, read together.
-
-    None of them while another thread may be changing one.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "UntypedStorage"):
-        return []
-    addresses: set[int] = set()
-    by_address: dict[int, Any] = {}
-    for tensor in [obj for obj in objects if type(obj) is torch.Tensor]:
-        if tensor.layout is torch.strided and tensor.device.type != "meta":
-            address = torch._C._storage_address(tensor)
-            if address in addresses or tensor.nbytes >= _SMALL:
-                by_address[address] = tensor
-            addresses.add(address)
-    blocks, tensors = [], list(by_address.values())
-    for start in range(0, len(tensors), _MOST_WANTED):
-        columns = read_alone(tensors[start : start + _MOST_WANTED], (torch._C.TensorBase.untyped_storage,))
-        if columns is None:
-            return []
-        blocks += [storage_memory(storage) for (storage,) in columns]
-    return blocks
 
 
 def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
@@ -172,31 +123,28 @@ def tensor_parts(tensor: Any, storages: Storages) -> list[Any]:
     made of is found among its attributes.
     """
     torch = sys.modules["torch"]
-    cls = type(tensor)
-    if hasattr(cls, "__tensor_flatten__"):
+    if hasattr(type(tensor), "__tensor_flatten__"):
         return []
-    base = torch._C.TensorBase
     parts: list[Any] = []
     slack = 0
     if not tensor.is_leaf:
         parts.append(UNREAD)
     elif tensor.requires_grad:
-        gradient = read_alone([tensor], (base.grad.__get__,))
+        gradient = read_alone([tensor], (internals().gradient,))
         if gradient is None:
             slack = int(tensor.nbytes)  # it is as large as the tensor, if there is one
         else:
             parts += [part for (part,) in gradient if part is not None]
-    if issubclass(cls, classes("tensordict", "MemoryMappedTensor")):
-        return [*parts, MemoryBlock(torch._C._storage_address(tensor), int(tensor.nbytes), "mapped", 1)]
     if tensor.layout is not torch.strided:
         return [*parts, UNREAD]
     if tensor.device.type == "meta":
         return parts
-    memory = _memory_alone(tensor)
+    address = internals().address(tensor)
+    memory = _memory_alone(tensor) or storages.known.get(address)
     if memory is None:
-        memory = storages.memory(tensor)
-        if not storages.knows(memory):
-            parts.append(UNREAD)
+        storages.want(tensor)
+        parts.append(UNREAD)
+        memory = MemoryBlock(address, int(tensor.nbytes), _place(tensor))
     return [*parts, replace(memory, slack=memory.slack + slack) if slack else memory]
 
 
@@ -206,16 +154,15 @@ def _memory_alone(tensor: Any) -> MemoryBlock | None:
     Asking for a storage makes a Python object of 64 bytes that stays with it: not for small tensors which
     have one to themselves.
     """
-    library = sys.modules["torch"]._C
+    torch = internals()
     if tensor.nbytes < _SMALL and tensor.storage_offset() == 0 and tensor.is_contiguous():
-        holders = library._storage_address, library._storage_Use_Count
-        values = read_alone([tensor], holders, (library.TensorBase.data_ptr,))
+        values = read_alone([tensor], (torch.address, torch.references), (torch.data_address,))
         if values is None:
             return None
         ((references, address),) = values
         if references == 1:
             return MemoryBlock(address, int(tensor.nbytes), _place(tensor), 1)
-    storages = read_alone([tensor], (library.TensorBase.untyped_storage,))
+    storages = read_alone([tensor], (torch.storage_object,))
     return None if storages is None else storage_memory(storages[0][0])
 
 
@@ -225,16 +172,16 @@ def _place(tensor: Any) -> MemoryPlace:
 
 def storage_memory(storage: Any) -> MemoryBlock:
     """The memory of a torch `UntypedStorage`, to which the caller refers."""
-    library = sys.modules["torch"]._C
+    torch = internals()
     place: MemoryPlace
     if storage.device.type != "cpu":
         place = "gpu"
     elif not storage.is_shared():
         place = "heap"
     else:
-        filename = read_alone([storage], (library.StorageBase._get_filename,))
+        filename = read_alone([storage], (torch.file_name,))
         place = "mapped" if filename and filename[0][0] is not None else "shared"
-    references = int(library._storage_Use_Count(storage._cdata)) - 1
+    references = torch.references(storage._cdata) - 1
     return MemoryBlock(storage.data_ptr(), storage.nbytes(), place, references)
 
 
@@ -251,8 +198,7 @@ def read_graphs(tensors: Sequence[ref[Any]]) -> list[tuple[int, Any]] | None:
 
     An operation itself does not change any more, and may be asked by any thread that refers to it.
     """
-    base = sys.modules["torch"]._C.TensorBase
-    return read_alone(tensors, (id,), (base.grad_fn.__get__,))
+    return read_alone(tensors, (id,), (internals().operation,))
 
 
 def number_of(operation: Any) -> int:

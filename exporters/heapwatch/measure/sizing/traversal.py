@@ -27,7 +27,6 @@ from heapwatch.measure.introspection.frames import held_by_ended
 from heapwatch.measure.introspection.instance_values import values_bytes
 from heapwatch.measure.introspection.layout import (
     HAS_GC,
-    classes,
     flags_of,
     layout_of,
     own_bytes,
@@ -35,11 +34,11 @@ from heapwatch.measure.introspection.layout import (
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.foreign import (
+    UNREAD,
     Mappings,
     MemoryBlock,
     MemoryPlace,
     Unread,
-    exported,
     holds_memory,
     reader_of,
 )
@@ -48,21 +47,17 @@ from heapwatch.measure.sizing.sampling import (
     Container,
     ContainerChanged,
     length_of,
-    one_in_each,
     pick,
     positions,
-    shuffled,
+    random_order,
+    random_position_in_each,
     variance_of_mean,
 )
 from heapwatch.measure.sizing.tensor_storage import (
     Storages,
-    array_data,
-    array_holds,
-    array_items,
-    array_view,
+    array_base,
+    array_memory,
     owned_bytes,
-    shared_storages,
-    storage_memory,
     tensor_parts,
 )
 
@@ -78,7 +73,7 @@ _SMALL = 512  # bytes of a string or number up to which sharing between neighbou
 
 # How to inspect an object. Strings, not an Enum: they are compared for each object.
 Kind = Literal[
-    "atom", "opaque", "function", "container", "array", "tensor", "storage", "memory", "unread", "foreign",
+    "atom", "opaque", "function", "container", "array", "tensor", "memory", "unread", "foreign",
     "native", "object", "frame",
 ]  # fmt: skip
 
@@ -105,24 +100,24 @@ _ALL_OWN = _OwnShare(1.0, 0.0, 0.0)
 
 
 class Tally:
-    """Bytes by place; for those on the heap: variance, what may be counted too much, and objects unread."""
+    """Bytes by place; of the heap also the variance, bytes that may count twice, and unread objects."""
 
-    __slots__ = ("held", "slack", "unread", "variance")
+    __slots__ = ("bytes_by_place", "slack", "unread", "variance")
 
     def __init__(self) -> None:
-        self.held: dict[MemoryPlace, float] = {"heap": 0.0}
+        self.bytes_by_place: dict[MemoryPlace, float] = {"heap": 0.0}
         self.variance = 0.0
         self.slack = 0.0
         self.unread = 0.0
 
     def total(self) -> float:
         """Bytes in all places."""
-        return sum(self.held.values())
+        return sum(self.bytes_by_place.values())
 
     def add(self, other: Tally, weight: float = 1.0) -> None:
         """Add what another holds, `weight` times."""
-        for place, held in other.held.items():
-            self.held[place] = self.held.get(place, 0.0) + weight * held
+        for place, nbytes in other.bytes_by_place.items():
+            self.bytes_by_place[place] = self.bytes_by_place.get(place, 0.0) + weight * nbytes
         self.variance += weight * weight * other.variance
         self.slack += weight * other.slack
         self.unread += weight * other.unread
@@ -137,11 +132,8 @@ class Walk:
         budget_seconds: float,
         elsewhere: Iterable[int] = (),
         storages: Storages | None = None,
-        *,
-        exact: bool = False,
     ) -> None:
         self.objects = 0
-        self._exact = exact
         self._storages = storages or Storages()
         self._samples = samples
         self._budget = budget_seconds
@@ -153,9 +145,9 @@ class Walk:
 
     def everything(self, stack: list[Any], samples: int) -> tuple[Tally, int]:
         """Size of all that `stack` reaches, and how many references to its first object were found."""
-        tally, home = Tally(), _key(stack[0])
-        self._counted.discard(home)
-        return tally, self._count_all(stack, tally, samples, home)
+        tally, measured_key = Tally(), _key(stack[0])
+        self._counted.discard(measured_key)
+        return tally, self._count_all(stack, tally, samples, measured_key)
 
     def has_counted(self, obj: Any) -> bool:
         """Whether an object is counted already, or was to be left out."""
@@ -171,18 +163,18 @@ class Walk:
         self._count_all(stack, tally, samples)
         return tally
 
-    def _count_all(self, stack: list[Any], tally: Tally, samples: int, home: int = 0) -> int:
-        """Add all that `stack` reaches, and return the number of references to the measured object `home`."""
-        counted, back = self._counted, 0
+    def _count_all(self, stack: list[Any], tally: Tally, samples: int, measured_key: int = 0) -> int:
+        """Add all that `stack` reaches, and return the number of references to `measured_key`."""
+        counted, references_back = self._counted, 0
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in counted:
-                back += key == home
+                references_back += key == measured_key
                 continue
             counted.add(key)
             self._visit(obj, counted, tally, stack, samples)
-        return back
+        return references_back
 
     def _visit(self, obj: Any, counted: set[int], tally: Tally, stack: list[Any], samples: int) -> None:
         """Add one object to `tally`, and put what it holds on `stack`."""
@@ -192,7 +184,7 @@ class Walk:
         if kind == "opaque":
             return
         if kind == "memory":
-            tally.held[obj.place] = tally.held.get(obj.place, 0.0) + obj.nbytes
+            tally.bytes_by_place[obj.place] = tally.bytes_by_place.get(obj.place, 0.0) + obj.nbytes
             tally.slack += obj.slack
             return
         if kind == "unread":
@@ -206,36 +198,30 @@ class Walk:
             parts = self._parts(obj, cls, kind)
             stack += parts
             if kind == "array":
-                nbytes -= owned_bytes(obj)
-                key, size = array_data(obj)
-                if size and key not in counted and key not in self._counted:
-                    counted.add(key)
-                    tally.held["heap"] += size
+                nbytes -= owned_bytes(obj)  # which is among the parts
             elif kind == "object":
                 nbytes += values_bytes(cls, parts)
-        tally.held["heap"] += nbytes
+        tally.bytes_by_place["heap"] += nbytes
 
     def _parts(self, obj: Any, cls: type, kind: Kind) -> list[Any]:
         """The objects and blocks of memory that an object holds."""
         if kind == "container" or kind == "object":
             return gc.get_referents(obj)
         if kind == "array":
-            parts = array_holds(obj)
-            if parts and self._kind(type(parts[0])) == "native":
-                parts += self._make([array_view(obj)])
-            parts = parts or self._make(array_items(obj))
+            base = array_base(obj)
+            parts = [] if base is None else [base]
+            # How much memory an object of C code has is not known, but how much the array shows of it.
+            if base is None or self._kind(type(base)) == "native":
+                parts += self._make(array_memory(obj))
             # a subclass has attributes of its own
             return parts + gc.get_referents(obj) if flags_of(cls) & HAS_GC else parts
         if kind == "tensor":
             return self._make(tensor_parts(obj, self._storages)) + gc.get_referents(obj)
-        if kind == "storage":
-            return self._make([storage_memory(obj)])
         if kind == "foreign":
             reader = reader_of(layout_of(cls).mro)
             return [] if reader is None else self._make(list(reader(obj, self._mappings)))
         if kind == "native":
-            mro = layout_of(cls).mro
-            return gc.get_referents(obj) + self._make(list(exported(obj, mro)))
+            return [*gc.get_referents(obj), UNREAD]
         if kind == "frame":
             return held_by_ended(obj)
         if kind == "function":
@@ -251,9 +237,6 @@ class Walk:
         kind = self._kinds[id(cls)] = kind_of(cls)
         return kind
 
-    def _kind_of(self, cls: type) -> Kind:
-        return self._kinds.get(id(cls)) or self._kind(cls)
-
     def _make(self, parts: list[Any]) -> list[Any]:
         self._created += parts
         return parts
@@ -262,19 +245,13 @@ class Walk:
         """Estimate the bytes of the items of a long container from a sample."""
         usual = samples == self._samples
         earlier = self._counted.copy() if usual else set()
-        arrays = self._again(lambda: self._arrays_of(container), earlier) if usual and self._exact else None
-        arrays = arrays or Tally()
-        earlier |= self._counted
         total, variance = self._sampled(container, samples)
-        error = math.sqrt(variance) / max(total.held["heap"] + arrays.held["heap"], 1.0)
+        error = math.sqrt(variance) / max(total.bytes_by_place["heap"], 1.0)
         # Items of very different sizes need more samples; a nested container keeps the usual number.
         if usual and error > _WANTED_ERROR:
             times = min((error / _WANTED_ERROR) ** 2, _MOST_TIMES)
-            larger, length = math.ceil(samples * times), length_of(container)
-            whole = self._again(lambda: self._all_items(container), earlier) if larger >= length else None
-            larger = min(larger, length)
-            total = whole or self._again(lambda: self._sampled(container, larger)[0], earlier) or total
-        total.add(arrays)
+            larger = min(math.ceil(samples * times), length_of(container))
+            total = self._again(lambda: self._larger(container, larger), earlier) or total
         return total
 
     def _again(self, measure: Callable[[], Tally], earlier: set[int]) -> Tally | None:
@@ -291,35 +268,18 @@ class Walk:
         finally:
             self._deadline = deadline
 
-    def _all_items(self, container: Container) -> Tally:
-        """Measure all items."""
+    def _larger(self, container: Container, samples: int) -> Tally:
+        """Measure as many items; all of them one after the other, without an estimate."""
+        if samples < length_of(container):
+            return self._sampled(container, samples)[0]
         tally = Tally()
         self._count_all(gc.get_referents(container), tally, FEWEST_SAMPLES)
-        return tally
-
-    def _arrays_of(self, container: Container) -> Tally:
-        """The memory of arrays and tensors that several items hold, and of large tensors, each once.
-
-        They are looked for in the items and in what these consist of, unless there are too many items.
-        """
-        tally = Tally()
-        if length_of(container) > self._samples * _MOST_TIMES:
-            return tally
-        objects = parts = gc.get_referents(container)
-        for _ in range(2):
-            inner = {id(obj): obj for obj in parts if self._kind_of(type(obj)) in ("container", "object")}
-            parts = gc.get_referents(*inner.values())
-            objects = objects + parts
-        arrays = [obj for obj in objects if self._kind_of(type(obj)) == "array"]
-        several = Counter(map(id, arrays))
-        shared = {id(obj): obj for obj in arrays if several[id(obj)] > 1}
-        self._count_all([*shared_storages(objects), *shared.values()], tally, FEWEST_SAMPLES)
         return tally
 
     def _sampled(self, container: Container, samples: int) -> tuple[Tally, float]:
         """The estimate from one sample, and the variance by which it is decided whether to take a larger one.
 
-        What items share is part of that only where exactness was asked for: it takes many times as many.
+        What items share is no part of that: it takes many times as many.
         """
         length = length_of(container)
         if not length:  # emptied by another thread
@@ -327,14 +287,16 @@ class Walk:
         sampled = positions(length, samples)
         items = pick(container, sampled)
         shared: dict[int, Any] = {}
-        met: dict[int, dict[int, int]] = {}
+        references_met: dict[int, dict[int, int]] = {}
         tally_by_index: dict[int, Tally] = {}
         may_share = False
         deadline = own_time() + (self._deadline - own_time()) / 2
-        for index in shuffled(len(items)):
-            tally_by_index[index], several, met[index] = self._reach(items[index], shared, set())
-            may_share = may_share or _have_others(several)
-            several.clear()
+        for index in random_order(len(items)):
+            tally_by_index[index], few_references, references_met[index] = self._reach(
+                items[index], shared, set()
+            )
+            may_share = may_share or _have_others(few_references)
+            few_references.clear()
             if own_time() > deadline and len(tally_by_index) >= FEWEST_SAMPLES:
                 break
         items.clear()
@@ -345,14 +307,14 @@ class Walk:
         total = Tally()
         for tally in tallies:
             total.add(tally, scale * own_share.share)
-        of_items = total.held["heap"]
+        of_items = total.bytes_by_place["heap"]
         counts = Counter[int]()
         for index in order:
-            counts.update(met[index])
+            counts.update(references_met[index])
         values = self._add_shared(total, shared, counts, scale)
-        alone = [own_share.share * tally.held["heap"] for tally in tallies]
+        alone = [own_share.share * tally.bytes_by_place["heap"] for tally in tallies]
         item_bytes = [
-            nbytes + sum(count * values.get(key, 0.0) for key, count in met[index].items())
+            nbytes + sum(count * values.get(key, 0.0) for key, count in references_met[index].items())
             for index, nbytes in zip(order, alone, strict=True)
         ]
         variance = (
@@ -361,9 +323,9 @@ class Walk:
         )
         total.slack += own_share.excess * of_items / own_share.share
         # One more item might be unlike all that were seen.
-        unlike = total.held["heap"] * (1 - len(order) / length) / (len(order) * SURE)
+        unlike = total.bytes_by_place["heap"] * (1 - len(order) / length) / (len(order) * SURE)
         total.variance += variance + unlike**2
-        return total, variance if self._exact else length**2 * variance_of_mean(alone, length)
+        return total, length**2 * variance_of_mean(alone, length)
 
     def _reach(
         self, stack: list[Any], shared: dict[int, Any], reached: set[int]
@@ -374,14 +336,14 @@ class Walk:
         references met. Objects with many go into `shared`; the third counts the references met to each.
         """
         tally, kinds = Tally(), self._kinds
-        met: dict[int, int] = {}
-        several: dict[int, list[Any]] = {}
+        references_met: dict[int, int] = {}
+        few_references: dict[int, list[Any]] = {}
         while stack:
             obj = stack.pop()
             key = _key(obj)
             if key in reached:
-                if key in several:
-                    several[key][1] += 1
+                if key in few_references:
+                    few_references[key][1] += 1
                 continue
             if key in self._counted:
                 continue
@@ -391,23 +353,23 @@ class Walk:
             if references > _FEW_REFERENCES:
                 if kind != "opaque":
                     shared.setdefault(key, obj)
-                    met[key] = met.get(key, 0) + 1
+                    references_met[key] = references_met.get(key, 0) + 1
                 continue
             reached.add(key)
             if kind == "atom" and (size := own_bytes(obj, cls)) <= _SMALL:
                 self.objects += 1
-                tally.held["heap"] += size
+                tally.bytes_by_place["heap"] += size
                 continue
             if references > 1:
-                several[key] = [obj, 1]
+                few_references[key] = [obj, 1]
             self._visit(obj, reached, tally, stack, FEWEST_SAMPLES)
-        return tally, several, met
+        return tally, few_references, references_met
 
-    def _bytes_of_others(self, several: dict[int, list[Any]]) -> float:
-        """How much of what these objects hold falls to the references to them that were not met."""
+    def _bytes_of_others(self, few_references: dict[int, list[Any]]) -> float:
+        """The bytes of these objects that belong to references that were not met; empties the dict."""
         nbytes = 0.0
-        while several:
-            obj, times = several.popitem()[1]
+        while few_references:
+            obj, times = few_references.popitem()[1]
             if (share := 1 - times / max(1, _references(obj))) > 0:  # the program may have dropped it
                 nbytes += share * self._reach([obj], {}, set())[0].total()
         return nbytes
@@ -420,17 +382,17 @@ class Walk:
         length = length_of(container)
         size = min(length, _BEFORE + _COMPARED)
         deadline = own_time() + (self._deadline - own_time()) / 2
-        starts = one_in_each(length - size + 1, max(_RUNS, samples // _SAMPLES_A_RUN))
+        starts = random_position_in_each(length - size + 1, max(_RUNS, samples // _SAMPLES_A_RUN))
         compared: list[tuple[float, float]] = []
         spare = 0.0
-        for run in shuffled(len(starts)):
+        for run in random_order(len(starts)):
             reached: set[int] = set()
             for number, item in enumerate(pick(container, range(starts[run], starts[run] + size))):
                 extra = self._reach(item.copy(), {}, reached)[0].total()
                 if number >= _BEFORE:
-                    alone, several, _ = self._reach(item, {}, set())
+                    alone, few_references, _ = self._reach(item, {}, set())
                     compared.append((extra, alone.total()))
-                    spare += min(self._bytes_of_others(several), alone.total())
+                    spare += min(self._bytes_of_others(few_references), alone.total())
             if own_time() > deadline and len(compared) > _COMPARED:
                 break
         whole = sum(alone for _, alone in compared)
@@ -445,7 +407,7 @@ class Walk:
         return _OwnShare(max(share, 1e-9), error, max(0.0, share - 1 + spare / whole))
 
     def _add_shared(
-        self, total: Tally, shared: dict[int, Any], met: Mapping[int, int], scale: float
+        self, total: Tally, shared: dict[int, Any], references_met: Mapping[int, int], scale: float
     ) -> dict[int, float]:
         """Add objects with many references, by the share of these references that the sample represents.
 
@@ -457,11 +419,11 @@ class Walk:
             if key in self._counted:
                 continue
             references = _references(obj)
-            tally, back = self.everything([obj], FEWEST_SAMPLES)
-            outside = references - back
+            tally, references_back = self.everything([obj], FEWEST_SAMPLES)
+            outside = references - references_back
             part = 1 / outside if outside > _FEW_REFERENCES else 1.0
-            values[key] = tally.held["heap"] * part
-            total.add(tally, scale * met[key] * part)
+            values[key] = tally.bytes_by_place["heap"] * part
+            total.add(tally, scale * references_met[key] * part)
         return values
 
 
@@ -485,13 +447,11 @@ def kind_of(cls: type) -> Kind:
     # A tensor class of the program could run its own code when it is read (`__torch_function__`).
     if layout.kind == "tensor" and layout.module.partition(".")[0] in _KNOWN_LIBRARIES:
         return "tensor"
-    if issubclass(cls, classes("torch", "UntypedStorage")):
-        return "storage"
     if layout.kind not in ("atom", "text", "raw") and reader_of(layout.mro) is not None:
         return "foreign"
     if layout.kind in ("object", "tensor", "programs") and holds_memory(layout):
         return "native"
-    return "object" if flags_of(cls) & HAS_GC or layout_of(cls).sizer == "python" else "atom"
+    return "object" if flags_of(cls) & HAS_GC or not layout.is_plainly_sized else "atom"
 
 
 def _key(obj: Any) -> int:
@@ -504,10 +464,10 @@ def _references(obj: Any) -> int:
     return obj.references if type(obj) is MemoryBlock else sys.getrefcount(obj) - _call_references
 
 
-def _have_others(several: dict[int, list[Any]]) -> bool:
-    """Whether one of these objects has references that were not met; takes some of them out."""
-    while several:
-        obj, times = several.popitem()[1]
+def _have_others(few_references: dict[int, list[Any]]) -> bool:
+    """Whether one of these objects has references that were not met; removes the objects that it checks."""
+    while few_references:
+        obj, times = few_references.popitem()[1]
         if _references(obj) > times:
             return True
     return False

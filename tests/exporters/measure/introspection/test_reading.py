@@ -15,7 +15,7 @@ from heapwatch.measure.introspection.reading import _FOLLOW, Step, follow, parts
 from tests.support import objects_with_code as own
 from tests.support.objects_with_code import ARMED, CALLS
 
-_KEYS: dict[str, Any] = {"item": 0, "value": 0, "element": 0, "closure": 0, "default": 0}
+_KEYS: dict[str, Any] = {"item": 0, "value": 0, "element": 0, "closure": 0}
 
 
 class Holder:

@@ -8,7 +8,6 @@ import pytest
 
 from heapwatch.measure.objects.instances import InstanceCounter
 from heapwatch.measure.objects.tracked import large_objects
-from tests.support.small_program import printed
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -138,29 +137,3 @@ def test_arrays_which_the_collector_does_not_track(make):
 
     assert count_arrays() - before == count
     assert holder
-
-
-AUDITED = """
-import sys
-from collections import deque
-import numpy as np
-from heapwatch.measure.objects.instances import InstanceCounter
-from heapwatch.measure.objects.tracked import large_objects
-from heapwatch.measure.objects.tracked import may_have_audit_hooks
-
-counter = InstanceCounter([np.ndarray])
-before = counter.take()["ndarray"]
-sys.addaudithook(lambda event, arguments: None)
-assert may_have_audit_hooks() or sys.version_info < (3, 11)
-few = {at: (np.zeros(4), [at]) for at in range(100)}
-many = deque(((np.zeros(4), {"step": at}), at) for at in range(1000))
-twice = [few[at] for at in range(50)]
-big = [(np.zeros(2_000_000), [])]
-found = [one.nbytes for one in large_objects() if one.type == "ndarray"]
-print(counter.take()["ndarray"] - before, found)
-"""
-
-
-def test_under_an_audit_hook_tuples_are_found_through_what_holds_them():
-    """In a process of its own, as a hook cannot be removed."""
-    assert printed(AUDITED) == "1101 [16000000]"

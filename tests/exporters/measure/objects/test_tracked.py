@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from heapwatch.measure.introspection.layout import identity
 from heapwatch.measure.objects.tracked import (
     Large,
     _each,
@@ -19,9 +20,9 @@ from heapwatch.measure.objects.tracked import (
     large_objects,
     referrers,
     referrers_of_tuples,
-    tracked_and_in_tuples,
     tracked_objects,
     tracked_types,
+    untracked_objects,
 )
 from tests.support.small_program import printed
 
@@ -48,13 +49,13 @@ def made_while(look: Callable[[Item], object]) -> tuple[list[object], tuple[obje
     [
         lambda item: tracked_types(),
         lambda item: tracked_objects(),
-        lambda item: tracked_objects({id(Item), id(list)}),
+        lambda item: tracked_objects({identity(Item), identity(list)}),
         lambda item: tracked_objects(generation=0),
-        lambda item: tracked_and_in_tuples(),
+        lambda item: list(untracked_objects(tracked_objects(), {identity(tuple), identity(int)})),
         lambda item: referrers(item),
         lambda item: referrers_of_tuples(item) or [item],
     ],
-    ids=["types", "objects", "of types", "young", "in tuples", "referrers", "referrers of tuples"],
+    ids=["types", "objects", "of types", "young", "untracked", "referrers", "referrers of tuples"],
 )
 def test_a_tuple_can_be_filled_while_objects_are_listed(look: Callable[[Item], object]) -> None:
     held, filled = made_while(look)
@@ -72,7 +73,7 @@ def test_objects_are_those_of_the_collector_without_tuples() -> None:
     assert {id(item), id(pair[0]), id(pair[1])} <= ids
     assert tuple not in set(map(type, listed))
     listed.clear()
-    assert [one is item for one in tracked_objects({id(Own)})] == [True, False]
+    assert [one is item for one in tracked_objects({identity(Own)})] == [True, False]
     assert abs(len(tracked_types()) - len(gc.get_objects())) < 100
 
 
@@ -87,10 +88,8 @@ def test_no_reference_is_held_whose_callback_the_program_is_rid_of(
     held = kind(item, lambda _: seen.remove(1), *key)
     beside = Item()
     inside = [(kind(item, lambda _: seen.remove(1), *key), beside)]
-    tracked, in_tuples = tracked_and_in_tuples()
-    lists = [tracked_objects(), referrers(held.__callback__), tracked, in_tuples]
-    assert inside
-    assert any(one is beside for one in in_tuples)
+    lists = [tracked_objects(), referrers(held.__callback__), referrers_of_tuples(beside)]
+    assert any(one is inside for one in lists[-1])
     assert not any(isinstance(one, ref) for listed in lists for one in listed)
 
 
@@ -112,8 +111,8 @@ def test_what_is_made_for_the_list_is_not_listed_and_nothing_is_kept() -> None:
     assert not any(type(one) is map for one in tracked_objects(generation=0)[-100:])
     before = [sys.getrefcount(item) for item in items]
     tracked_objects()
-    tracked_objects({id(Item), id(list)})
-    tracked_and_in_tuples()
+    tracked_objects({identity(Item), identity(list)})
+    list(untracked_objects(tracked_objects(), {identity(int)}))
     referrers(items[0])
     referrers_of_tuples(items[0])
     assert [sys.getrefcount(item) for item in items] == before
@@ -153,15 +152,16 @@ TUPLES = """
 import sys, threading, time
 sys.setswitchinterval(5e-6)
 sys.addaudithook(lambda event, arguments: time.sleep(1e-3) if event.startswith("gc.") else None)
-from heapwatch.measure.objects.tracked import referrers_of_tuples, tracked_and_in_tuples, tracked_objects
+from heapwatch.measure.objects.tracked import referrers_of_tuples, tracked_objects, untracked_objects
+from heapwatch.measure.introspection.layout import identity
 kept = [(at, []) for at in range(2000)]
 common = [0]
 ended = []
 
 def look():
     while not ended:
-        tracked_and_in_tuples()
-        tracked_objects({id(list)})
+        list(untracked_objects(tracked_objects(), {identity(int)}))
+        tracked_objects({identity(list)})
         referrers_of_tuples(common)
 
 def item(at):

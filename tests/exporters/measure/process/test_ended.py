@@ -16,7 +16,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from heapwatch.measure.process.ended import Ending, close, ending, is_of, opened, ready
+from heapwatch.measure.process.ended import (
+    Ending,
+    close_pidfd,
+    ended_among,
+    ending_of,
+    is_pidfd_of,
+    open_pidfd,
+)
 from tests.support.descriptors import of_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
@@ -47,10 +54,10 @@ ENDS = [
 def started(code: str) -> tuple[subprocess.Popen[bytes], int]:
     """A process, and the descriptor of it."""
     process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"input()\n{code}"], stdin=subprocess.PIPE)
-    descriptor = opened(process.pid)
+    descriptor = open_pidfd(process.pid)
     assert descriptor is not None
     assert not os.get_inheritable(descriptor)
-    assert ready([descriptor]) == []
+    assert ended_among([descriptor]) == []
     return process, descriptor
 
 
@@ -59,7 +66,7 @@ def ended(process: subprocess.Popen[bytes], descriptor: int) -> int:
     assert process.stdin is not None
     process.stdin.write(b"\n")
     process.stdin.close()
-    assert ready([descriptor], 30.0) == [descriptor]
+    assert ended_among([descriptor], 30.0) == [descriptor]
     return process.pid
 
 
@@ -74,10 +81,10 @@ def test_a_zombie_tells_how_it_has_ended_and_its_parent_still_gets_its_status(
     as_before_linux_6_15(monkeypatch)
     process, descriptor = started(code)
     pid = ended(process, descriptor)
-    assert (ending(pid, descriptor), ending(pid)) == (how, how)
+    assert (ending_of(pid, descriptor), ending_of(pid)) == (how, how)
     assert process.wait(30) == (how.code if how.signal is None else -how.signal)
-    assert ending(pid, descriptor) == ending(pid) == Ending()
-    close(descriptor, pid)
+    assert ending_of(pid, descriptor) == ending_of(pid) == Ending()
+    close_pidfd(descriptor, pid)
 
 
 @after_wait
@@ -86,18 +93,18 @@ def test_it_is_known_also_when_its_parent_has_waited_for_it(code: str, how: Endi
     process, descriptor = started(code)
     pid = ended(process, descriptor)
     process.wait(30)
-    assert ending(pid, descriptor) == how
+    assert ending_of(pid, descriptor) == how
     before = of_processes()
-    close(descriptor, pid)
-    assert not is_of(descriptor, pid)
+    close_pidfd(descriptor, pid)
+    assert not is_pidfd_of(descriptor, pid)
     assert of_processes() == before - 1
 
 
 def test_a_process_that_runs_or_is_gone_has_no_ending_and_no_descriptor() -> None:
-    assert ending(os.getpid()) == Ending()
+    assert ending_of(os.getpid()) == Ending()
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     process.wait(30)
-    assert opened(process.pid) is None
+    assert open_pidfd(process.pid) is None
 
 
 def replaced_by_a_file(descriptor: int) -> None:
@@ -109,8 +116,8 @@ def replaced_by_a_file(descriptor: int) -> None:
 def test_a_number_that_a_program_uses_for_something_else_is_left(replaced: Callable[[int], None]) -> None:
     process, descriptor = started("")
     replaced(descriptor)
-    assert not is_of(descriptor, process.pid)
-    close(descriptor, process.pid)
+    assert not is_pidfd_of(descriptor, process.pid)
+    close_pidfd(descriptor, process.pid)
     if replaced is replaced_by_a_file:
         os.close(descriptor)  # it is still open
     process.kill()

@@ -1,6 +1,7 @@
 import json
 import mmap
 import os
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -56,7 +57,12 @@ def test_resident_memory_of_a_forked_child_is_its_own():
 
 
 @pytest.fixture
-def machine(tmp_path):
+def ram(monkeypatch):
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=RAM))
+
+
+@pytest.fixture
+def machine(tmp_path, ram):
     """Describes a procfs entry and a cgroup tree in a folder, and returns the limit that is read there."""
     proc, mount = tmp_path / "proc", tmp_path / "cgroup"
 
@@ -68,7 +74,7 @@ def machine(tmp_path):
             folder = mount / path.lstrip("/")
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        return memory_limit(proc, physical=RAM)
+        return memory_limit(proc)
 
     return read
 
@@ -101,8 +107,12 @@ def test_without_a_limit_that_can_be_read_it_is_the_ram(machine, membership):
     assert machine(membership, [CPU, "not a mount line\n"], {}) == RAM
 
 
-def test_without_procfs_it_is_the_ram_and_here_no_more(tmp_path):
-    assert memory_limit(tmp_path / "none", physical=RAM) == RAM
+@pytest.mark.usefixtures("ram")
+def test_without_procfs_it_is_the_ram(tmp_path):
+    assert memory_limit(tmp_path / "none") == RAM
+
+
+def test_here_it_is_no_more_than_the_ram():
     assert 10**8 < memory_limit() <= psutil.virtual_memory().total
 
 

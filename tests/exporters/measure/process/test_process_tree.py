@@ -1,4 +1,4 @@
-"""The live descendants of a process, listed within a share of the time."""
+"""The live descendants of a process."""
 
 import multiprocessing
 import multiprocessing.resource_tracker
@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from heapwatch.measure.process import process_tree
-from heapwatch.measure.process.private_memory import anonymous_bytes
 from heapwatch.measure.process.process_tree import ProcessTree, descendants
+from heapwatch.measure.process.procfs import memory_parts
 
 
 @pytest.fixture
@@ -27,22 +27,14 @@ def pids(tree):
     return [process.pid for process in tree.workers()]
 
 
-def test_listing_takes_its_share_of_the_time_and_no_more(monkeypatch, clock):
-    spent, listings = [0.0], []
-
-    def listed(pid):
-        listings.append(clock.now)
-        spent[0] += 0.045  # 2,250 processes on the machine
-        return []
-
-    monkeypatch.setattr(process_tree, "descendants", listed)
-    tree = ProcessTree(share=0.001, clock=clock, spent=lambda: spent[0])
-    for _ in range(240):
-        for _ in range(9):  # the collectors of one scrape
-            tree.workers()
-        clock.now += 15
-    assert len(listings) == 80
-    assert spent[0] / (240 * 15) <= 0.001
+def test_the_workers_are_listed_every_ten_seconds(monkeypatch, clock):
+    listings = []
+    monkeypatch.setattr(process_tree, "descendants", lambda pid: listings.append(clock.now) or [])
+    tree, began = ProcessTree(clock=clock), clock.now
+    for _ in range(25):
+        tree.workers()
+        clock.now += 1
+    assert listings == [began, began + 10, began + 20]
 
 
 def test_no_worker_outlives_its_end_and_a_trainer_that_ended_has_none(worker):
@@ -95,10 +87,12 @@ def test_children_are_found_and_weighed() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         assert child.pid in descendants(os.getpid())
-        assert (anonymous_bytes(child.pid) or 0) > 30_000_000
+        parts = memory_parts(child.pid)
+        assert parts is not None
+        assert parts.anonymous > 30_000_000
         child.communicate()
     assert child.pid not in descendants(os.getpid())
-    assert anonymous_bytes(child.pid) is None
+    assert memory_parts(child.pid) is None
 
 
 def test_without_the_kernels_lists_psutil_is_asked(worker, tmp_path):
