@@ -34,7 +34,7 @@ from heapwatch.explain.program import Program
 from heapwatch.http.addresses import LOOPBACK
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token
-from heapwatch.http.server import Server
+from heapwatch.http.server import Server, serve
 from heapwatch.http.status import Status
 from heapwatch.judge.measured import STEP_SECONDS
 from heapwatch.judge.verdict import SERIOUS
@@ -275,9 +275,7 @@ class Exporter:
             token=None if token is None else checked_token(token),
             local_cleanup=local_cleanup,
         )
-        server = Server(host, port, trainer, port_search=port_search)
-        server.start()
-        self.server = server
+        server = self.server = serve(host, port, trainer, port_search=port_search)
         self.registration = Registration(host, server.port, token=token, trainer=self.name)
         self._join_stack()
         server.on_observe.append(self._refresh_registration)
@@ -387,7 +385,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.abandon()
         if self.server is not None:
-            self.server.abandon()
+            self.server.server_close()
         self.server = self.registration = None
         self.is_running = False
 

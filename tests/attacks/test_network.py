@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from deploy.generator import chart
-from heapwatch.http.connections import MAX_CONNECTIONS
+from heapwatch.http.server import MAX_CONNECTIONS
 from tests.support.attacked_trainers import own_places, real_trainer
 from tests.support.http_client import CLIENT
 

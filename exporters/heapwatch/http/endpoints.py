@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from heapwatch.http import guards
-from heapwatch.http.addresses import allowed_hosts, known_names
-from heapwatch.http.connections import ConnectionServer
 from heapwatch.http.deadline import UntilDeadline
 from heapwatch.http.guards import MAX_REQUEST_BYTES, Refusal
 from heapwatch.http.signing import Request
@@ -59,16 +57,6 @@ class ServedTrainer:
     local_cleanup: bool = False
 
 
-class EndpointServer(ConnectionServer):
-    """The server of one trainer."""
-
-    def __init__(self, address: tuple[str, int], trainer: ServedTrainer) -> None:
-        self.trainer = trainer
-        self.names = known_names(address[0])
-        self.forwarded = allowed_hosts()
-        super().__init__(address, Endpoints)
-
-
 class _CutShort(Exception):
     """The request ended before it was complete."""
 
@@ -95,7 +83,6 @@ class Endpoints(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # 0.9 would answer garbage without a status line
-    server: EndpointServer
     routes: ClassVar[dict[str, str]] = {
         "/": "_landing",
         "/metrics": "_metrics",
@@ -105,6 +92,14 @@ class Endpoints(BaseHTTPRequestHandler):
         "/readyz": "_readiness",
         "/force_cleanup": "_force_cleanup",
     }
+
+    def __init__(
+        self, trainer: ServedTrainer, names: frozenset[str], forwarded: frozenset[str], *connection: Any
+    ) -> None:
+        self.trainer = trainer
+        self.names = names  # under which it accepts requests
+        self.forwarded = forwarded  # each `host:port` that a proxy forwards to it
+        super().__init__(*connection)  # which answers the request
 
     def setup(self) -> None:
         """Read the request within its limits."""
@@ -135,7 +130,7 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 
     def _answer(self) -> None:
-        guards.check_host(self.headers, self.server.names)
+        guards.check_host(self.headers, self.names)
         try:
             path = urlsplit(self.path).path
         except ValueError:
@@ -150,20 +145,20 @@ class Endpoints(BaseHTTPRequestHandler):
         getattr(self, method)()
 
     def _collected(self, timeout_seconds: float) -> Snapshot:
-        return self.server.trainer.snapshots.take(timeout_seconds)
+        return self.trainer.snapshots.take(timeout_seconds)
 
     def _metrics(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)
-        self.server.trainer.status.observe(snapshot.families)
+        self.trainer.status.observe(snapshot.families)
         body, content_type = snapshot.encode(self.headers.get("Accept", ""))
         self._send(HTTPStatus.OK, body, content_type, {"Vary": "Accept"})
 
     def _status(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)
-        self._send_json(HTTPStatus.OK, self.server.trainer.status.document(snapshot.families))
+        self._send_json(HTTPStatus.OK, self.trainer.status.document(snapshot.families))
 
     def _explain(self) -> None:
-        explain = self.server.trainer.explain
+        explain = self.trainer.explain
         if explain is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: HEAPWATCH_EXPLAIN is off")
         self._send_json(HTTPStatus.OK, explain())
@@ -174,12 +169,12 @@ class Endpoints(BaseHTTPRequestHandler):
         except CollectionStuck as stuck:
             self._send_json(HTTPStatus.OK, {"status": "ok", "training": "unknown", "detail": str(stuck)})
             return
-        self._send_json(HTTPStatus.OK, self.server.trainer.status.health(snapshot.families))
+        self._send_json(HTTPStatus.OK, self.trainer.status.health(snapshot.families))
 
     def _readiness(self) -> None:
         """503 while training stalls, although the server responds."""
         snapshot = self._collected(HEALTH_SECONDS)
-        health = self.server.trainer.status.health(snapshot.families)
+        health = self.trainer.status.health(snapshot.families)
         if health["training"] != "stalled":
             self._send_json(HTTPStatus.OK, health | {"status": "ready"})
             return
@@ -190,17 +185,17 @@ class Endpoints(BaseHTTPRequestHandler):
     def _landing(self) -> None:
         try:
             snapshot = self._collected(HEALTH_SECONDS)
-            page = landing_page(self.server.trainer.status.document(snapshot.families))
+            page = landing_page(self.trainer.status.document(snapshot.families))
         except CollectionStuck as stuck:
             page = landing_page({}, problem=str(stuck))
         policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
         self._send(HTTPStatus.OK, page.encode(), "text/html; charset=utf-8", policy)
 
     def _force_cleanup(self) -> None:
-        trainer = self.server.trainer
+        trainer = self.trainer
         body = self.rfile.read(guards.body_length(self.headers))  # what is unread would reset the connection
         guards.check_browser(self.headers)
-        guards.check_addressee(self.headers, self.connection.getsockname()[1], self.server.forwarded)
+        guards.check_addressee(self.headers, self.connection.getsockname()[1], self.forwarded)
         if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
             asked = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
             guards.check_authority(self.headers, trainer.token, asked)

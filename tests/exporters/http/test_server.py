@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from heapwatch.http import connections
+from heapwatch.http import server
 from heapwatch.http.endpoints import ServedTrainer
-from heapwatch.http.server import PortTaken, Server
+from heapwatch.http.server import PortTaken, serve
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Snapshots
@@ -19,10 +19,8 @@ from tests.support.waiting import wait_for
 
 
 def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
-    from heapwatch.http import server
-
     monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.05)
-    monkeypatch.setattr(connections, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "TICK_SECONDS", 0.05)
     trainer.request("GET", "/healthz")  # the thread that sleeps for longer wakes up
     wait_for(lambda: trainer.exposition.collections >= 3)
     trainer.exposition.hold.clear()  # a source that hangs keeps the observer, not the server
@@ -34,7 +32,7 @@ def test_levels_are_observed_although_nobody_asks(monkeypatch, trainer):
 @pytest.mark.slow
 def test_while_nobody_asks_the_thread_sleeps_and_yet_stops_at_once(trainer):
     visits = []
-    trainer.server._listener.on_tick = lambda: visits.append(time.monotonic())
+    trainer.server._observe_regularly = lambda: visits.append(time.monotonic())
     time.sleep(1.2)
     assert len(visits) <= 1
     began = time.monotonic()
@@ -70,4 +68,4 @@ def test_port_search_moves_to_the_next_free_one_else_to_any(monkeypatch, trainer
 def server_at(port, host="127.0.0.1", **options):
     cleanups = CleanupQueue(dict, lambda: None, lambda: None)
     trainer = ServedTrainer(Snapshots(Exposition()), Status(lambda: HEALTHY), cleanups)
-    return Server(host, port, trainer, **options).start()
+    return serve(host, port, trainer, **options)
