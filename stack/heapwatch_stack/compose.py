@@ -53,8 +53,7 @@ class ComposeStack:
         state_folder.make(self._settings.state)
         configuration.make_secrets(self._settings)
         people = channels(self._settings.environment)
-        grafana_token = self._settings.environment.get(containers.GRAFANA_TOKEN)
-        containers.hand_over(people, grafana_token, self._settings.token_file.parent)
+        containers.hand_over(people, self._settings.token_file.parent)
         before = self._container_ids()
         if not any(before.values()):
             preflight.check_ports(self._settings, self._endpoints.values())
@@ -187,14 +186,12 @@ class ComposeStack:
     def _environment(self) -> dict[str, str]:
         """The variables of docker-compose.yml."""
         secrets = self._settings.token_file.parent
-        handed = containers.HANDED / containers.HANDED_GRAFANA_TOKEN
         return {
             **os.environ,
             "HEAPWATCH_STATE": str(self._settings.state),
             "HEAPWATCH_PROFILE": self._settings.profile,
             # A changed secret changes it, so Compose makes the containers that read secrets anew.
             "REVISION": fingerprint(*(secrets / name for name in containers.READERS)),
-            **({containers.GRAFANA_TOKEN: str(handed)} if containers.GRAFANA_TOKEN in os.environ else {}),
         }
 
     def _run(self, *arguments: str) -> None:
