@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from numpy import count_nonzero, ndarray
+from numpy import count_nonzero
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from heapwatch.integrations.session import Adapter, Options, accessor
 from heapwatch.runtime.safe_point import SafePoint
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 # Off-policy models train after every few steps: so many seconds at least lie between two measured pairs of
-# phases, as each reads the memory three times, and between two readings of the model's count of episodes.
+# phases, as each reads the memory three times.
 _MEASURED_SECONDS = 1.0
 
 
@@ -33,9 +32,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
     def __init__(self, watch: Watch | None = None, **options: Unpack[Options]) -> None:
         super().__init__(watch, **options)
         self._safe_point: SafePoint | None = None
-        self._counted_steps = self._counted_episodes = 0
-        self._model_counts_episodes = False
-        self._none_ended = b""
+        self._counted_steps = 0
         self._measuring = False
         self._measured_at = float("-inf")
 
@@ -48,11 +45,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
         session.state_of("policy", model.policy)
         session.state_of("optimizer", getattr(model.policy, "optimizer", None))
         self._safe_point = session.watch.exporter.safe_point if session.watch is not None else None
-        # What the model counted before is no progress of this run.
-        episodes = getattr(model, "_episode_num", None)  # a private name, which another version may lack
-        self._counted_steps, self._counted_episodes = model.num_timesteps, episodes or 0
-        self._model_counts_episodes = isinstance(model, OffPolicyAlgorithm) and episodes is not None
-        self._none_ended = bytes(model.n_envs)  # the booleans of environments that go on
+        self._counted_steps = model.num_timesteps  # what came before is no progress of this run
 
     def _on_rollout_start(self) -> None:
         if self._measuring:
@@ -61,7 +54,6 @@ class HeapwatchCallback(Adapter, BaseCallback):
         self._measuring = now - self._measured_at >= _MEASURED_SECONDS
         if self._measuring:
             self._measured_at = now
-            self._count_models_episodes()
             self._session.phase("rollout")
 
     def _on_step(self) -> bool:
@@ -70,10 +62,10 @@ class HeapwatchCallback(Adapter, BaseCallback):
             # What `Watch.progress` does, without its checks: these lines run at every step.
             point.steps += self.num_timesteps - self._counted_steps
             self._counted_steps = self.num_timesteps
-            if not self._model_counts_episodes:
-                self._count_ended(self.locals.get("dones"))
+            dones = self.locals.get("dones")
+            if dones is not None and (ended := int(count_nonzero(dones))):
+                self._session.advance("episode", ended)
             if point.due:
-                self._count_models_episodes()
                 point.visit(stepping=True)
         return True
 
@@ -81,23 +73,7 @@ class HeapwatchCallback(Adapter, BaseCallback):
         if self._measuring:
             self._session.phase("train")
 
-    def _count_models_episodes(self) -> None:
-        """Advance by the episodes that an off-policy model has counted since the last call."""
-        if self._model_counts_episodes:
-            counted = self.model._episode_num
-            if counted > self._counted_episodes:
-                self._session.advance("episode", counted - self._counted_episodes)
-            self._counted_episodes = counted
-
-    def _count_ended(self, dones: Any) -> None:
-        # Most steps end no episode, and comparing bytes is faster than numpy's count.
-        if dones is None or (type(dones) is ndarray and dones.tobytes() == self._none_ended):
-            return
-        if ended := int(count_nonzero(dones)):
-            self._session.advance("episode", ended)
-
     def _on_training_end(self) -> None:
-        self._count_models_episodes()
         self._safe_point = None
         self._measuring = False
         self._session.end()

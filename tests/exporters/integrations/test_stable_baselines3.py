@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO
@@ -53,38 +51,6 @@ def test_phases_that_come_faster_than_memory_should_be_read_are_measured_in_part
     model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, train_freq=4, seed=0)
     model.learn(200, callback=HeapwatchCallback(port=0))  # 50 rollouts in no time
     assert exposed[-1].value("trainer_phase_duration_seconds_count", phase="rollout") == 1
-
-
-def test_a_step_that_ends_no_episode_calls_no_other_python_code():
-    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
-    model._setup_learn(10)
-    callback = begun(model, np.array([False]))
-    called = []
-
-    def note(frame, event, _argument):
-        if event == "call":
-            called.append(frame.f_code.co_name)
-
-    try:
-        callback.watch.exporter.safe_point.due = False
-        sys.setprofile(note)
-        try:
-            callback._on_step()
-        finally:
-            sys.setprofile(None)
-    finally:
-        callback.on_training_end()
-    assert called == ["_on_step"]
-
-
-def test_episodes_are_counted_though_the_model_keeps_no_count(exposed):
-    model = DQN("MlpPolicy", "CartPole-v1", buffer_size=500, learning_starts=1000, seed=0)
-    model._setup_learn(10)
-    del model._episode_num
-    callback = begun(model, np.array([True]))
-    callback._on_step()
-    callback.on_training_end()
-    assert exposed[-1].value("trainer_progress_total", unit="episode") == 1
 
 
 @pytest.mark.parametrize(
