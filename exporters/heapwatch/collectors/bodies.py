@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.families import gauge
 from heapwatch.collectors.readings import Readings
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 from heapwatch.runtime.labels import checked_name, keep_largest
 from heapwatch.runtime.sources import Source, count_of
 
@@ -80,7 +80,7 @@ class BodyCollector:
             value = self._source.read()
             return not isinstance(value, Mapping) and any(map(_is_locked, _worlds(value)))
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             return False  # the next sample counts the failure
 
@@ -127,7 +127,7 @@ def _is_locked(world: Any) -> bool:
     try:
         return bool(getattr(world, "locked", False))
     except BaseException as error:
-        if is_trainers(error):
+        if must_propagate(error):
             raise
         return False
 

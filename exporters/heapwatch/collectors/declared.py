@@ -18,7 +18,7 @@ from heapwatch.collectors.families import gauge, gauges, offheap_bytes
 from heapwatch.measure.objects.instances import Census, InstanceCounter
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import Size, deep_size
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 from heapwatch.runtime.labels import MAX_DECLARED, MAX_NAMES, keep_largest
 from heapwatch.runtime.sources import NoValue, Source, SourceGone, count_of
 
@@ -66,7 +66,7 @@ class NamedSources:
                     self._gone_names.add(name)
                     self._failures.record(self._collector, name, error)
             except BaseException as error:
-                if is_trainers(error):
+                if must_propagate(error):
                     raise
                 self._failures.record(self._collector, name, error)
         return values

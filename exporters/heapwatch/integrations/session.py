@@ -18,7 +18,7 @@ from heapwatch.lifecycle import start
 from heapwatch.measure.introspection.attributes import attributes_of
 from heapwatch.measure.sizing.replay_buffers import contents_of
 from heapwatch.runtime.environment import say_once
-from heapwatch.runtime.failures import is_trainers
+from heapwatch.runtime.failures import must_propagate
 from heapwatch.runtime.sources import Source
 from heapwatch.watch import Watch
 
@@ -325,7 +325,7 @@ def buffers_of(owner: Any) -> list[str]:
             try:
                 contents_of(value)
             except BaseException as error:
-                if is_trainers(error):
+                if must_propagate(error):
                     raise
                 continue
             names.append(name)

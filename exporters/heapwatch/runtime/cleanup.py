@@ -18,7 +18,7 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.names import type_of
-from heapwatch.runtime.failures import is_trainers, raised, raised_without_text
+from heapwatch.runtime.failures import must_propagate, raised, redacted
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.release import release
 from heapwatch.text.numbers import size
@@ -273,10 +273,10 @@ def _collect_errors(operation: str, errors: list[str]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if is_trainers(error):
+        if must_propagate(error):
             raise
         log.warning("cleanup: %s: %s", operation, raised(error))
-        errors.append(f"{operation}: {raised_without_text(error)}")
+        errors.append(f"{operation}: {redacted(error)}")
 
 
 def _check_action(action: str) -> None:

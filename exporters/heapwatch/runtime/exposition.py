@@ -14,7 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
 
 from heapwatch.measure.gpu import allow_capture
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 from heapwatch.runtime.safe_point import SafePoint
 
 # Timeout of one collector in a scrape.
@@ -127,7 +127,7 @@ class Exposition:
         try:
             return [_without_nonfinite(family) for family in collector.collect()]
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record(collector.name, "collect", error)
             return []

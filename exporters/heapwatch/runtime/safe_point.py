@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import waits_in
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 
 log = logging.getLogger("heapwatch")
 
@@ -71,7 +71,7 @@ class Request:
         try:
             self._results.append(self._read())
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
         finally:
             self.seconds = self._cpu_clock() - began
@@ -188,7 +188,7 @@ class SafePoint:
                 self.sample_now(at_once)
             self._sample_due()
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record("safe_point", "visit", error)
         finally:
@@ -326,7 +326,7 @@ class SafePoint:
             task.sampled_at = self._clock()
         except BaseException as error:
             task.failed = True
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record(task.sampler.name, "sample", error)
         finally:
