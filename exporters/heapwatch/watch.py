@@ -13,6 +13,7 @@ from heapwatch.explain.findings import headline
 from heapwatch.exporter import Exporter, Settings
 from heapwatch.measure.introspection.roots import Root
 from heapwatch.measure.sizing.deep_size import Size
+from heapwatch.runtime.cleanup import CleanupRequest
 from heapwatch.runtime.labels import checked_name, is_whole
 from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
 
@@ -411,7 +412,7 @@ class Watch:
             ValueError: for an action other than `regular` and `emergency`.
 
         """
-        return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
+        return self.exporter.cleanup_queue.run(CleanupRequest(action, reason, "trainer"))
 
     def __repr__(self) -> str:
         """Where it serves and what grows, in a line."""

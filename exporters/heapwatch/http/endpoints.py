@@ -199,14 +199,12 @@ class Endpoints(BaseHTTPRequestHandler):
         if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
             asked = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
             guards.check_authority(self.headers, trainer.token, asked)
-        request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
+        request, seconds = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
-            ticket = trainer.cleanup_queue.submit(
-                request.action, request.reason, "http", request.request_id, request.target
-            )
+            ticket = trainer.cleanup_queue.submit(request)
         except QueueFull as full:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
-        result = ticket.wait(request.timeout_seconds)
+        result = ticket.wait(seconds)
         if result is not None:
             self._send_json(HTTPStatus.OK, result.as_dict())
         else:
@@ -259,9 +257,9 @@ def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str
     )
     pending: dict[str, Any] = {
         "status": "pending",
-        "request_id": ticket.request_id,
-        "action": ticket.action,
-        "trigger": ticket.trigger,
+        "request_id": ticket.request.request_id,
+        "action": ticket.request.action,
+        "trigger": ticket.request.trigger,
         "detail": f"{detail}; repeat the request with the same request_id",
     }
     if seconds_since_safe_point is not None:
