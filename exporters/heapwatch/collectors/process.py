@@ -254,17 +254,16 @@ class AllocatorCollector:
 
     name = "allocator"
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._next_read_at = float("-inf")
         self._latest: tuple[int | None, int | None, int | None] = (None, None, None)
 
     def collect(self) -> Iterable[Metric]:
         """Yield used and retained bytes, and Python's blocks."""
-        began = self._clock()
+        began = time.perf_counter()
         if began >= self._next_read_at:
             self._latest = (*malloc_bytes(), sys.getallocatedblocks())
-            self._next_read_at = began + (self._clock() - began) / _MALLOC_SHARE
+            self._next_read_at = began + (time.perf_counter() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(
             "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc), touched or not.", used

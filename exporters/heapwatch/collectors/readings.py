@@ -261,7 +261,7 @@ def _overridden(
 ) -> dict[Component, dict[str, float]]:
     limits = {component: dict(values) for component, values in defaults.items()}
     for component, values in declared.items():
-        limits[component] = limits.get(component, {}) | values
+        limits.setdefault(component, {}).update(values)
     return limits
 
 

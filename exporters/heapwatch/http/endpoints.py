@@ -41,7 +41,7 @@ class ServedTrainer:
         snapshots: for `/metrics`.
         status: for `/performance_status`.
         cleanup_queue: takes the requests of `POST /force_cleanup`.
-        explain: returns the response of `/explain`; None if HEAPWATCH_EXPLAIN is off.
+        explain: returns the response of `/explain`.
         token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
             change while the trainer is served.
         local_cleanup: whether commands of this machine may request a cleanup without the token. The server
@@ -52,7 +52,7 @@ class ServedTrainer:
     snapshots: Snapshots
     status: Status
     cleanup_queue: CleanupQueue
-    explain: Callable[[], Mapping[str, Any]] | None = None
+    explain: Callable[[], Mapping[str, Any]]
     token: str | None = None
     local_cleanup: bool = False
 
@@ -158,10 +158,7 @@ class Endpoints(BaseHTTPRequestHandler):
         self._send_json(HTTPStatus.OK, self.trainer.status.document(snapshot.families))
 
     def _explain(self) -> None:
-        explain = self.trainer.explain
-        if explain is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: HEAPWATCH_EXPLAIN is off")
-        self._send_json(HTTPStatus.OK, explain())
+        self._send_json(HTTPStatus.OK, self.trainer.explain())
 
     def _health(self) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 from prometheus_client import Metric
@@ -44,19 +44,13 @@ class Exposition:
     """
 
     def __init__(
-        self,
-        failures: Failures,
-        safe_point: SafePoint,
-        *,
-        patience: float = PATIENCE_SECONDS,
-        clock: Callable[[], float] = time.perf_counter,
+        self, failures: Failures, safe_point: SafePoint, *, patience: float = PATIENCE_SECONDS
     ) -> None:
         self.collect_seconds: dict[str, float] = {}
         self.collectors: tuple[Collector, ...] = ()
         self._failures = failures
         self._safe_point = safe_point
         self._patience = patience
-        self._clock = clock
         self._running: set[Collector] = set()
 
     def register(self, collector: Collector) -> None:
@@ -106,7 +100,7 @@ class Exposition:
         """The families of one collector, with the samples that are finite numbers; none when it fails."""
         if self._safe_point.failed(collector):
             return []
-        began = self._clock()
+        began = time.perf_counter()
         try:
             return [_without_nonfinite(family) for family in collector.collect()]
         except BaseException as error:
@@ -115,7 +109,7 @@ class Exposition:
             self._failures.record(collector.name, "collect", error)
             return []
         finally:
-            self.collect_seconds[collector.name] = self._clock() - began
+            self.collect_seconds[collector.name] = time.perf_counter() - began
 
 
 def _without_nonfinite(family: Metric) -> Metric:

@@ -67,5 +67,5 @@ def test_port_search_moves_to_the_next_free_one_else_to_any(monkeypatch, trainer
 
 def server_at(port, host="127.0.0.1", **options):
     cleanups = CleanupQueue(dict, lambda: None, lambda: None)
-    trainer = ServedTrainer(Snapshots(Exposition()), Status(lambda: HEALTHY), cleanups)
+    trainer = ServedTrainer(Snapshots(Exposition()), Status(lambda: HEALTHY), cleanups, dict)
     return serve(host, port, trainer, **options)
