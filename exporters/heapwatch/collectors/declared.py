@@ -152,14 +152,12 @@ class SizeCollector:
         self._latest: dict[str, Size] = {}
 
     def measure(self, name: str, source: Source) -> None:
-        """Measure `source` as object `name`; a `Size` that it returns is exported unchanged."""
+        """Measure `source` as object `name`."""
         self._sources.register(name, source)
 
     def sample(self) -> None:
         """Measure each object."""
-        self._latest = self._sources.read(
-            lambda _, measured: measured if isinstance(measured, Size) else deep_size(measured)
-        )
+        self._latest = self._sources.read(lambda _, measured: deep_size(measured))
 
     def collect(self) -> Iterable[Metric]:
         """Yield the sizes of the last sample."""

@@ -12,7 +12,6 @@ from heapwatch.collectors.declared import (
     SizeCollector,
 )
 from heapwatch.collectors.readings import Readings
-from heapwatch.measure.sizing.deep_size import Size
 from heapwatch.runtime.sources import NoValue, Source
 
 
@@ -131,7 +130,6 @@ def test_deep_sizes_by_name(sizes, tmp_path):
     policy = torch.nn.Linear(100, 100)
     sizes.measure("policy.state_dict", Source.of(policy.state_dict))
     sizes.measure("stats", held({"returns": np.zeros(1000)}))
-    sizes.measure("store", held(Size(bytes=3_000_000)))
     sizes.measure("mapped", held(np.memmap(tmp_path / "array", dtype=np.uint8, mode="w+", shape=5000)))
     sizes.measure("lengths", held([bytes(at % 1000) for at in range(10_000)]))
     found = read(sizes)
@@ -140,7 +138,6 @@ def test_deep_sizes_by_name(sizes, tmp_path):
 
     assert nbytes["policy.state_dict"] == pytest.approx(40_400, abs=2000)
     assert nbytes["stats"] == pytest.approx(8000, abs=500)
-    assert nbytes["store"] == 3_000_000
     assert found.value("trainer_object_size_offheap_bytes", object="mapped", place="mapped") == 5000
     assert errors["lengths"] > 0
     assert errors["stats"] == 0
