@@ -126,7 +126,7 @@ def _mapping(file: Path) -> dict[str, Any]:
 
 def _read(file: Path, name: str) -> str:
     try:
-        return read_text(file, named=True)
+        return read_text(file, any_owner=True)
     except OSError as error:
         raise SettingsError(f"{name}: cannot read {file}: {error.strerror or error}") from None
 

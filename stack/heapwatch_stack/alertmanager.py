@@ -76,7 +76,7 @@ def channels(environment: Mapping[str, str]) -> Channels:
         return {}
     file = Path(name).expanduser().absolute()
     try:
-        document = yaml.safe_load(read_text(file, named=True)) or {}
+        document = yaml.safe_load(read_text(file, any_owner=True)) or {}
     except OSError as error:
         raise StackError(f"{NOTIFICATIONS} is {name!r}, which cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:  # whose text quotes the line
@@ -115,7 +115,7 @@ def with_files(value: Any, place: Callable[[str], str]) -> Any:
 
 def _secret(file: Path) -> Path:
     try:
-        read_text(file, named=True)
+        read_text(file, any_owner=True)
     except OSError as error:
         raise StackError(f"{NOTIFICATIONS} names a file that cannot be read: {error}") from error
     return file

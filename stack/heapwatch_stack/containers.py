@@ -40,7 +40,7 @@ def hand_over(people: Channels, secrets: Path) -> None:
     names: dict[str, str] = {}
     inside = with_files(people, lambda path: str(HANDED / names.setdefault(path, f"named-{len(names) + 1}")))
     for path, name in names.items():
-        replace(secrets / name, read_text(Path(path).expanduser(), named=True))
+        replace(secrets / name, read_text(Path(path).expanduser(), any_owner=True))
     replace(secrets / CHANNELS, json.dumps(inside))
 
 
@@ -54,9 +54,11 @@ def prepare(settings: Settings, etc: Path, source: Path, target: Path) -> None:
         copy = target / name
         copy.unlink(missing_ok=True)
         if (source / name).is_file():
-            replace(copy, read_text(source / name, named=True), 0o400)
+            replace(copy, read_text(source / name, any_owner=True), 0o400)
             os.chown(copy, reader, reader)
-    channels = json.loads(read_text(source / CHANNELS, named=True)) if (source / CHANNELS).is_file() else {}
+    channels = (
+        json.loads(read_text(source / CHANNELS, any_owner=True)) if (source / CHANNELS).is_file() else {}
+    )
     configuration.write(settings, etc, ADDRESSES, target / "webhook-token", channels)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
     os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)

@@ -131,7 +131,7 @@ class EnteredProcess:
 
         """
         try:
-            return read_json(self.folder / name, most=4 * 2**20, named=self._is_shared)
+            return read_json(self.folder / name, most=4 * 2**20, any_owner=self._is_shared)
         except FileNotFoundError:
             return None
         except UnusableFile as error:

@@ -47,7 +47,7 @@ def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ
     if token is None:
         token = environ.get("HEAPWATCH_TOKEN") or None
     if token is None and environ.get("HEAPWATCH_TOKEN_FILE"):
-        token = read_text(os.path.expanduser(environ["HEAPWATCH_TOKEN_FILE"]), named=True).strip()
+        token = read_text(os.path.expanduser(environ["HEAPWATCH_TOKEN_FILE"]), any_owner=True).strip()
     return None if token is None else checked_token(token)
 
 
