@@ -1,4 +1,4 @@
-"""Shared code of all adapters: a watch while a framework trains, its phases, and its buffers.
+"""Shared code of all adapters: a watch while a framework trains, its phases, and what it keeps.
 
 All sessions of a framework in a process share one watch. The latest declaration of a name applies.
 `LightningHooks` is the callback of both Lightning packages.
@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
-from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.sizing.replay_buffers import contents_of
 from heapwatch.runtime.environment import say_once
-from heapwatch.runtime.failures import must_propagate
 from heapwatch.runtime.sources import Source
 from heapwatch.watch import Watch
 
@@ -26,11 +23,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Read = Callable[[], Any]
-
-_BUFFER_WORDS = ("buffer", "memory", "replay", "experience", "rollout", "trajector")
-_MOST_BUFFERS = 8
-# What torch keeps in every module under names like these: its registered tensors.
-_TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 
 
 class Options(TypedDict, total=False):
@@ -153,11 +145,6 @@ class Session:
         """Measure the buffer that `source` returns as `name`."""
         self._declare("buffer", name, source)
 
-    def find_buffers(self, owner: Any) -> None:
-        """Measure the attributes of `owner` that are buffers by their names and by what they hold."""
-        for name in buffers_of(owner):
-            self.buffer(name, accessor(owner, name))
-
     def bodies(self, worlds: Read) -> None:
         """Count the bodies of the Box2D world, or the list of worlds, that `worlds` returns.
 
@@ -257,7 +244,7 @@ class Adapter:
 
 
 class LightningHooks(Adapter):
-    """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
+    """Watches `fit`: the module, its optimizers, steps and epochs, training and validation.
 
     Its arguments are those of `Adapter`.
     """
@@ -269,7 +256,6 @@ class LightningHooks(Adapter):
         session = self._session
         session.begin()
         session.state_of("module", pl_module)
-        session.find_buffers(pl_module)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Measure the optimizers, which exist now."""
@@ -313,20 +299,3 @@ def accessor(owner: Any, name: str) -> Callable[[], Any]:
     """A function that reads attribute `name` of `owner`, held weakly; it returns None once that is freed."""
     reference = weakref.ref(owner)
     return lambda: getattr(reference(), name, None)
-
-
-def buffers_of(owner: Any) -> list[str]:
-    """Names of the attributes of `owner` that look like buffers and can be measured."""
-    names = []
-    for name, value in list((attributes_of(owner) or {}).items()):
-        if name.startswith("__") or name in _TORCH_OWN:
-            continue
-        if any(word in name.lower() for word in _BUFFER_WORDS):
-            try:
-                contents_of(value)
-            except BaseException as error:
-                if must_propagate(error):
-                    raise
-                continue
-            names.append(name)
-    return names[:_MOST_BUFFERS]
