@@ -19,7 +19,7 @@ from heapwatch.measure.objects.instances import Census, InstanceCounter
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import Size, deep_size
 from heapwatch.runtime.failures import Failures, must_propagate
-from heapwatch.runtime.labels import MAX_DECLARED, MAX_NAMES, keep_largest
+from heapwatch.runtime.labels import MAX_NAMES
 from heapwatch.runtime.sources import NoValue, Source, SourceGone, count_of
 
 log = logging.getLogger("heapwatch")
@@ -33,13 +33,12 @@ _RATES = 5  # last counts whose median rate predicts the next one: the machine m
 
 
 class NamedSources:
-    """The sources of one collector, at most `limit`; ignores and reports further ones.
+    """The sources of one collector, at most MAX_NAMES; ignores and reports further ones.
 
     Each is read separately: a failure affects only the series of that source.
     """
 
-    def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
-        self._limit = limit
+    def __init__(self, collector: str, failures: Failures) -> None:
         self._collector = collector
         self._failures = failures
         self._sources: dict[str, Source] = {}
@@ -47,7 +46,7 @@ class NamedSources:
 
     def register(self, name: str, source: Source) -> None:
         """Read `source` as `name` from now on."""
-        if len(self._sources) < self._limit:
+        if len(self._sources) < MAX_NAMES:
             self._sources[name] = source
         else:
             self._failures.record_left_out(self._collector)
@@ -79,8 +78,7 @@ class EntityCollector:
 
     def __init__(self, failures: Failures, interval: float) -> None:
         self.interval = interval
-        self._failures = failures
-        self._sources = NamedSources(self.name, failures, limit=MAX_DECLARED)
+        self._sources = NamedSources(self.name, failures)
         self._latest: dict[str, float] = {}
 
     def count(self, name: str, source: Source) -> None:
@@ -89,10 +87,7 @@ class EntityCollector:
 
     def sample(self) -> None:
         """Count each source."""
-        counts = self._sources.read(self._count)
-        self._latest = keep_largest(counts)
-        if len(counts) > MAX_NAMES:
-            self._failures.record_left_out(self.name)
+        self._latest = self._sources.read(self._count)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""

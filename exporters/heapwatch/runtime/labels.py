@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
-Number = TypeVar("Number", int, float)
-
 OTHER = "other"
 MAX_NAMES = 64  # series of one sort
-MAX_DECLARED = 1024  # sources of one sort if the smallest ones are summed as `other`
 
 _NAME = re.compile(r"[\w.:/\-\[\] ]{1,100}")
 
@@ -39,16 +34,6 @@ def checked_name(kind: str, name: object) -> str:
 def is_whole(value: object, least: int = 1, below: float = math.inf) -> bool:
     """Whether a value is a whole number in this range, and not True or False."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < below
-
-
-def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> dict[str, Number]:
-    """The `limit` largest values, and the sum of the rest as `other`."""
-    if len(values) <= limit:
-        return dict(values)
-    ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)
-    largest = dict(ranked[:limit])
-    largest[OTHER] = largest.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
-    return largest
 
 
 @cache

@@ -12,6 +12,7 @@ from heapwatch.collectors.declared import (
     SizeCollector,
 )
 from heapwatch.collectors.readings import Readings
+from heapwatch.runtime.labels import MAX_NAMES
 from heapwatch.runtime.sources import NoValue, Source
 
 
@@ -55,10 +56,10 @@ def test_sources_that_fail_die_or_have_no_value(failures):
 
 
 def test_sources_are_bounded_and_that_is_logged_once(failures, caplog):
-    sources = NamedSources("buffers", failures, limit=3)
-    for number in range(10):
+    sources = NamedSources("buffers", failures)
+    for number in range(MAX_NAMES + 5):
         sources.register(f"buffer {number}", Source.of(lambda: 1))
-    assert len(sources.read(lambda _, value: value)) == 3
+    assert len(sources.read(lambda _, value: value)) == MAX_NAMES
     assert len(caplog.records) == 1
 
 
