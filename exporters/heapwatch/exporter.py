@@ -170,7 +170,7 @@ class Exporter:
             self.phases,
             self.progress,
             self.limits,
-            CleanupCollector(self.cleanup_queue, self._takes_cleanups),
+            CleanupCollector(self.cleanup_queue, lambda: self._token() is not None),
             ExplanationCollector(self.explainer),
             self._own,
         ]
@@ -267,17 +267,19 @@ class Exporter:
         if local_cleanup and host not in LOOPBACK:
             allowed = ", ".join(sorted(LOOPBACK))
             raise ValueError(f"cleanups without a token are accepted only on {allowed}, not on {host}")
+        if token is not None:
+            checked_token(token)
         trainer = ServedTrainer(
             self.snapshots,
             self._status,
             self.cleanup_queue,
             explain=lambda: self.explanation().as_json(),
-            token=None if token is None else checked_token(token),
+            token=self._token,
             local_cleanup=local_cleanup,
         )
         server = self.server = serve(host, port, trainer, port_search=port_search)
         self.registration = Registration(host, server.port, token=token, trainer=self.name)
-        self._join_stack()
+        self.registration.refresh()
         server.on_observe.append(self._refresh_registration)
 
     def begin(self) -> None:
@@ -302,23 +304,15 @@ class Exporter:
         except CollectionStuck:
             return None
 
-    def _takes_cleanups(self) -> bool:
-        return self.server is not None and self.server.trainer.token is not None
-
-    def _join_stack(self) -> bool:
-        registration, server = self.registration, self.server
-        if registration is None or server is None:
-            return False
-        changed = registration.refresh()
-        server.trainer.token = registration.token
-        return changed
+    def _token(self) -> str | None:
+        """The secret of cleanup requests: the trainer's own, or that of the stack it has joined."""
+        registration = self.registration
+        return None if registration is None else registration.token
 
     def _refresh_registration(self) -> None:
-        try:
-            if self._join_stack() and self.registration is not None:
-                log.info("%s: %s", self.name, self.registration.describe())
-        except Exception as error:
-            self.failures.record("registration", "stack", error)
+        registration = self.registration
+        if registration is not None and registration.refresh():
+            log.info("%s: %s", self.name, registration.describe())
 
     def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.

@@ -244,7 +244,7 @@ def test_after_stop_everything_is_harmless(watch, trainer):
             pass
     assert watch.port is None
     assert watch.server is None
-    assert not watch.exporter._join_stack()
+    assert watch.exporter.registration is None
 
 
 def test_checkpoints_are_noted_and_growth_is_reported_by_label(watch, caplog):

@@ -60,7 +60,7 @@ class Trainer:
             Status(lambda: HEALTHY, last_cleanup=lambda: self.queue.last),
             self.queue,
             lambda: {"verdict": "healthy"},
-            token,
+            lambda: token,
             local_cleanup,
         )
         self.server = serve("127.0.0.1", 0, served)

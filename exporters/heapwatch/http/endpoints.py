@@ -42,8 +42,7 @@ class ServedTrainer:
         status: for `/performance_status`.
         cleanup_queue: takes the requests of `POST /force_cleanup`.
         explain: returns the response of `/explain`.
-        token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
-            change while the trainer is served.
+        token: returns the secret that requests for a cleanup are signed with; None refuses every cleanup.
         local_cleanup: whether commands of this machine may request a cleanup without the token. The server
             must listen on loopback alone.
 
@@ -53,7 +52,7 @@ class ServedTrainer:
     status: Status
     cleanup_queue: CleanupQueue
     explain: Callable[[], Mapping[str, Any]]
-    token: str | None = None
+    token: Callable[[], str | None] = lambda: None
     local_cleanup: bool = False
 
 
@@ -195,7 +194,7 @@ class Endpoints(BaseHTTPRequestHandler):
         guards.check_addressee(self.headers, self.connection.getsockname()[1], self.forwarded)
         if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
             asked = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
-            guards.check_authority(self.headers, trainer.token, asked)
+            guards.check_authority(self.headers, trainer.token(), asked)
         request, seconds = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
             ticket = trainer.cleanup_queue.submit(request)
