@@ -83,12 +83,12 @@ def load(file: Path | None, environment: Mapping[str, str] = os.environ) -> Sett
 
     """
     names = {PREFIX + key.upper(): key for key in Settings.model_fields}
-    given = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
-    if problem := unread(given, names):
+    variables = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
+    if problem := unread(variables, names):
         raise SettingsError(problem)
     values = _mapping(file) if file else {}
     values |= {key: environment[name] for name, key in SHARED_NAMES.items() if name in environment}
-    values |= {names[name]: _yaml(name, text) for name, text in given.items() if name in names}
+    values |= {names[name]: _yaml(name, text) for name, text in variables.items() if name in names}
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

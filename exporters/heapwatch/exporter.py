@@ -197,10 +197,10 @@ class Exporter:
         """Measure named objects after every `interval` of `unit`: at once if that is at a safe point."""
         reached = 0
 
-        def due(counted: str, total: int) -> None:
+        def due(progressed: str, total: int) -> None:
             nonlocal reached
             # Several may be counted at once.
-            if counted == unit and total // interval > reached:
+            if progressed == unit and total // interval > reached:
                 reached = total // interval
                 self.safe_point.prompt(self.sizes)
                 self.safe_point.visit(stepping=False, at_once=self.sizes)
@@ -218,22 +218,26 @@ class Exporter:
 
         Those may come every minute, and a leak between them has to be found nevertheless.
         """
-        done, memory = self.cleanup_queue.last, "resident_memory_bytes"
-        if done is None or memory not in done.freed or (done.action, done.trigger) == ("regular", "trainer"):
+        result, memory = self.cleanup_queue.last, "resident_memory_bytes"
+        if (
+            result is None
+            or memory not in result.freed
+            or (result.action, result.trigger) == ("regular", "trainer")
+        ):
             return
-        self.explainer.cleaned(done.action, done.freed[memory], done.after[memory])
+        self.explainer.cleaned(result.action, result.freed[memory], result.after[memory])
 
     def checkpoint(self, label: str) -> Checkpoint | None:
         """Record memory and counts at a named point; None if memory could not be read."""
         phase = self.phases.just_ended
         try:
-            taken = self.checkpoints.take(label)
+            checkpoint = self.checkpoints.take(label)
         except Exception as error:
             self.failures.record("checkpoints", label, error)
             return None
         if self._journal is not None:
-            self._journal.checkpoint(taken.label, phase, taken.resident_bytes)
-        return taken
+            self._journal.checkpoint(checkpoint.label, phase, checkpoint.resident_bytes)
+        return checkpoint
 
     def _counted_since(self, moment: float) -> Census:
         """Visit the safe point, and count what was not counted since a moment, if there is time for it."""

@@ -71,8 +71,8 @@ class ComposeStack:
             health.wait_scraped(self._settings, self._targets)
             health.prove_delivery(self._settings)
             # Prometheus in a container cannot reach loopback addresses of this machine.
-            at = f"tcp:{self._settings.host}:{self._endpoints['prometheus'].port}"
-            configuration.announce(self._settings, at, targets=None)
+            answers_at = f"tcp:{self._settings.host}:{self._endpoints['prometheus'].port}"
+            configuration.announce(self._settings, answers_at, targets=None)
         except BaseException as problem:
             if not any(before.values()):
                 self.down()
@@ -93,12 +93,12 @@ class ComposeStack:
 
     def status(self) -> list[ServiceStatus]:
         """The status of each service."""
-        seen = health.targets(self._settings)
+        scraped_targets = health.targets(self._settings)
         rows = []
         for name, container in self._container_ids().items():
             endpoint = self._endpoints[name]
             state = health.condition(self._settings, endpoint) if container else "stopped"
-            scraped = seen.get(self._targets[name], {}).get("health", "unknown")
+            scraped = scraped_targets.get(self._targets[name], {}).get("health", "unknown")
             address = self._settings.url(endpoint.name)
             rows.append(ServiceStatus(name, address, state, scraped, container[:12]))
         return rows
@@ -158,9 +158,9 @@ class ComposeStack:
             raise StackError(f"{error}: {self._last_line(self._container_ids()[name])}") from None
 
     def _last_line(self, container: str) -> str:
-        done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
+        completed = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
         people = channels(self._settings.environment)
-        return plain(hide((done.stderr or done.stdout).strip(), people), 300)
+        return plain(hide((completed.stderr or completed.stdout).strip(), people), 300)
 
     @property
     def _checkout(self) -> Path:
@@ -196,15 +196,15 @@ class ComposeStack:
 
     def _run(self, *arguments: str) -> None:
         following = "-f" in arguments  # until Ctrl-C
-        done = _ended(
+        completed = _ended(
             [*self._command(), *arguments],
             None if following else _RUN_SECONDS,
             env=self._environment(),
             stdout=None,
         )
-        if done.returncode != 0:
+        if completed.returncode != 0:
             raise StackError(
-                f"docker compose {arguments[0]} failed ({done.returncode}); see its output above"
+                f"docker compose {arguments[0]} failed ({completed.returncode}); see its output above"
             )
 
     def _output(self, *arguments: str) -> str:

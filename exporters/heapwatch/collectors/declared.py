@@ -178,7 +178,7 @@ class InstanceSampler:
 
     Attributes:
         counts: the last counts by class; empty if the last count failed.
-        at: time of the last count, in Unix time in seconds; None before the first.
+        counted_at: time of the last count, in Unix time in seconds; None before the first.
 
     """
 
@@ -188,7 +188,7 @@ class InstanceSampler:
         self.name = name
         self.interval = interval
         self.counts: dict[str, float] = {}
-        self.at: float | None = None
+        self.counted_at: float | None = None
         self._take = take
         self._first_rate = first_rate
         self._rates: deque[float] = deque(maxlen=_RATES)
@@ -201,7 +201,7 @@ class InstanceSampler:
         except BaseException:
             self.counts = {}
             raise
-        self.at = time.time()
+        self.counted_at = time.time()
         self._rates.append((own_time() - began) / max(1, sys.getallocatedblocks()))
 
     def expected_seconds(self) -> float:
@@ -234,14 +234,14 @@ class ObjectCollector:
     @property
     def latest(self) -> Census:
         """The last counts."""
-        with_counts = [sampler for sampler in self._samplers.values() if sampler.at is not None]
+        with_counts = [sampler for sampler in self._samplers.values() if sampler.counted_at is not None]
         return Census(
             {name: count for sampler in with_counts for name, count in sampler.counts.items()},
             {
-                name: sampler.at
+                name: sampler.counted_at
                 for sampler in with_counts
                 for name in sampler.counts
-                if sampler.at is not None
+                if sampler.counted_at is not None
             },
         )
 
@@ -268,7 +268,7 @@ class ObjectCollector:
         selected = []
         for sampler in self.samplers:
             cost = sampler.expected_seconds()
-            if (sampler.at is None or sampler.at < moment) and cost <= seconds:
+            if (sampler.counted_at is None or sampler.counted_at < moment) and cost <= seconds:
                 seconds -= cost
                 selected.append(sampler)
         return selected

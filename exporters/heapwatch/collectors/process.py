@@ -228,19 +228,19 @@ class BaselineCollector:
 
     def __init__(self, resident: Callable[[], int]) -> None:
         self._resident = resident
-        self._began: int | None = None
+        self._baseline: int | None = None
 
     def note(self) -> None:
         """Store the present memory as the baseline, unless there is one."""
-        if self._began is None:
-            self._began = self._resident()
+        if self._baseline is None:
+            self._baseline = self._resident()
 
     def collect(self) -> Iterable[Metric]:
         """Yield the baseline, once there is one."""
         yield GaugeMetricFamily(
             "trainer_memory_baseline_bytes",
             "Resident memory of the trainer when training began.",
-            self._began,
+            self._baseline,
         )
 
 

@@ -96,9 +96,9 @@ class Readings:
 
     def grown(self) -> dict[Component, float]:
         """Return the bytes of memory above the level at which training began; empty while unknown."""
-        began = self.value("trainer_memory_baseline_bytes")
+        baseline = self.value("trainer_memory_baseline_bytes")
         resident = self.value("trainer_process_resident_memory_bytes", role="trainer")
-        return {} if began is None or resident is None else {GROWN: resident - began}
+        return {} if baseline is None or resident is None else {GROWN: resident - baseline}
 
     def limits(self) -> dict[Component, dict[str, float]]:
         """Return the limits that the trainer declares, by severity.

@@ -65,15 +65,15 @@ class _Request(UntilDeadline):
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(connection, REQUEST_SECONDS)
-        self._left = MAX_REQUEST_BYTES
+        self._remaining_bytes = MAX_REQUEST_BYTES
 
     def readinto(self, buffer: Any) -> int:
-        if not self._left:
+        if not self._remaining_bytes:
             raise guards.too_long()
-        count = super().readinto(memoryview(buffer)[: self._left])
+        count = super().readinto(memoryview(buffer)[: self._remaining_bytes])
         if not count:
             raise _CutShort
-        self._left -= count
+        self._remaining_bytes -= count
         return count
 
 
@@ -193,8 +193,8 @@ class Endpoints(BaseHTTPRequestHandler):
         guards.check_browser(self.headers)
         guards.check_addressee(self.headers, self.connection.getsockname()[1], self.forwarded)
         if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
-            asked = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
-            guards.check_authority(self.headers, trainer.token(), asked)
+            signed_request = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
+            guards.check_authority(self.headers, trainer.token(), signed_request)
         request, seconds = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
             ticket = trainer.cleanup_queue.submit(request)

@@ -62,9 +62,9 @@ class Session:
         self._name = name
         self._framework = framework
         self._options = options
-        self._given = watch
+        self._given_watch = watch
         self._phase: Phase | None = None
-        self._counted: dict[str, int] = {}
+        self._totals: dict[str, int] = {}
         self.watch = watch
 
     def begin(self) -> None:
@@ -93,10 +93,10 @@ class Session:
         with _lock:
             shared = _shared_of(watch)
             shared.worlds.pop(self, None)
-            if self._given is not None:
+            if self._given_watch is not None:
                 return
             self.watch = None
-            self._counted.clear()
+            self._totals.clear()
             shared.members.discard(self)
             if not shared.members:
                 _started.pop((self._framework, self._options.get("name")), None)
@@ -109,10 +109,10 @@ class Session:
 
     def count(self, unit: str, total: int) -> None:
         """Set the count of `unit` to `total`, as the framework reports it."""
-        ahead = total - self._counted.get(unit, 0)
+        ahead = total - self._totals.get(unit, 0)
         if self.watch is not None and ahead > 0:
             self.watch.progress(unit, ahead)
-        self._counted[unit] = total
+        self._totals[unit] = total
 
     def advance(self, unit: str, count: int) -> None:
         """Count `count` more of `unit`."""
@@ -121,7 +121,7 @@ class Session:
 
     def start_at(self, unit: str, total: int) -> None:
         """Set what was done before this run: `total` of `unit` do not count as its progress."""
-        self._counted[unit] = total
+        self._totals[unit] = total
 
     def phase(self, name: str | None) -> None:
         """End the current phase, and begin `name` unless it is None."""

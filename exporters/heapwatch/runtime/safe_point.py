@@ -332,9 +332,9 @@ class SafePoint:
         finally:
             task.running_since = None
             task.said_hanging = False
-            took, used = self._clock() - began, self._cpu_clock() - cpu_began
-            task.total += used
-            task.costs.append(used + _WAITING_COST * max(0.0, took - used))
+            wall_seconds, cpu_seconds = self._clock() - began, self._cpu_clock() - cpu_began
+            task.total += cpu_seconds
+            task.costs.append(cpu_seconds + _WAITING_COST * max(0.0, wall_seconds - cpu_seconds))
             share = fair_share(self.budget, (other.cost / other.sampler.interval for other in self.tasks))
             task.interval = max(task.sampler.interval, task.cost / share)
             task.due_at = began + task.interval
