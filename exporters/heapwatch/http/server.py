@@ -15,13 +15,13 @@ import socket
 import socketserver
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from heapwatch.http.addresses import allowed_hosts, known_names
 from heapwatch.http.endpoints import Endpoints, ServedTrainer
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.runtime.exposition import CollectionStuck
 from heapwatch.runtime.failures import raised
 
@@ -29,7 +29,6 @@ DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
 MAX_CONNECTIONS = 32  # more threads would answer no faster: they share the interpreter with training
 ROOM_SECONDS = 1.0  # that a new connection waits while all others are open
-TICK_SECONDS = 5.0  # each wake-up interrupts the training loop
 STOP_SECONDS = 2.0  # for the accepting thread to end
 _PORTS_SEARCHED = 100
 
@@ -98,11 +97,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._free = threading.Semaphore(MAX_CONNECTIONS)
         self._stopping = threading.Event()
-        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._accept, name="heapwatch-server", daemon=True)
         self._waker, self._woken = socket.socketpair()
-        self._observed_at = time.monotonic()
-        self._observing = threading.Lock()
-        self._observations = 0
         super().__init__(
             (host, port), functools.partial(Endpoints, trainer, known_names(host), allowed_hosts())
         )
@@ -118,16 +114,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
     def start(self) -> None:
-        """Accept connections from now on.
+        """Accept connections, and observe levels, from now on.
 
         Raises:
             RuntimeError: no further thread can be started.
 
         """
         try:
-            threading.Thread(target=self._accept, name="heapwatch-server", daemon=True).start()
+            self._thread.start()
+            threading.Thread(target=self._observe_regularly, name="heapwatch-observe", daemon=True).start()
         except RuntimeError:
-            self.server_close()
+            self.stop()
             raise
 
     def stop(self) -> None:
@@ -135,7 +132,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._stopping.set()
         with suppress(OSError):  # a second call: it is closed
             self._waker.send(b"x")
-        self._ended.wait(STOP_SECONDS)
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
         self.server_close()
 
     def server_close(self) -> None:
@@ -169,31 +167,28 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def _accept(self) -> None:
         """Accept connections until `stop`. Unlike `serve_forever` it ends at once, without frequent polls."""
-        try:
-            with selectors.DefaultSelector() as selector:
-                selector.register(self.socket, selectors.EVENT_READ)
-                selector.register(self._woken, selectors.EVENT_READ)
-                while not self._stopping.is_set():
-                    if selector.select(TICK_SECONDS):
-                        self.handle_request()
-                    self._observe_regularly()
-        finally:
-            self._ended.set()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self._stopping.is_set():
+                selector.select()
+                self.handle_request()
 
     def _observe_regularly(self) -> None:
-        if time.monotonic() - self._observed_at < OBSERVATION_SECONDS or self._observing.locked():
-            return
-        self._observed_at = time.monotonic()
-        # In a thread of its own: a source that hangs must not keep the accepting thread from serving.
-        with suppress(RuntimeError):  # no more threads can be started; the next time, perhaps
-            threading.Thread(target=self._observe, name="heapwatch-observe", daemon=True).start()
-
-    def _observe(self) -> None:
-        with self._observing, suppress(CollectionStuck):
-            for function in self.on_observe:
-                function()
-            status = self.trainer.status
-            if status.observations == self._observations:  # nobody scraped since
-                latest = self.trainer.snapshots.recent(OBSERVATION_SECONDS / 2, timeout=OBSERVATION_SECONDS)
-                status.observe(latest.families)
-            self._observations = status.observations
+        """Observe until `stop`, in a thread of its own: a source that hangs must not keep others waiting."""
+        observations = 0
+        while not self._stopping.wait(OBSERVATION_SECONDS):
+            allow_capture()
+            try:
+                for function in self.on_observe:
+                    function()
+                status = self.trainer.status
+                if status.observations == observations:  # nobody scraped since
+                    snapshots = self.trainer.snapshots
+                    latest = snapshots.recent(OBSERVATION_SECONDS / 2, timeout=OBSERVATION_SECONDS)
+                    status.observe(latest.families)
+                observations = status.observations
+            except CollectionStuck:
+                continue
+            except Exception as error:
+                logger.warning("levels were not observed: %s", raised(error))
