@@ -51,17 +51,10 @@ def render(source: Path, receiver: str, token_file: Path, channels: Channels) ->
             webhook["url"] = f"{receiver}/alerts"
             webhook["http_config"]["authorization"]["credentials_file"] = str(token_file)
     receivers[PEOPLE].update(channels)
-    text = yaml.dump(configuration, Dumper=_PlainDumper, sort_keys=False, width=120)
+    text = yaml.safe_dump(configuration, sort_keys=False, width=120)
     return (
         f"# Rendered from {source.name}: change that file, or {NOTIFICATIONS}, instead of this one.\n{text}"
     )
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Writes the values of YAML anchors in full, which is easier to read."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 def channels(environment: Mapping[str, str]) -> Channels:

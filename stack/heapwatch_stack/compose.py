@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from heapwatch import stacks
@@ -162,26 +161,18 @@ class ComposeStack:
         people = channels(self._settings.environment)
         return plain(hide((completed.stderr or completed.stdout).strip(), people), 300)
 
-    @property
-    def _checkout(self) -> Path:
-        checkout = self._settings.checkout
-        if checkout is None:
-            raise StackError("containers are built from a clone: run make up MODE=docker there")
-        return checkout
-
     def _container_ids(self) -> dict[str, str]:
         return {name: self._output("ps", "-q", name).strip() for name in self._endpoints}
 
     def _command(self) -> list[str]:
-        client = _client()
+        client, checkout = _client(), self._settings.checkout
         if client is None:
             raise StackError("neither `docker compose` nor docker-compose is installed; or use MODE=native")
-        return [*client, "-p", self._project, "-f", str(self._checkout / "docker-compose.yml")]
-
-    @property
-    def _project(self) -> str:
-        """Compose's project name: each clone and each state folder has its own stack."""
-        return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
+        if checkout is None:
+            raise StackError("containers are built from a clone: run make up MODE=docker there")
+        # Each clone and each state folder has its own stack.
+        project = f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
+        return [*client, "-p", project, "-f", str(checkout / "docker-compose.yml")]
 
     def _environment(self) -> dict[str, str]:
         """The variables of docker-compose.yml."""
