@@ -41,19 +41,8 @@ class Readings:
         self._samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
         for family in families:
             for sample in family.samples:
-                self._add(sample.name, sample.labels, sample.value)
-
-    @classmethod
-    def of(cls, samples: Iterable[tuple[str, Mapping[str, str], float]]) -> Readings:
-        """Return the readings of samples: metric, labels, value."""
-        readings = cls(())
-        for name, labels, value in samples:
-            readings._add(name, labels, value)
-        return readings
-
-    def _add(self, name: str, labels: Mapping[str, str], value: float) -> None:
-        if math.isfinite(value):
-            self._samples.setdefault(name, []).append((labels, value))
+                if math.isfinite(sample.value):
+                    self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
 
     def value(self, name: str, **labels: str) -> float | None:
         """Return the first sample of `name` with these labels, or None."""
