@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Metric
 
-from heapwatch.collectors.bodies import BodyCollector
+from heapwatch.collectors.bodies import BodyCollector, WalkerNames
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.declared import EntityCollector, EventCollector, ObjectCollector, SizeCollector
 from heapwatch.collectors.explanation import ExplanationCollector
@@ -148,20 +148,16 @@ class Exporter:
         )
         self.explainer = Explainer(program, reads=OwnedReads(self.safe_point))
         self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)
-        self._own = ExporterCollector(
-            self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
-        )
-        info = InfoCollector(name, settings.framework, settings.run or array_task(), current_rank())
-        self._register_all(info, settings.walker_names)
+        self._register_all(settings)
 
-    def _register_all(self, info: Collector, walker_names: bool) -> None:
+    def _register_all(self, settings: Settings) -> None:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done += [self._sample_costly_soon, self._note_cleanup]
         collectors: list[Collector] = [
             StandardCollector(),
-            info,
+            InfoCollector(self.name, settings.framework, settings.run or array_task(), current_rank()),
             *self._process,
             baseline,
             AllocatorCollector(),
@@ -172,16 +168,14 @@ class Exporter:
             self.limits,
             CleanupCollector(self.cleanup_queue, lambda: self._token() is not None),
             ExplanationCollector(self.explainer),
-            self._own,
+            ExporterCollector(self.failures, self.safe_point, self.exposition.collect_seconds.copy),
         ]
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
         for declared in (*self._counting, self.buffers.sizes, self.sizes, self.objects):
             self.exposition.register(declared)
-        if walker_names:
-            from heapwatch.collectors.bodies import WalkerNames
-
+        if settings.walker_names:
             self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
