@@ -117,7 +117,7 @@ def _add_pages(app: FastAPI, settings: Settings, store: Store, metrics: Metrics)
     def overview(chosen: Annotated[audit.Filter, Query()]) -> HTMLResponse:
         """The same as an HTML page."""
         with store.transaction() as connection:
-            html = page.render(audit.page(connection, chosen), audit.decisions(connection), chosen, settings)
+            html = page.render(audit.page(connection, chosen), chosen, settings)
         return HTMLResponse(html, headers={"Content-Security-Policy": page.CONTENT_SECURITY_POLICY})
 
     @app.get("/runbooks/{name}", response_class=PlainTextResponse)
