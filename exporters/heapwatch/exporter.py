@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import CollectionStuck, Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.labels import check_above_zero, checked_name
+from heapwatch.runtime.labels import checked_name
 from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint, Sampler
 from heapwatch.runtime.sources import Source
@@ -91,8 +92,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         checked_name("trainer", self.name)
-        check_above_zero("interval", self.interval)
-        check_above_zero("budget", self.budget)
+        for name, value in (("interval", self.interval), ("budget", self.budget)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
         if self.budget > 1:
             raise ValueError(
                 f"budget must be a share of the time, above 0 and at most 1, got {self.budget!r}"
@@ -364,10 +366,6 @@ class Exporter:
         """Pass the largest objects to the sinks."""
         if self._journal is not None:
             self._journal.found_large(tuple(objects))
-
-    def before_fork(self) -> None:
-        """Stop tracing, which a child would continue and could not end."""
-        self.explainer.tracer.end_period()
 
     def abandon(self) -> None:
         """Switch everything off in a forked child: server, target and safe points belong to the parent."""

@@ -49,9 +49,3 @@ def boot() -> str:
 def machine() -> str:
     """Return a short name for this machine: the same in each of its containers, new with each boot."""
     return hashlib.sha256(boot().encode()).hexdigest()[:12]
-
-
-def check_above_zero(name: str, value: float) -> None:
-    """Raise ValueError unless a value is a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
