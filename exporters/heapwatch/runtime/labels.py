@@ -1,4 +1,4 @@
-"""Declared names and numbers are checked; names that come from data are limited in number."""
+"""Checks of declared names and numbers, limits to the number of names, and the name of this machine."""
 
 from __future__ import annotations
 
