@@ -92,16 +92,16 @@ def _add_alerts(app: FastAPI, token: str, store: Store, metrics: Metrics, worker
                 {"WWW-Authenticate": "Bearer"},
             )
         notification = await _read(request)
-        others = [one for one in notification.alerts if one.labels.get("alertname") != _WATCHDOG]
+        trainer_alerts = [one for one in notification.alerts if one.labels.get("alertname") != _WATCHDOG]
 
         def write(connection: sqlite3.Connection) -> list[Refuse]:
             if any(one.labels.get("alertname") == _WATCHDOG for one in notification.alerts):
                 ledger.beat(connection)
-            return ledger.receive(connection, others)
+            return ledger.receive(connection, trainer_alerts)
 
         refusals = await store.run(write)
         metrics.refused(refusals)
-        if len(refusals) < len(others):
+        if len(refusals) < len(trainer_alerts):
             worker.wake()
         return {"alerts": len(notification.alerts)}
 
@@ -117,7 +117,7 @@ def _add_pages(app: FastAPI, settings: Settings, store: Store, metrics: Metrics)
     def overview(chosen: Annotated[audit.Filter, Query()]) -> HTMLResponse:
         """The same as an HTML page."""
         with store.transaction() as connection:
-            html = page.render(audit.page(connection, chosen), audit.decisions(connection), chosen, settings)
+            html = page.render(audit.page(connection, chosen), chosen, settings)
         return HTMLResponse(html, headers={"Content-Security-Policy": page.CONTENT_SECURITY_POLICY})
 
     @app.get("/runbooks/{name}", response_class=PlainTextResponse)

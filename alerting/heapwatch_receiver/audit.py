@@ -76,13 +76,6 @@ def page(connection: sqlite3.Connection, chosen: Filter) -> Page:
     return Page(rows=rows, next=rows[-1].id if len(records) > chosen.limit else None)
 
 
-def decisions(connection: sqlite3.Connection) -> dict[str, int]:
-    """Number of rows by decision."""
-    return dict(
-        connection.execute(f"SELECT {_DECISION}, count(*) FROM alerts GROUP BY 1 ORDER BY 2 DESC").fetchall()
-    )
-
-
 def _row(row: sqlite3.Row) -> AuditRow:
     columns = dict(row)
     record = columns.pop("record")

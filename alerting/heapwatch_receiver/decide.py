@@ -199,15 +199,15 @@ def _next_step(alert: Alert, history: AlertHistory, settings: Settings) -> Act |
 
 
 def _cooling(past: Past, alert: Alert, history: AlertHistory, settings: Settings) -> Refuse | None:
-    left = past.finished + settings.cooldown - history.now
-    if left <= 0:
+    seconds_left = past.finished + settings.cooldown - history.now
+    if seconds_left <= 0:
         return None
     same = past.episode == alert.episode
     whose = "this alert" if same else "another alert"
     return Refuse(
         "duplicate" if same else "cooldown",
         f"{past.action} was done for {whose} {duration(history.now - past.finished)} ago,"
-        f" {wait(left)} of its cooldown are left",
+        f" {wait(seconds_left)} of its cooldown are left",
     )
 
 

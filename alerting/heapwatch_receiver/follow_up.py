@@ -1,4 +1,4 @@
-"""What follows an action: a mark in Grafana; if it did not help, a notification or the restart command."""
+"""What follows a cleanup that did not help: a notification or the restart command."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from datetime import datetime, timedelta
 
 import httpx
 
-from heapwatch.text.numbers import size
 from heapwatch_receiver.decide import Alert, TrainerKey
 from heapwatch_receiver.fetch import fetch
-from heapwatch_receiver.ledger import Action
 from heapwatch_receiver.settings import Settings
 
 RESTART_SECONDS = 120.0  # for the command; a trainer's own start is not waited for
@@ -101,32 +99,3 @@ async def _last_output(process: asyncio.subprocess.Process) -> str:
         tail = (tail + chunk)[-_OUTPUT_KEPT:]
     await process.wait()
     return tail.decode("utf-8", "replace").strip()
-
-
-async def annotate(
-    client: httpx.AsyncClient, grafana_url: str, token: str, alert: Alert, action: Action
-) -> None:
-    """Mark the action on Grafana's time axis.
-
-    Source: https://grafana.com/docs/grafana/latest/developers/http_api/annotations/
-
-    Raises:
-        FetchError: Grafana did not accept it.
-
-    """
-    freed = "" if action.freed_bytes is None else f", {size(action.freed_bytes)} freed"
-    instance = alert.trainer.instance
-    await fetch(
-        client,
-        "POST",
-        f"{grafana_url.rstrip('/')}/api/annotations",
-        timeout=10,
-        max_bytes=1 << 16,
-        headers={"Authorization": f"Bearer {token}"},
-        json={
-            "time": int(action.decided_at.timestamp() * 1000),
-            "timeEnd": int((action.finished_at or action.decided_at).timestamp() * 1000),
-            "tags": ["heapwatch", "cleanup", action.action, str(action.result), instance],
-            "text": f"{action.action} on {instance}: {action.result}{freed}. {action.detail}",
-        },
-    )

@@ -78,7 +78,7 @@ def receive(connection: sqlite3.Connection, alerts: Sequence[WebhookAlert]) -> l
             ),
         )  # fmt: skip
         if refusal := on_sight(alert):
-            _decided(connection, row.lastrowid, refusal)
+            decided(connection, row.lastrowid, refusal)
             refusals.append(refusal)
     return refusals
 
@@ -146,14 +146,9 @@ def history(connection: sqlite3.Connection, alert: Alert, *, dry_run: bool) -> A
     )
 
 
-def refuse(connection: sqlite3.Connection, alert: Alert, refusal: Refuse) -> None:
-    """Store a refusal."""
-    _decided(connection, alert.id, refusal)
-
-
 def act(connection: sqlite3.Connection, alert: Alert, decision: Act, action: Action) -> None:
     """Store the decision to act, with the action."""
-    _decided(connection, alert.id, decision)
+    decided(connection, alert.id, decision)
     connection.execute(
         "UPDATE alerts SET action=?, dry_run=? WHERE id=?", (action.action, action.dry_run, alert.id)
     )
@@ -187,7 +182,8 @@ def _alert(row: sqlite3.Row) -> Alert:
     return Alert(**columns | {"labels": json.loads(row["labels"])})
 
 
-def _decided(connection: sqlite3.Connection, alert_id: int | None, decision: Act | Refuse) -> None:
+def decided(connection: sqlite3.Connection, alert_id: int | None, decision: Act | Refuse) -> None:
+    """Store a decision."""
     connection.execute(
         "UPDATE alerts SET decided_at=?, decision=?, reason=?, detail=? WHERE id=?",
         (time.time(), decision.decision, decision.reason, decision.detail, alert_id),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from urllib.parse import urlencode
 
@@ -20,9 +19,6 @@ _STYLE = """
   --good: #2a8a4a; --bad: #c0392b; --wait: #b7791f; }
 body { font: 14px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 1240px; padding: 20px; }
 h1 { font-size: 20px; margin: 0 0 4px; } p { margin: 0 0 14px; color: var(--faint); } p a { color: inherit; }
-nav a, nav b { display: inline-block; padding: 3px 10px; margin: 0 6px 10px 0; border: 1px solid var(--line);
-  border-radius: 12px; color: inherit; text-decoration: none; font-weight: normal; }
-nav b { background: #8883; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 600; color: var(--faint); }
 th, td { padding: 6px 12px 6px 0; border-top: 1px solid var(--line); vertical-align: top;
@@ -42,7 +38,7 @@ _TONES = {
 }  # fmt: skip
 
 
-def render(page: Page, counts: Mapping[str, int], chosen: Filter, settings: Settings) -> str:
+def render(page: Page, chosen: Filter, settings: Settings) -> str:
     """The page as HTML; every text in it is escaped."""
     refresh = '<meta http-equiv="refresh" content="30">' if chosen.before is None else ""
     mode = (
@@ -51,33 +47,18 @@ def render(page: Page, counts: Mapping[str, int], chosen: Filter, settings: Sett
         else f"Acts; escalation: {settings.escalation}."
     )
     rows = "".join(_row(row) for row in page.rows) or '<tr><td colspan="5">Nothing yet.</td></tr>'
-    older = f'<nav><a href="{_link(chosen, before=page.next)}">older</a></nav>' if page.next else ""
+    older = ""
+    if page.next:
+        query = urlencode(chosen.model_dump(exclude_none=True, exclude_defaults=True) | {"before": page.next})
+        older = f'<p><a href="{escape("/?" + query)}">older</a></p>'
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Heapwatch receiver</title>'
         f'{refresh}<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f"<h1>Heapwatch receiver</h1><p>{escape(mode)} Times are UTC."
         ' The same as <a href="/actions">JSON</a>.</p>'
-        f"{_filters(counts, chosen)}<table><thead><tr><th>Received</th><th>Trainer</th><th>Alert</th>"
+        f"<table><thead><tr><th>Received</th><th>Trainer</th><th>Alert</th>"
         f"<th>Decision</th><th>Result</th></tr></thead><tbody>{rows}</tbody></table>{older}</body></html>"
     )
-
-
-def _filters(counts: Mapping[str, int], chosen: Filter) -> str:
-    links = [_choice("all", sum(counts.values()), chosen, None)]
-    links += [_choice(decision, count, chosen, decision) for decision, count in counts.items()]
-    return f"<nav>{''.join(links)}</nav>"
-
-
-def _choice(text: str, count: int, chosen: Filter, decision: str | None) -> str:
-    label = f"{escape(text.replace('_', ' '))} {count}"
-    if chosen.decision == decision:
-        return f"<b>{label}</b>"
-    return f'<a href="{_link(chosen, decision=decision, before=None)}">{label}</a>'
-
-
-def _link(chosen: Filter, **changes: object) -> str:
-    values = chosen.model_dump(exclude_none=True, exclude_defaults=True) | changes
-    return escape("/?" + urlencode({key: value for key, value in values.items() if value is not None}))
 
 
 def _row(row: AuditRow) -> str:

@@ -19,11 +19,11 @@ from heapwatch.text.numbers import duration
 from heapwatch_receiver import ledger, trainer
 from heapwatch_receiver.decide import STALE_SECONDS, Alert, judge
 from heapwatch_receiver.fetch import FetchError
-from heapwatch_receiver.follow_up import EscalationError, annotate, notify, restart
+from heapwatch_receiver.follow_up import EscalationError, notify, restart
 from heapwatch_receiver.ledger import Action, State
 from heapwatch_receiver.metrics import Metrics
 from heapwatch_receiver.prometheus import Prometheus
-from heapwatch_receiver.settings import Settings, secret
+from heapwatch_receiver.settings import Settings
 from heapwatch_receiver.store import Store, StoreUnavailable
 
 log = logging.getLogger("heapwatch.receiver")
@@ -51,10 +51,6 @@ class Performer:
     prometheus: Prometheus
     metrics: Metrics
     token: str = field(repr=False)
-
-    def __post_init__(self) -> None:
-        named = self.settings.grafana_token_file
-        self._grafana_token = secret(named, "grafana_token_file") if self.settings.grafana_url else ""
 
     async def perform(self, alert: Alert, action: Action) -> None:
         """Perform the remaining steps of the action."""
@@ -142,11 +138,6 @@ class Performer:
         await self._save(alert, action, "done")
         log.info("%s of %s: %s: %s", action.action, alert.trainer, result, detail)
         self.metrics.finished(action, action.finished_at.timestamp() - alert.received_at)
-        if self.settings.grafana_url:
-            try:
-                await annotate(self.client, self.settings.grafana_url, self._grafana_token, alert, action)
-            except FetchError as error:
-                log.warning("annotation: %s", error)
 
     async def _save(self, alert: Alert, action: Action, state: State) -> None:
         """Store the action in this state; returns when it is on disk."""

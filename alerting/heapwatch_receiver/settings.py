@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from heapwatch import lost
 from heapwatch.runtime.environment import RECEIVER_PREFIX as PREFIX
@@ -47,8 +47,6 @@ class Settings(BaseModel):
     alertmanager_url: HttpUrl = "http://127.0.0.1:9093"
     runbooks_url: HttpUrl = "http://127.0.0.1:9095/runbooks"
     targets_dir: Path | None = None
-    grafana_url: HttpUrl | None = None
-    grafana_token_file: Path | None = None
 
     dry_run: bool = False
     cooldown: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600
@@ -65,12 +63,6 @@ class Settings(BaseModel):
         if command and _PLACEHOLDER.search(command[0]):
             raise ValueError("the program itself may not be a placeholder")
         return command
-
-    @model_validator(mode="after")
-    def _belong_together(self) -> Settings:
-        if (self.grafana_url is None) != (self.grafana_token_file is None):
-            raise ValueError("grafana_url and grafana_token_file belong together: set both or neither")
-        return self
 
     @property
     def escalation(self) -> Literal["notify", "restart"]:
@@ -91,12 +83,12 @@ def load(file: Path | None, environment: Mapping[str, str] = os.environ) -> Sett
 
     """
     names = {PREFIX + key.upper(): key for key in Settings.model_fields}
-    given = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
-    if problem := unread(given, names):
+    variables = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
+    if problem := unread(variables, names):
         raise SettingsError(problem)
     values = _mapping(file) if file else {}
     values |= {key: environment[name] for name, key in SHARED_NAMES.items() if name in environment}
-    values |= {names[name]: _yaml(name, text) for name, text in given.items() if name in names}
+    values |= {names[name]: _yaml(name, text) for name, text in variables.items() if name in names}
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -107,29 +99,21 @@ def token(settings: Settings, environment: Mapping[str, str] = os.environ) -> st
     """The secret shared with callers and trainers.
 
     Raises:
-        SettingsError: there is none; the receiver does not run without a token.
+        SettingsError: there is none, or its file cannot be read, is empty, or holds other characters than
+            printable ASCII; the receiver does not run without a token.
 
     """
     value = environment.get("HEAPWATCH_TOKEN", "").strip()
-    if not value and settings.token_file is None:
+    if value:
+        return value
+    file = settings.token_file
+    if file is None:
         raise SettingsError(
             "no token: set HEAPWATCH_TOKEN_FILE (or token_file) to a file that holds one, mode 0600"
         )
-    return value or secret(settings.token_file, "token_file")
-
-
-def secret(file: Path | None, name: str) -> str:
-    """The content of a secret's file, one line.
-
-    Raises:
-        SettingsError: it cannot be read, is empty, or holds other characters than printable ASCII.
-
-    """
-    if file is None:
-        raise SettingsError(f"{name} is not set")
-    text = _read(file, name).strip()
+    text = _read(file, "token_file").strip()
     if not text or not text.isascii() or not text.isprintable():
-        raise SettingsError(f"{name}: {file} must hold one line of printable ASCII")
+        raise SettingsError(f"token_file: {file} must hold one line of printable ASCII")
     return text
 
 
@@ -142,7 +126,7 @@ def _mapping(file: Path) -> dict[str, Any]:
 
 def _read(file: Path, name: str) -> str:
     try:
-        return read_text(file, named=True)
+        return read_text(file, any_owner=True)
     except OSError as error:
         raise SettingsError(f"{name}: cannot read {file}: {error.strerror or error}") from None
 
@@ -161,8 +145,6 @@ def _explain(error: ValidationError, where: str) -> str:
         if problem["type"] == "extra_forbidden":
             (near,) = difflib.get_close_matches(key, Settings.model_fields, n=1, cutoff=0)
             lines.append(f"{where}: {key}: unknown setting; did you mean {near}?")
-        elif key:
-            lines.append(f"{where}: {key}: {problem['input']!r} is not allowed: {problem['msg']}")
         else:
-            lines.append(f"{where}: {problem['msg']}")
+            lines.append(f"{where}: {key}: {problem['input']!r} is not allowed: {problem['msg']}")
     return "\n".join(lines)

@@ -118,7 +118,7 @@ class Worker:
                 )
                 ledger.act(connection, alert, decision, action)
                 return _Decided(refusals, (alert, action))
-            ledger.refuse(connection, alert, decision)
+            ledger.decided(connection, alert.id, decision)
             refusals.append(decision)
         return _Decided(refusals)
 

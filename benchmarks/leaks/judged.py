@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from prometheus_client import Metric
+
 from benchmarks.leaks.judge import Firing
 from benchmarks.leaks.scenario import Scenario, load
 from heapwatch.collectors.readings import Readings
@@ -46,12 +48,11 @@ def trainers_of(scenario: Scenario) -> Iterator[tuple[str, Iterator[tuple[float,
 
 def _scraped(scenario: Scenario, series: Parsed) -> Iterator[tuple[float, Readings] | None]:
     for scrape in range(scenario.scrapes):
-        samples = [
-            (name, labels, value)
-            for name, labels, values in series
-            if scrape < len(values) and (value := values[scrape]) is not None
-        ]
-        yield (float(scrape * scenario.scrape_seconds), Readings.of(samples)) if samples else None
+        family = Metric("scraped", "", "unknown")
+        for name, labels, values in series:
+            if scrape < len(values) and (value := values[scrape]) is not None:
+                family.add_sample(name, labels, value)
+        yield (float(scrape * scenario.scrape_seconds), Readings([family])) if family.samples else None
 
 
 class Judged:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Metric
 
-from heapwatch.collectors.bodies import BodyCollector
+from heapwatch.collectors.bodies import BodyCollector, WalkerNames
 from heapwatch.collectors.buffers import BufferCollector
 from heapwatch.collectors.declared import EntityCollector, EventCollector, ObjectCollector, SizeCollector
 from heapwatch.collectors.explanation import ExplanationCollector
@@ -34,7 +35,7 @@ from heapwatch.explain.program import Program
 from heapwatch.http.addresses import LOOPBACK
 from heapwatch.http.endpoints import ServedTrainer
 from heapwatch.http.guards import checked_token
-from heapwatch.http.server import Server
+from heapwatch.http.server import Server, serve
 from heapwatch.http.status import Status
 from heapwatch.judge.measured import STEP_SECONDS
 from heapwatch.judge.verdict import SERIOUS
@@ -50,7 +51,7 @@ from heapwatch.registration import Registration
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import CollectionStuck, Collector, Exposition, Snapshots
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.labels import check_above_zero, checked_name
+from heapwatch.runtime.labels import checked_name
 from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.safe_point import DEFAULT_BUDGET, DEFAULT_INTERVAL, SafePoint, Sampler
 from heapwatch.runtime.sources import Source
@@ -91,8 +92,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         checked_name("trainer", self.name)
-        check_above_zero("interval", self.interval)
-        check_above_zero("budget", self.budget)
+        for name, value in (("interval", self.interval), ("budget", self.budget)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
         if self.budget > 1:
             raise ValueError(
                 f"budget must be a share of the time, above 0 and at most 1, got {self.budget!r}"
@@ -148,20 +150,16 @@ class Exporter:
         )
         self.explainer = Explainer(program, reads=OwnedReads(self.safe_point))
         self._status = Status(self.explanation, last_cleanup=lambda: self.cleanup_queue.last)
-        self._own = ExporterCollector(
-            self.failures, self.safe_point, lambda: self.exposition.collect_seconds.copy()
-        )
-        info = InfoCollector(name, settings.framework, settings.run or array_task(), current_rank())
-        self._register_all(info, settings.walker_names)
+        self._register_all(settings)
 
-    def _register_all(self, info: Collector, walker_names: bool) -> None:
+    def _register_all(self, settings: Settings) -> None:
         baseline = BaselineCollector(self.memory.read)
         self.safe_point.on_visit += [baseline.note, self.cleanup_queue.run_pending]
         self.safe_point.on_tick.append(self.progress.observe)
         self.cleanup_queue.on_done += [self._sample_costly_soon, self._note_cleanup]
         collectors: list[Collector] = [
             StandardCollector(),
-            info,
+            InfoCollector(self.name, settings.framework, settings.run or array_task(), current_rank()),
             *self._process,
             baseline,
             AllocatorCollector(),
@@ -170,18 +168,16 @@ class Exporter:
             self.phases,
             self.progress,
             self.limits,
-            CleanupCollector(self.cleanup_queue, self._takes_cleanups),
+            CleanupCollector(self.cleanup_queue, lambda: self._token() is not None),
             ExplanationCollector(self.explainer),
-            self._own,
+            ExporterCollector(self.failures, self.safe_point, self.exposition.collect_seconds.copy),
         ]
         for collector in collectors:
             self.register(collector)
         # Sampled from the first declaration on.
         for declared in (*self._counting, self.buffers.sizes, self.sizes, self.objects):
             self.exposition.register(declared)
-        if walker_names:
-            from heapwatch.collectors.bodies import WalkerNames
-
+        if settings.walker_names:
             self.register(WalkerNames(lambda: self._readings(self._counting), self.memory.read))
 
     def register(self, collector: Collector, *, anywhere: bool = True) -> None:
@@ -197,10 +193,10 @@ class Exporter:
         """Measure named objects after every `interval` of `unit`: at once if that is at a safe point."""
         reached = 0
 
-        def due(counted: str, total: int) -> None:
+        def due(progressed: str, total: int) -> None:
             nonlocal reached
             # Several may be counted at once.
-            if counted == unit and total // interval > reached:
+            if progressed == unit and total // interval > reached:
                 reached = total // interval
                 self.safe_point.prompt(self.sizes)
                 self.safe_point.visit(stepping=False, at_once=self.sizes)
@@ -218,22 +214,26 @@ class Exporter:
 
         Those may come every minute, and a leak between them has to be found nevertheless.
         """
-        done, memory = self.cleanup_queue.last, "resident_memory_bytes"
-        if done is None or memory not in done.freed or (done.action, done.trigger) == ("regular", "trainer"):
+        result, memory = self.cleanup_queue.last, "resident_memory_bytes"
+        if (
+            result is None
+            or memory not in result.freed
+            or (result.action, result.trigger) == ("regular", "trainer")
+        ):
             return
-        self.explainer.cleaned(done.action, done.freed[memory], done.after[memory])
+        self.explainer.cleaned(result.action, result.freed[memory], result.after[memory])
 
     def checkpoint(self, label: str) -> Checkpoint | None:
         """Record memory and counts at a named point; None if memory could not be read."""
         phase = self.phases.just_ended
         try:
-            taken = self.checkpoints.take(label)
+            checkpoint = self.checkpoints.take(label)
         except Exception as error:
             self.failures.record("checkpoints", label, error)
             return None
         if self._journal is not None:
-            self._journal.checkpoint(taken.label, phase, taken.resident_bytes)
-        return taken
+            self._journal.checkpoint(checkpoint.label, phase, checkpoint.resident_bytes)
+        return checkpoint
 
     def _counted_since(self, moment: float) -> Census:
         """Visit the safe point, and count what was not counted since a moment, if there is time for it."""
@@ -267,19 +267,19 @@ class Exporter:
         if local_cleanup and host not in LOOPBACK:
             allowed = ", ".join(sorted(LOOPBACK))
             raise ValueError(f"cleanups without a token are accepted only on {allowed}, not on {host}")
+        if token is not None:
+            checked_token(token)
         trainer = ServedTrainer(
             self.snapshots,
             self._status,
             self.cleanup_queue,
             explain=lambda: self.explanation().as_json(),
-            token=None if token is None else checked_token(token),
+            token=self._token,
             local_cleanup=local_cleanup,
         )
-        server = Server(host, port, trainer, port_search=port_search)
-        server.start()
-        self.server = server
+        server = self.server = serve(host, port, trainer, port_search=port_search)
         self.registration = Registration(host, server.port, token=token, trainer=self.name)
-        self._join_stack()
+        self.registration.refresh()
         server.on_observe.append(self._refresh_registration)
 
     def begin(self) -> None:
@@ -304,23 +304,15 @@ class Exporter:
         except CollectionStuck:
             return None
 
-    def _takes_cleanups(self) -> bool:
-        return self.server is not None and self.server.trainer.token is not None
-
-    def _join_stack(self) -> bool:
-        registration, server = self.registration, self.server
-        if registration is None or server is None:
-            return False
-        changed = registration.refresh()
-        server.trainer.token = registration.token
-        return changed
+    def _token(self) -> str | None:
+        """The secret of cleanup requests: the trainer's own, or that of the stack it has joined."""
+        registration = self.registration
+        return None if registration is None else registration.token
 
     def _refresh_registration(self) -> None:
-        try:
-            if self._join_stack() and self.registration is not None:
-                log.info("%s: %s", self.name, self.registration.describe())
-        except Exception as error:
-            self.failures.record("registration", "stack", error)
+        registration = self.registration
+        if registration is not None and registration.refresh():
+            log.info("%s: %s", self.name, registration.describe())
 
     def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.
@@ -375,10 +367,6 @@ class Exporter:
         if self._journal is not None:
             self._journal.found_large(tuple(objects))
 
-    def before_fork(self) -> None:
-        """Stop tracing, which a child would continue and could not end."""
-        self.explainer.tracer.end_period()
-
     def abandon(self) -> None:
         """Switch everything off in a forked child: server, target and safe points belong to the parent."""
         self.safe_point.abandon()
@@ -387,7 +375,7 @@ class Exporter:
         if self._journal is not None:
             self._journal.abandon()
         if self.server is not None:
-            self.server.abandon()
+            self.server.server_close()
         self.server = self.registration = None
         self.is_running = False
 

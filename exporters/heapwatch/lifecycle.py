@@ -230,7 +230,7 @@ def _stop_all() -> None:
 
 def _before_fork() -> None:
     for watch in list(_running.values()):
-        watch.exporter.before_fork()
+        watch.exporter.explainer.tracer.end_period()  # which a child would continue and could not end
     termination.before_fork()
 
 

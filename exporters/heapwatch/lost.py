@@ -74,7 +74,7 @@ def read(folder: Path) -> list[Lost]:
 
 def _read(path: Path) -> Lost | None:
     try:
-        document = read_json(path, most=_MOST_BYTES, named=True)
+        document = read_json(path, most=_MOST_BYTES, any_owner=True)
         address, trainer, cause = (str(document[name]) for name in ("address", "trainer", "cause"))
         return Lost(address, trainer, cause, float(document["at"]))
     except (OSError, ValueError, LookupError, TypeError):

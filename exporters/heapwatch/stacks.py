@@ -27,7 +27,6 @@ class Stack:
         state: its state folder.
         targets: the folder its Prometheus reads trainers from; empty where it does not see this machine.
         token_file: the bearer token its receiver sends.
-        dashboards: the address to look at.
         answers_at: where its first process listens: `unix:PATH` or `tcp:HOST:PORT`.
 
     """
@@ -35,7 +34,6 @@ class Stack:
     state: str
     targets: str
     token_file: str
-    dashboards: str
     answers_at: str
 
     def answers(self) -> bool:

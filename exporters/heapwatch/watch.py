@@ -12,9 +12,9 @@ from heapwatch.collectors.buffers import BufferSources
 from heapwatch.explain.findings import headline
 from heapwatch.exporter import Exporter, Settings
 from heapwatch.measure.introspection.roots import Root
-from heapwatch.measure.sizing.deep_size import Size
+from heapwatch.runtime.cleanup import CleanupRequest
 from heapwatch.runtime.labels import checked_name, is_whole
-from heapwatch.runtime.sources import Source, SourceGone, count_of, is_accessor
+from heapwatch.runtime.sources import Source, SourceGone, is_accessor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -257,21 +257,18 @@ class Watch:
         self._safe_point.schedule(*self.exporter.objects.samplers)
         self.exporter.limits.set_limits("objects", name, {"warning": count + 1})
 
-    def size(self, name: str, source: Any = None, *, nbytes: Any = None) -> None:
+    def size(self, name: str, source: Any) -> None:
         """Measure the deep size of an object.
 
         Args:
             name: what it is called, such as `policy.state_dict`.
             source: the object, or an accessor of it.
-            nbytes: a function that returns its bytes, instead of `source`.
 
         Raises:
-            ValueError: an invalid or duplicate name, or not one of `source` and `nbytes`.
+            ValueError: an invalid or duplicate name.
 
         """
-        if (source is None) == (nbytes is None) or not (nbytes is None or is_accessor(nbytes)):
-            raise ValueError(f"size {name!r} needs the object, or the function nbytes=")
-        measured = self._source(source) if nbytes is None else _sized(self._source(nbytes))
+        measured = self._source(source)
         self._declare("size", name)
         self.exporter.sizes.measure(name, measured)
         self._safe_point.schedule(self.exporter.sizes)
@@ -411,7 +408,7 @@ class Watch:
             ValueError: for an action other than `regular` and `emergency`.
 
         """
-        return self.exporter.cleanup_queue.run(action, reason, trigger="trainer")
+        return self.exporter.cleanup_queue.run(CleanupRequest(action, reason, "trainer"))
 
     def __repr__(self) -> str:
         """Where it serves and what grows, in a line."""
@@ -460,7 +457,3 @@ class Watch:
         if not is_accessor(spec):
             raise ValueError(f"buffer {name!r}: items, capacity and nbytes must be functions, got {spec!r}")
         return self._source(spec)
-
-
-def _sized(nbytes: Source) -> Source:
-    return Source(lambda: Size(bytes=round(count_of(nbytes.read()))))

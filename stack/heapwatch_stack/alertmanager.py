@@ -51,17 +51,10 @@ def render(source: Path, receiver: str, token_file: Path, channels: Channels) ->
             webhook["url"] = f"{receiver}/alerts"
             webhook["http_config"]["authorization"]["credentials_file"] = str(token_file)
     receivers[PEOPLE].update(channels)
-    text = yaml.dump(configuration, Dumper=_PlainDumper, sort_keys=False, width=120)
+    text = yaml.safe_dump(configuration, sort_keys=False, width=120)
     return (
         f"# Rendered from {source.name}: change that file, or {NOTIFICATIONS}, instead of this one.\n{text}"
     )
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Writes the values of YAML anchors in full, which is easier to read."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 def channels(environment: Mapping[str, str]) -> Channels:
@@ -76,7 +69,7 @@ def channels(environment: Mapping[str, str]) -> Channels:
         return {}
     file = Path(name).expanduser().absolute()
     try:
-        document = yaml.safe_load(read_text(file, named=True)) or {}
+        document = yaml.safe_load(read_text(file, any_owner=True)) or {}
     except OSError as error:
         raise StackError(f"{NOTIFICATIONS} is {name!r}, which cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:  # whose text quotes the line
@@ -115,7 +108,7 @@ def with_files(value: Any, place: Callable[[str], str]) -> Any:
 
 def _secret(file: Path) -> Path:
     try:
-        read_text(file, named=True)
+        read_text(file, any_owner=True)
     except OSError as error:
         raise StackError(f"{NOTIFICATIONS} names a file that cannot be read: {error}") from error
     return file

@@ -174,10 +174,12 @@ def _on_path(name: str) -> Binary | None:
 
 def _version_of(path: Path, source: str) -> Binary | None:
     try:
-        done = subprocess.run([path, "--version"], text=True, capture_output=True, timeout=20, check=False)
+        completed = subprocess.run(
+            [path, "--version"], text=True, capture_output=True, timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r"version v?(\d+\.\d+\.\d+)", done.stdout + done.stderr)
+    match = re.search(r"version v?(\d+\.\d+\.\d+)", completed.stdout + completed.stderr)
     return Binary(path, match[1], source) if match else None
 
 

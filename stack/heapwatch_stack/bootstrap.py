@@ -129,11 +129,11 @@ def _run(command: list[str], state: Path) -> None:
     log = state / LOG
     make_private(log.parent)
     with os.fdopen(open_own(log, os.O_RDWR | os.O_CREAT | os.O_TRUNC), "w+", encoding="utf-8") as output:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY, timeout=_RUN_SECONDS
         )
         output.seek(0)
-        if done.returncode != 0:
+        if completed.returncode != 0:
             error = _ERROR.search(output.read())
             raise StackError(
                 f"{' '.join(command[1:3])} failed: {error[0] if error else 'see'} (output: {log})"

@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from heapwatch import stacks
@@ -53,8 +52,7 @@ class ComposeStack:
         state_folder.make(self._settings.state)
         configuration.make_secrets(self._settings)
         people = channels(self._settings.environment)
-        grafana_token = self._settings.environment.get(containers.GRAFANA_TOKEN)
-        containers.hand_over(people, grafana_token, self._settings.token_file.parent)
+        containers.hand_over(people, self._settings.token_file.parent)
         before = self._container_ids()
         if not any(before.values()):
             preflight.check_ports(self._settings, self._endpoints.values())
@@ -72,8 +70,8 @@ class ComposeStack:
             health.wait_scraped(self._settings, self._targets)
             health.prove_delivery(self._settings)
             # Prometheus in a container cannot reach loopback addresses of this machine.
-            at = f"tcp:{self._settings.host}:{self._endpoints['prometheus'].port}"
-            configuration.announce(self._settings, at, targets=None)
+            answers_at = f"tcp:{self._settings.host}:{self._endpoints['prometheus'].port}"
+            configuration.announce(self._settings, answers_at, targets=None)
         except BaseException as problem:
             if not any(before.values()):
                 self.down()
@@ -94,12 +92,12 @@ class ComposeStack:
 
     def status(self) -> list[ServiceStatus]:
         """The status of each service."""
-        seen = health.targets(self._settings)
+        scraped_targets = health.targets(self._settings)
         rows = []
         for name, container in self._container_ids().items():
             endpoint = self._endpoints[name]
             state = health.condition(self._settings, endpoint) if container else "stopped"
-            scraped = seen.get(self._targets[name], {}).get("health", "unknown")
+            scraped = scraped_targets.get(self._targets[name], {}).get("health", "unknown")
             address = self._settings.url(endpoint.name)
             rows.append(ServiceStatus(name, address, state, scraped, container[:12]))
         return rows
@@ -159,55 +157,45 @@ class ComposeStack:
             raise StackError(f"{error}: {self._last_line(self._container_ids()[name])}") from None
 
     def _last_line(self, container: str) -> str:
-        done = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
+        completed = _ended(["docker", "logs", "--tail", "1", container], stderr=subprocess.PIPE)
         people = channels(self._settings.environment)
-        return plain(hide((done.stderr or done.stdout).strip(), people), 300)
-
-    @property
-    def _checkout(self) -> Path:
-        checkout = self._settings.checkout
-        if checkout is None:
-            raise StackError("containers are built from a clone: run make up MODE=docker there")
-        return checkout
+        return plain(hide((completed.stderr or completed.stdout).strip(), people), 300)
 
     def _container_ids(self) -> dict[str, str]:
         return {name: self._output("ps", "-q", name).strip() for name in self._endpoints}
 
     def _command(self) -> list[str]:
-        client = _client()
+        client, checkout = _client(), self._settings.checkout
         if client is None:
             raise StackError("neither `docker compose` nor docker-compose is installed; or use MODE=native")
-        return [*client, "-p", self._project, "-f", str(self._checkout / "docker-compose.yml")]
-
-    @property
-    def _project(self) -> str:
-        """Compose's project name: each clone and each state folder has its own stack."""
-        return f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
+        if checkout is None:
+            raise StackError("containers are built from a clone: run make up MODE=docker there")
+        # Each clone and each state folder has its own stack.
+        project = f"heapwatch-{hashlib.sha256(str(self._settings.state).encode()).hexdigest()[:8]}"
+        return [*client, "-p", project, "-f", str(checkout / "docker-compose.yml")]
 
     def _environment(self) -> dict[str, str]:
         """The variables of docker-compose.yml."""
         secrets = self._settings.token_file.parent
-        handed = containers.HANDED / containers.HANDED_GRAFANA_TOKEN
         return {
             **os.environ,
             "HEAPWATCH_STATE": str(self._settings.state),
             "HEAPWATCH_PROFILE": self._settings.profile,
             # A changed secret changes it, so Compose makes the containers that read secrets anew.
             "REVISION": fingerprint(*(secrets / name for name in containers.READERS)),
-            **({containers.GRAFANA_TOKEN: str(handed)} if containers.GRAFANA_TOKEN in os.environ else {}),
         }
 
     def _run(self, *arguments: str) -> None:
         following = "-f" in arguments  # until Ctrl-C
-        done = _ended(
+        completed = _ended(
             [*self._command(), *arguments],
             None if following else _RUN_SECONDS,
             env=self._environment(),
             stdout=None,
         )
-        if done.returncode != 0:
+        if completed.returncode != 0:
             raise StackError(
-                f"docker compose {arguments[0]} failed ({done.returncode}); see its output above"
+                f"docker compose {arguments[0]} failed ({completed.returncode}); see its output above"
             )
 
     def _output(self, *arguments: str) -> str:

@@ -138,7 +138,6 @@ def announce(settings: Settings, answers_at: str, targets: Path | None) -> None:
         state=str(settings.state),
         targets="" if targets is None else str(targets),
         token_file=str(settings.token_file),
-        dashboards=f"{settings.dashboards_url}/",
         answers_at=answers_at,
     )
     stacks.announce(stack)

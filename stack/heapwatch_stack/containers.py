@@ -26,26 +26,21 @@ ADDRESSES = {
 NOBODY, GRAFANA = 65534, 472
 READERS = {"token": NOBODY, "webhook-token": NOBODY, "grafana-admin-password": GRAFANA}
 HANDED = Path("/run/heapwatch")
-# In the folder of secrets: the user's channels as JSON, and the files of this machine that settings name.
+# In the folder of secrets: the user's channels as JSON, and the files of this machine that they name.
 CHANNELS, NAMED_FILES = "notifications.json", "named-*"
-GRAFANA_TOKEN = "HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE"
-HANDED_GRAFANA_TOKEN = "named-grafana-token"
 
 
-def hand_over(people: Channels, grafana_token: str | None, secrets: Path) -> None:
-    """Copy the channels, and the files that they and the receiver name, to where the container reads them.
+def hand_over(people: Channels, secrets: Path) -> None:
+    """Copy the channels, and the files that they name, to where the container reads them.
 
-    Raises StackError for one that cannot be read.
+    Raises OSError for one that cannot be read.
     """
     for old in secrets.glob(NAMED_FILES):
         old.unlink()
-    names = {grafana_token: HANDED_GRAFANA_TOKEN} if grafana_token else {}
+    names: dict[str, str] = {}
     inside = with_files(people, lambda path: str(HANDED / names.setdefault(path, f"named-{len(names) + 1}")))
     for path, name in names.items():
-        try:
-            replace(secrets / name, read_text(Path(path).expanduser(), named=True))
-        except OSError as error:
-            raise StackError(f"a file that a setting names cannot be read: {error}") from error
+        replace(secrets / name, read_text(Path(path).expanduser(), any_owner=True))
     replace(secrets / CHANNELS, json.dumps(inside))
 
 
@@ -59,9 +54,11 @@ def prepare(settings: Settings, etc: Path, source: Path, target: Path) -> None:
         copy = target / name
         copy.unlink(missing_ok=True)
         if (source / name).is_file():
-            replace(copy, read_text(source / name, named=True), 0o400)
+            replace(copy, read_text(source / name, any_owner=True), 0o400)
             os.chown(copy, reader, reader)
-    channels = json.loads(read_text(source / CHANNELS, named=True)) if (source / CHANNELS).is_file() else {}
+    channels = (
+        json.loads(read_text(source / CHANNELS, any_owner=True)) if (source / CHANNELS).is_file() else {}
+    )
     configuration.write(settings, etc, ADDRESSES, target / "webhook-token", channels)
     os.chown(etc / "alertmanager.yml", NOBODY, NOBODY)
     os.chown(etc / "targets" / "trainer", NOBODY, NOBODY)

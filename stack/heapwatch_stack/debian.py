@@ -50,15 +50,15 @@ def _private_apt(folder: Path) -> list[str]:
 def _run(command: list[str], folder: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, cwd=folder, env=environment, text=True, capture_output=True, timeout=_RUN_SECONDS
         )
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise FetchError(str(error)) from None
-    if done.returncode != 0:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    if completed.returncode != 0:
+        lines = [line for line in (completed.stderr or completed.stdout).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith(("E:", "Err", "dpkg-deb: error"))] or lines
-        raise FetchError(f"{command[0]} failed: {reasons[0].strip() if reasons else done.returncode}")
+        raise FetchError(f"{command[0]} failed: {reasons[0].strip() if reasons else completed.returncode}")
 
 
 def write_wrapper(program: Path, share: Path, wrapper: Path) -> None:

@@ -103,18 +103,15 @@ def wait_scraped(settings: Settings, expected: Mapping[str, str]) -> None:
     """Wait until each of `expected` (name: `host:port`) is scraped; StackError lists the others."""
     deadline = time.monotonic() + SCRAPE_PATIENCE
     while True:
-        seen = targets(settings)
-        down = {
-            name: reloaded_at
-            for name, reloaded_at in expected.items()
-            if seen.get(reloaded_at, {}).get("health") != "up"
-        }
+        scraped = targets(settings)
+        expected_targets = {name: scraped.get(instance, {}) for name, instance in expected.items()}
+        down = {name: target for name, target in expected_targets.items() if target.get("health") != "up"}
         if not down:
             return
         if time.monotonic() > deadline:
             reasons = [
-                f"{name}: {seen.get(reloaded_at, {}).get('lastError') or 'not among its targets'}"
-                for name, reloaded_at in down.items()
+                f"{name}: {target.get('lastError') or 'not among its targets'}"
+                for name, target in down.items()
             ]
             raise StackError(f"Prometheus does not reach {'; '.join(reasons)}")
         time.sleep(0.5)

@@ -43,8 +43,8 @@ class NativeStack:
                 preflight.check_ports(self._settings, self._settings.endpoints().values())
             wanted = self._prepare()
             try:
-                at = f"unix:{self._supervisor.socket}"
-                configuration.announce(self._settings, at, self._settings.targets)
+                answers_at = f"unix:{self._supervisor.socket}"
+                configuration.announce(self._settings, answers_at, self._settings.targets)
                 names = [service.name for service in wanted]
                 if was_running:
                     started = self._update(wanted)
@@ -76,12 +76,14 @@ class NativeStack:
     def status(self) -> list[ServiceStatus]:
         """The status of each service."""
         running = self._supervisor.processes() if self._supervisor.running() else {}
-        seen = health.targets(self._settings) if running else {}
+        scraped_targets = health.targets(self._settings) if running else {}
         rows = []
         for endpoint in self._settings.endpoints().values():
             info = running.get(endpoint.name)
             state = health.supervised(self._settings, endpoint, info) if info else "stopped"
-            scraped = seen.get(self._target(endpoint.name, endpoint.port), {}).get("health", "unknown")
+            scraped = scraped_targets.get(self._target(endpoint.name, endpoint.port), {}).get(
+                "health", "unknown"
+            )
             process = str(info["pid"]) if info and info["pid"] else ""
             address = self._settings.url(endpoint.name)
             rows.append(ServiceStatus(endpoint.name, address, state, scraped, process))
@@ -105,11 +107,11 @@ class NativeStack:
         if not files:
             raise StackError(f"there is no log of {name or 'any service'!r} in {self._settings.logs}")
         with suppress(KeyboardInterrupt):
-            done = subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)])
-            if done.returncode == -signal.SIGPIPE:
+            completed = subprocess.run(["tail", f"-n{lines}", *(["-F"] if follow else []), *map(str, files)])
+            if completed.returncode == -signal.SIGPIPE:
                 raise BrokenPipeError  # as of `heapwatch logs | head`
-            if done.returncode != 0:
-                raise StackError(f"the logs cannot be read: tail ended with {done.returncode}")
+            if completed.returncode != 0:
+                raise StackError(f"the logs cannot be read: tail ended with {completed.returncode}")
 
     def remove_data(self) -> None:
         """Nothing to do: all data is in the state folder."""

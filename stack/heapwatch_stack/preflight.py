@@ -58,9 +58,12 @@ def check_configuration(settings: Settings, binaries: Binaries) -> None:
 
 
 def _check(what: str, secret: Channels, *command: Path | str) -> None:
-    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
-    if done.returncode != 0:
-        lines = [line.rpartition("FAILED:")[2].strip() for line in (done.stdout + done.stderr).splitlines()]
+    completed = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
+    if completed.returncode != 0:
+        lines = [
+            line.rpartition("FAILED:")[2].strip()
+            for line in (completed.stdout + completed.stderr).splitlines()
+        ]
         reasons = [line for line in lines if line and "SUCCESS" not in line and "Checking" not in line]
         reason = hide("; ".join(reasons[:3]), secret)
         raise StackError(f"{what} is broken, nothing was started: {reason}")

@@ -60,7 +60,7 @@ class Supervisor:
         # Services must not inherit variables of this shell.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEAPWATCH_")}
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 env=inherited,
                 cwd=self._settings.checkout or self._settings.state,
@@ -73,9 +73,9 @@ class Supervisor:
             )
         except subprocess.TimeoutExpired:
             raise StackError(f"the supervisor did not start within {START_SECONDS} s") from None
-        if done.returncode != 0:
-            lines = (done.stderr or done.stdout).strip().splitlines()
-            raise StackError(f"the supervisor did not start: {lines[0] if lines else done.returncode}")
+        if completed.returncode != 0:
+            lines = (completed.stderr or completed.stdout).strip().splitlines()
+            raise StackError(f"the supervisor did not start: {lines[0] if lines else completed.returncode}")
         deadline = time.monotonic() + 15
         while not self.running():
             if time.monotonic() > deadline:

@@ -64,7 +64,6 @@ LOCKS = {
         "alerting/heapwatch_receiver/store.py",
         "self._lock",
     ): "a transaction, which ends with the disk's answer",
-    ("exporters/heapwatch/http/server.py", "self._observing"): "taken where it is free, in a thread for it",
     ("exporters/heapwatch/http/status.py", "self._observing"): "one observation, among threads of requests",
     ("exporters/heapwatch/integrations/session.py", "_lock"): "the start or stop of a watch, with deadlines",
     ("exporters/heapwatch/runtime/cleanup.py", "self._lock"): "the queue of tickets",

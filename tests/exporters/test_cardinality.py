@@ -39,7 +39,7 @@ FILLS = {
     "entities": lambda watch, name: watch.entities(name, one),
     "events": lambda watch, name: watch.events(name, one, capacity=9),
     "buffers": lambda watch, name: watch.buffer(name, items=one, nbytes=one, capacity=9),
-    "sizes": lambda watch, name: watch.size(name, nbytes=one),
+    "sizes": lambda watch, name: watch.size(name, one),
     "objects": lambda watch, name: watch.objects(type(name, (), {})),
     "limits": lambda watch, name: watch.limit("bodies", name, warning=1, critical=2, emergency=3),
     "growth limits": lambda watch, name: watch.growth_limit(

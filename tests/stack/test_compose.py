@@ -160,12 +160,11 @@ def test_channels_and_the_files_that_they_name_are_handed_over(
     (tmp_path / "chat").write_text("https://chat.example.com/hook")
     file = tmp_path / "notifications.yml"
     file.write_text("slack_configs: [{api_url_file: chat, channel: a}, {api_url_file: chat, channel: b}]\n")
-    (tmp_path / "grafana").write_text("a token")
     _, settings = stack_of(tmp_path / "state", HEAPWATCH_NOTIFICATIONS_FILE=str(file))
     (tmp_path / "state").mkdir()
     configuration.make_secrets(settings)
     secrets = settings.token_file.parent
-    containers.hand_over(channels(settings.environment), str(tmp_path / "grafana"), secrets)
+    containers.hand_over(channels(settings.environment), secrets)
     etc, handed = tmp_path / "etc", tmp_path / "handed"
     for folder in (etc / "targets" / "trainer", handed):
         folder.mkdir(parents=True)
@@ -173,12 +172,11 @@ def test_channels_and_the_files_that_they_name_are_handed_over(
     text = (etc / "alertmanager.yml").read_text()
     people = next(one for one in yaml.safe_load(text)["receivers"] if one["name"] == "people")
     inside = {channel["api_url_file"] for channel in people["slack_configs"]}
-    assert inside == {"/run/heapwatch/named-2"}
-    assert (handed / "named-2").read_text() == "https://chat.example.com/hook"
-    assert (handed / containers.HANDED_GRAFANA_TOKEN).read_text() == "a token"
+    assert inside == {"/run/heapwatch/named-1"}
+    assert (handed / "named-1").read_text() == "https://chat.example.com/hook"
     assert "chat.example.com" not in text
 
-    containers.hand_over({}, None, secrets)
+    containers.hand_over({}, secrets)
     containers.prepare(settings, etc, secrets, handed)
     assert not list(handed.glob(containers.NAMED_FILES))
     assert "slack" not in (etc / "alertmanager.yml").read_text()
@@ -189,9 +187,10 @@ def test_a_wrong_setting_is_named_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(compose, "engine_answers", lambda: True)
     monkeypatch.setattr(compose.ComposeStack, "_run", lambda *_: pytest.fail("something was started"))
-    setting = {"HEAPWATCH_RECEIVER_GRAFANA_TOKEN_FILE": "/nowhere"}
-    with pytest.raises(StackError, match="a setting names cannot be read"):
-        stack_of(tmp_path / "state", **setting)[0].up()
+    file = tmp_path / "notifications.yml"
+    file.write_text("slack_configs: [{api_url_file: /nowhere}]\n")
+    with pytest.raises(StackError, match="names a file that cannot be read"):
+        stack_of(tmp_path / "state", HEAPWATCH_NOTIFICATIONS_FILE=str(file))[0].up()
 
 
 def test_docker_mode_without_an_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

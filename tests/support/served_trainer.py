@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from heapwatch.explain.findings import Explanation
 from heapwatch.http.endpoints import ServedTrainer
-from heapwatch.http.server import Server
+from heapwatch.http.server import serve
 from heapwatch.http.status import Status
 from heapwatch.runtime.cleanup import CleanupQueue
 from heapwatch.runtime.exposition import Snapshots
@@ -60,10 +60,10 @@ class Trainer:
             Status(lambda: HEALTHY, last_cleanup=lambda: self.queue.last),
             self.queue,
             lambda: {"verdict": "healthy"},
-            token,
+            lambda: token,
             local_cleanup,
         )
-        self.server = Server("127.0.0.1", 0, served).start()
+        self.server = serve("127.0.0.1", 0, served)
 
     def request(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)

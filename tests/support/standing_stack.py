@@ -22,7 +22,6 @@ class StandingStack:
             state=str(folder),
             targets=str(self.targets),
             token_file=str(self.token_file),
-            dashboards="http://127.0.0.1:3009/",
             answers_at=f"tcp:127.0.0.1:{self._listener.getsockname()[1]}",
         )
         stacks.announce(self.stack)

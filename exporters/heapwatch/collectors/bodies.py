@@ -15,8 +15,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from heapwatch.collectors.families import gauge
 from heapwatch.collectors.readings import Readings
-from heapwatch.runtime.failures import Failures, is_trainers
-from heapwatch.runtime.labels import checked_name, keep_largest
+from heapwatch.runtime.failures import Failures, must_propagate
+from heapwatch.runtime.labels import OTHER, checked_name
 from heapwatch.runtime.sources import Source, count_of
 
 TYPES = ("static", "dynamic", "terrain", "agent", "unknown")
@@ -64,8 +64,12 @@ class BodyCollector:
             }
         else:
             counts = self._walk(_worlds(value))
-        self._latest = keep_largest(counts, _MAX_TYPES)
+        self._latest = dict(counts)
         if len(counts) > _MAX_TYPES:
+            ranked = sorted(counts, key=lambda kind: counts[kind], reverse=True)
+            self._latest = {kind: counts[kind] for kind in ranked[:_MAX_TYPES]}
+            rest = sum(counts[kind] for kind in ranked[_MAX_TYPES:])
+            self._latest[OTHER] = self._latest.get(OTHER, 0) + rest
             self._failures.record_left_out(self.name)
 
     def collect(self) -> Iterable[Metric]:
@@ -80,7 +84,7 @@ class BodyCollector:
             value = self._source.read()
             return not isinstance(value, Mapping) and any(map(_is_locked, _worlds(value)))
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             return False  # the next sample counts the failure
 
@@ -127,7 +131,7 @@ def _is_locked(world: Any) -> bool:
     try:
         return bool(getattr(world, "locked", False))
     except BaseException as error:
-        if is_trainers(error):
+        if must_propagate(error):
             raise
         return False
 

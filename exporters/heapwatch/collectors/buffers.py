@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -118,15 +117,8 @@ class BufferSizeCollector:
 
     name = "buffer_sizes"
 
-    def __init__(
-        self,
-        buffers: BufferCollector,
-        failures: Failures,
-        interval: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, buffers: BufferCollector, failures: Failures, interval: float) -> None:
         self.interval = interval
-        self._clock = clock
         self._buffers = buffers
         self._sources = NamedSources(self.name, failures)
         self._latest: dict[str, _Size] = {}
@@ -197,11 +189,11 @@ def _bytes(
 ) -> tuple[Size | None, float | None]:
     """Size of the stored items, and the heap bytes of the full buffer."""
     if sources.nbytes:
-        size, full_size = Size(round(count_of(sources.nbytes.read()))), None
+        size = Size(round(count_of(sources.nbytes.read())))
     elif contents:
         size, full_size = contents.size()
+        if full_size is not None:
+            return size, full_size.bytes
     else:
         return None, None
-    if full_size is not None:
-        return size, full_size.bytes
     return size, size.bytes / items * capacity if items and capacity else None

@@ -18,8 +18,8 @@ from heapwatch.collectors.families import gauge, gauges, offheap_bytes
 from heapwatch.measure.objects.instances import Census, InstanceCounter
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.deep_size import Size, deep_size
-from heapwatch.runtime.failures import Failures, is_trainers
-from heapwatch.runtime.labels import MAX_DECLARED, MAX_NAMES, keep_largest
+from heapwatch.runtime.failures import Failures, must_propagate
+from heapwatch.runtime.labels import MAX_NAMES
 from heapwatch.runtime.sources import NoValue, Source, SourceGone, count_of
 
 log = logging.getLogger("heapwatch")
@@ -33,13 +33,12 @@ _RATES = 5  # last counts whose median rate predicts the next one: the machine m
 
 
 class NamedSources:
-    """The sources of one collector, at most `limit`; ignores and reports further ones.
+    """The sources of one collector, at most MAX_NAMES; ignores and reports further ones.
 
     Each is read separately: a failure affects only the series of that source.
     """
 
-    def __init__(self, collector: str, failures: Failures, limit: int = MAX_NAMES) -> None:
-        self._limit = limit
+    def __init__(self, collector: str, failures: Failures) -> None:
         self._collector = collector
         self._failures = failures
         self._sources: dict[str, Source] = {}
@@ -47,7 +46,7 @@ class NamedSources:
 
     def register(self, name: str, source: Source) -> None:
         """Read `source` as `name` from now on."""
-        if len(self._sources) < self._limit:
+        if len(self._sources) < MAX_NAMES:
             self._sources[name] = source
         else:
             self._failures.record_left_out(self._collector)
@@ -66,7 +65,7 @@ class NamedSources:
                     self._gone_names.add(name)
                     self._failures.record(self._collector, name, error)
             except BaseException as error:
-                if is_trainers(error):
+                if must_propagate(error):
                     raise
                 self._failures.record(self._collector, name, error)
         return values
@@ -79,8 +78,7 @@ class EntityCollector:
 
     def __init__(self, failures: Failures, interval: float) -> None:
         self.interval = interval
-        self._failures = failures
-        self._sources = NamedSources(self.name, failures, limit=MAX_DECLARED)
+        self._sources = NamedSources(self.name, failures)
         self._latest: dict[str, float] = {}
 
     def count(self, name: str, source: Source) -> None:
@@ -89,10 +87,7 @@ class EntityCollector:
 
     def sample(self) -> None:
         """Count each source."""
-        counts = self._sources.read(self._count)
-        self._latest = keep_largest(counts)
-        if len(counts) > MAX_NAMES:
-            self._failures.record_left_out(self.name)
+        self._latest = self._sources.read(self._count)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the counts of the last sample."""
@@ -152,14 +147,12 @@ class SizeCollector:
         self._latest: dict[str, Size] = {}
 
     def measure(self, name: str, source: Source) -> None:
-        """Measure `source` as object `name`; a `Size` that it returns is exported unchanged."""
+        """Measure `source` as object `name`."""
         self._sources.register(name, source)
 
     def sample(self) -> None:
         """Measure each object."""
-        self._latest = self._sources.read(
-            lambda _, measured: measured if isinstance(measured, Size) else deep_size(measured)
-        )
+        self._latest = self._sources.read(lambda _, measured: deep_size(measured))
 
     def collect(self) -> Iterable[Metric]:
         """Yield the sizes of the last sample."""
@@ -185,7 +178,7 @@ class InstanceSampler:
 
     Attributes:
         counts: the last counts by class; empty if the last count failed.
-        at: time of the last count, in Unix time in seconds; None before the first.
+        counted_at: time of the last count, in Unix time in seconds; None before the first.
 
     """
 
@@ -195,7 +188,7 @@ class InstanceSampler:
         self.name = name
         self.interval = interval
         self.counts: dict[str, float] = {}
-        self.at: float | None = None
+        self.counted_at: float | None = None
         self._take = take
         self._first_rate = first_rate
         self._rates: deque[float] = deque(maxlen=_RATES)
@@ -208,7 +201,7 @@ class InstanceSampler:
         except BaseException:
             self.counts = {}
             raise
-        self.at = time.time()
+        self.counted_at = time.time()
         self._rates.append((own_time() - began) / max(1, sys.getallocatedblocks()))
 
     def expected_seconds(self) -> float:
@@ -241,14 +234,14 @@ class ObjectCollector:
     @property
     def latest(self) -> Census:
         """The last counts."""
-        with_counts = [sampler for sampler in self._samplers.values() if sampler.at is not None]
+        with_counts = [sampler for sampler in self._samplers.values() if sampler.counted_at is not None]
         return Census(
             {name: count for sampler in with_counts for name, count in sampler.counts.items()},
             {
-                name: sampler.at
+                name: sampler.counted_at
                 for sampler in with_counts
                 for name in sampler.counts
-                if sampler.at is not None
+                if sampler.counted_at is not None
             },
         )
 
@@ -275,7 +268,7 @@ class ObjectCollector:
         selected = []
         for sampler in self.samplers:
             cost = sampler.expected_seconds()
-            if (sampler.at is None or sampler.at < moment) and cost <= seconds:
+            if (sampler.counted_at is None or sampler.counted_at < moment) and cost <= seconds:
                 seconds -= cost
                 selected.append(sampler)
         return selected

@@ -115,8 +115,8 @@ class GpuCollector:
     def _device(self, label: str, name: DeviceName, pools: dict[str, Pool]) -> Iterator[Sample]:
         nvml = self._session.library
         gpu = self._session.handle(name)
-        identity = _identity(nvml, gpu)
-        yield "trainer_gpu_info", [label, *identity], 1
+        uuid, model = nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu)
+        yield "trainer_gpu_info", [label, uuid, model, nvml.nvmlSystemGetDriverVersion()], 1
         for metric, read in _FIELDS.items():
             if (value := self._field(label, metric, read, gpu)) is not None:
                 yield metric, [label], value
@@ -127,7 +127,7 @@ class GpuCollector:
         if memory is not None:
             yield "trainer_gpu_memory_used_bytes", [label], memory.used
             yield "trainer_gpu_memory_total_bytes", [label], memory.total
-            parts = self._parts[identity[0]].divide(memory, pools, processes)
+            parts = self._parts[uuid].divide(memory, pools, processes)
             for part, value in parts.items():
                 yield "trainer_gpu_memory_part_bytes", [label, part], value
 
@@ -189,10 +189,6 @@ def _allocators(pools: dict[str, dict[int, Pool]]) -> Iterator[Sample]:
         yield "trainer_gpu_memory_reserved_bytes", device, pool.held
         if pool.unusable is not None:
             yield "trainer_gpu_memory_unusable_bytes", device, pool.unusable
-
-
-def _identity(nvml: Any, gpu: Any) -> list[str]:
-    return [nvml.nvmlDeviceGetUUID(gpu), nvml.nvmlDeviceGetName(gpu), nvml.nvmlSystemGetDriverVersion()]
 
 
 def _families() -> dict[str, GaugeMetricFamily]:

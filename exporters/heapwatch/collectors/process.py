@@ -228,19 +228,19 @@ class BaselineCollector:
 
     def __init__(self, resident: Callable[[], int]) -> None:
         self._resident = resident
-        self._began: int | None = None
+        self._baseline: int | None = None
 
     def note(self) -> None:
         """Store the present memory as the baseline, unless there is one."""
-        if self._began is None:
-            self._began = self._resident()
+        if self._baseline is None:
+            self._baseline = self._resident()
 
     def collect(self) -> Iterable[Metric]:
         """Yield the baseline, once there is one."""
         yield GaugeMetricFamily(
             "trainer_memory_baseline_bytes",
             "Resident memory of the trainer when training began.",
-            self._began,
+            self._baseline,
         )
 
 
@@ -254,17 +254,16 @@ class AllocatorCollector:
 
     name = "allocator"
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._next_read_at = float("-inf")
         self._latest: tuple[int | None, int | None, int | None] = (None, None, None)
 
     def collect(self) -> Iterable[Metric]:
         """Yield used and retained bytes, and Python's blocks."""
-        began = self._clock()
+        began = time.perf_counter()
         if began >= self._next_read_at:
             self._latest = (*malloc_bytes(), sys.getallocatedblocks())
-            self._next_read_at = began + (self._clock() - began) / _MALLOC_SHARE
+            self._next_read_at = began + (time.perf_counter() - began) / _MALLOC_SHARE
         used, retained, blocks = self._latest
         yield GaugeMetricFamily(
             "trainer_allocator_used_bytes", "Bytes that malloc has allocated (glibc), touched or not.", used

@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 
 from heapwatch.collectors.families import counter, gauges
 from heapwatch.measure.process.memory import ResidentMemory
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.safe_point import SafePoint
 
@@ -69,7 +69,7 @@ class ProgressCollector:
                 if len(self._counts) >= _MAX_UNITS:
                     raise ValueError(f"more than {_MAX_UNITS} units of progress; {unit!r} counts as 'other'")
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record(self.name, "progress", error)
             unit, count = OTHER, 1

@@ -41,19 +41,8 @@ class Readings:
         self._samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
         for family in families:
             for sample in family.samples:
-                self._add(sample.name, sample.labels, sample.value)
-
-    @classmethod
-    def of(cls, samples: Iterable[tuple[str, Mapping[str, str], float]]) -> Readings:
-        """Return the readings of samples: metric, labels, value."""
-        readings = cls(())
-        for name, labels, value in samples:
-            readings._add(name, labels, value)
-        return readings
-
-    def _add(self, name: str, labels: Mapping[str, str], value: float) -> None:
-        if math.isfinite(value):
-            self._samples.setdefault(name, []).append((labels, value))
+                if math.isfinite(sample.value):
+                    self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
 
     def value(self, name: str, **labels: str) -> float | None:
         """Return the first sample of `name` with these labels, or None."""
@@ -96,9 +85,9 @@ class Readings:
 
     def grown(self) -> dict[Component, float]:
         """Return the bytes of memory above the level at which training began; empty while unknown."""
-        began = self.value("trainer_memory_baseline_bytes")
+        baseline = self.value("trainer_memory_baseline_bytes")
         resident = self.value("trainer_process_resident_memory_bytes", role="trainer")
-        return {} if began is None or resident is None else {GROWN: resident - began}
+        return {} if baseline is None or resident is None else {GROWN: resident - baseline}
 
     def limits(self) -> dict[Component, dict[str, float]]:
         """Return the limits that the trainer declares, by severity.
@@ -106,19 +95,20 @@ class Readings:
         Component "" means each component of the resource, for memory the trainer's process, for bodies their
         sum.
         """
-        limits: dict[Component, dict[str, float]] = {}
-        for labels, value in self._samples.get("trainer_limit", ()):
-            resource = labels.get("resource", "")
-            component = Component(resource, labels.get("component", "") or WHOLE.get(resource, ""))
-            limits.setdefault(component, {})[labels.get("severity", "")] = value
-        return limits
+        return self._declared("trainer_limit", "severity", WHOLE)
 
     def growth_limits(self) -> dict[Component, dict[str, float]]:
         """Return the growth limits that the trainer declares, by period."""
+        return self._declared("trainer_growth_limit", "per", {})
+
+    def _declared(
+        self, series: str, label: str, whole: Mapping[str, str]
+    ) -> dict[Component, dict[str, float]]:
         limits: dict[Component, dict[str, float]] = {}
-        for labels, value in self._samples.get("trainer_growth_limit", ()):
-            component = Component(labels.get("resource", ""), labels.get("component", ""))
-            limits.setdefault(component, {})[labels.get("per", "")] = value
+        for labels, value in self.samples(series):
+            resource = labels.get("resource", "")
+            component = Component(resource, labels.get("component", "") or whole.get(resource, ""))
+            limits.setdefault(component, {})[labels.get(label, "")] = value
         return limits
 
     def growth_limits_by_key(self) -> dict[str, float]:
@@ -242,28 +232,26 @@ def limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
 
     An unknown profile is ignored.
     """
-    limits_by_component = {
-        component: dict(limits) for component, limits in _selected_profile(readings).levels.items()
-    }
+    defaults = dict(_selected_profile(readings).levels)
     names = ("trainer_memory_available_bytes", "trainer_memory_limit_bytes")
     available = next(filter(None, map(readings.value, names)), None)
     if available:
-        limits_by_component[ALL_MEMORY] = {
-            severity: share * available for severity, share in MEMORY_SHARES.items()
-        }
-    for component, limits in readings.limits().items():
-        limits_by_component[component] = limits_by_component.get(component, {}) | limits
-    return limits_by_component
+        defaults[ALL_MEMORY] = {severity: share * available for severity, share in MEMORY_SHARES.items()}
+    return _overridden(defaults, readings.limits())
 
 
 def growth_limits_of(readings: Readings) -> dict[Component, dict[str, float]]:
     """Return the limits of a trainer's growth by period; see `limits_of`."""
-    limits_by_component = {
-        component: dict(limits) for component, limits in _selected_profile(readings).growth.items()
-    }
-    for component, limits in readings.growth_limits().items():
-        limits_by_component[component] = limits_by_component.get(component, {}) | limits
-    return limits_by_component
+    return _overridden(_selected_profile(readings).growth, readings.growth_limits())
+
+
+def _overridden(
+    defaults: Mapping[Component, Mapping[str, float]], declared: Mapping[Component, Mapping[str, float]]
+) -> dict[Component, dict[str, float]]:
+    limits = {component: dict(values) for component, values in defaults.items()}
+    for component, values in declared.items():
+        limits.setdefault(component, {}).update(values)
+    return limits
 
 
 def _selected_profile(readings: Readings) -> Profile:

@@ -105,12 +105,12 @@ class ExporterCollector:
     def _collections(self) -> Iterable[Metric]:
         seconds = self._collect_seconds()
         self._slow |= {name for name, value in seconds.items() if value >= _SLOW_SECONDS}
-        others = sum(value for name, value in seconds.items() if name not in self._slow)
+        other_seconds = sum(value for name, value in seconds.items() if name not in self._slow)
         yield gauge(
             "trainer_exporter_collect_seconds",
             "Seconds the collector took at the last scrape; `other` sums up those that never took long.",
             "collector",
-            {name: seconds.get(name, 0.0) for name in sorted(self._slow)} | {"other": others},
+            {name: seconds.get(name, 0.0) for name in sorted(self._slow)} | {"other": other_seconds},
         )
         # Samplers run code of the trainer. Their counts begin at zero, so that `increase` counts the first
         # failure.

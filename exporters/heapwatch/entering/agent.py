@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from heapwatch import lifecycle
 from heapwatch.measure.introspection.exclusive_reads import has_lock
 from heapwatch.measure.introspection.roots import OWN_THREADS
@@ -85,7 +87,7 @@ def _explain(request: dict[str, Any]) -> dict[str, Any]:
     folder = Path(request["folder"])
 
     def is_over() -> bool:
-        return (folder / LEAVE).exists() or not folder.exists() or _has_ended(request["sender"])
+        return (folder / LEAVE).exists() or not folder.exists() or not psutil.pid_exists(request["sender"])
 
     def report() -> None:
         with suppress(Exception):  # an error ends the visit and must not reach the program
@@ -102,7 +104,7 @@ def _explain(request: dict[str, Any]) -> dict[str, Any]:
                 _end(started)
             finally:
                 _one_at_a_time.release()
-        if _has_ended(request["sender"]):
+        if not psutil.pid_exists(request["sender"]):
             shutil.rmtree(folder, ignore_errors=True)  # a killed sender has left it
         if started not in _entered:  # it is still there if another command holds the lock
             with suppress(OSError):
@@ -110,16 +112,6 @@ def _explain(request: dict[str, Any]) -> dict[str, Any]:
 
     threading.Thread(target=report, name=f"{OWN_THREADS}report", daemon=True).start()
     return {"already": started is None, "enabled": current.exporter.explainer.enabled}
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:  # it is another user's
-        return False
-    return False
 
 
 def _leave(_request: dict[str, Any]) -> dict[str, Any]:

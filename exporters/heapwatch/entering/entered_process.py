@@ -113,7 +113,11 @@ class EnteredProcess:
                 return self._by_ptrace(_text(code, names), wait_seconds)
             if self._remote_exec is not None and self._same_version():
                 return self._by_remote_exec(self._remote_exec, _script(code, names), wait_seconds)
-            raise _unsupported()
+            raise CannotEnter(
+                "a process of Python below 3.14 can be entered on Linux on x86-64; this is"
+                f" {platform.system()} on {platform.machine()}. From 3.14 on, run this with the Python of the"
+                " process"
+            )
         except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
             raise CannotEnter(f"process {self.pid} has ended") from None
         except ptrace.NotStopped as error:
@@ -131,7 +135,7 @@ class EnteredProcess:
 
         """
         try:
-            return read_json(self.folder / name, most=4 * 2**20, named=self._is_shared)
+            return read_json(self.folder / name, most=4 * 2**20, any_owner=self._is_shared)
         except FileNotFoundError:
             return None
         except UnusableFile as error:
@@ -363,14 +367,6 @@ def _no_interpreter(pid: int, program: str) -> CannotEnter:
             " its file was replaced since): start the program with `heapwatch run`"
         )
     return CannotEnter(f"process {pid} ({os.path.basename(program)}) does not run Python")
-
-
-def _unsupported() -> CannotEnter:
-    """Return the error for a platform on which processes cannot be entered."""
-    return CannotEnter(
-        "a process of Python below 3.14 can be entered on Linux on x86-64; this is"
-        f" {platform.system()} on {platform.machine()}. From 3.14 on, run this with the Python of the process"
-    )
 
 
 def _status(pid: int) -> dict[str, str]:

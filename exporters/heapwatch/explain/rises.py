@@ -19,7 +19,7 @@ from heapwatch.explain.sites import Site, user_line
 from heapwatch.explain.tracing import SHARE
 from heapwatch.measure.introspection.roots import is_user_file
 from heapwatch.runtime import environment
-from heapwatch.runtime.failures import is_trainers
+from heapwatch.runtime.failures import must_propagate
 
 _SECONDS, _PAUSE_SECONDS = 3.0, 30.0
 _MOST_EVENTS, _EVENT_SECONDS = 50_000, 1e-5
@@ -86,7 +86,7 @@ class Rises:
             self._add(frame, event, self._resident())
             is_over = self._events > _MOST_EVENTS or self._clock() > self._until
         except Exception as error:
-            if is_trainers(error):  # a signal handler of the program has raised it here
+            if must_propagate(error):  # a signal handler of the program has raised it here
                 raise
             is_over = True
         if is_over:

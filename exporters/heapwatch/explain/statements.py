@@ -470,7 +470,7 @@ def _files(file: str) -> Iterator[list[str]]:
 
 @lru_cache(maxsize=4)
 def _lines_of(file: str, changed: int, size: int) -> list[str]:
-    content = io.BytesIO(read_bytes(file, most=_MOST_BYTES, named=True))
+    content = io.BytesIO(read_bytes(file, most=_MOST_BYTES, any_owner=True))
     encoding, _ = tokenize.detect_encoding(content.readline)
     content.seek(0)
     return io.TextIOWrapper(content, encoding).readlines()

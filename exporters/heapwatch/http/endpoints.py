@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from heapwatch.http import guards
-from heapwatch.http.addresses import allowed_hosts, known_names
-from heapwatch.http.connections import ConnectionServer
 from heapwatch.http.deadline import UntilDeadline
 from heapwatch.http.guards import MAX_REQUEST_BYTES, Refusal
 from heapwatch.http.signing import Request
@@ -43,9 +41,8 @@ class ServedTrainer:
         snapshots: for `/metrics`.
         status: for `/performance_status`.
         cleanup_queue: takes the requests of `POST /force_cleanup`.
-        explain: returns the response of `/explain`; None if HEAPWATCH_EXPLAIN is off.
-        token: the secret that requests for a cleanup are signed with; None refuses every cleanup. It may
-            change while the trainer is served.
+        explain: returns the response of `/explain`.
+        token: returns the secret that requests for a cleanup are signed with; None refuses every cleanup.
         local_cleanup: whether commands of this machine may request a cleanup without the token. The server
             must listen on loopback alone.
 
@@ -54,19 +51,9 @@ class ServedTrainer:
     snapshots: Snapshots
     status: Status
     cleanup_queue: CleanupQueue
-    explain: Callable[[], Mapping[str, Any]] | None = None
-    token: str | None = None
+    explain: Callable[[], Mapping[str, Any]]
+    token: Callable[[], str | None] = lambda: None
     local_cleanup: bool = False
-
-
-class EndpointServer(ConnectionServer):
-    """The server of one trainer."""
-
-    def __init__(self, address: tuple[str, int], trainer: ServedTrainer) -> None:
-        self.trainer = trainer
-        self.names = known_names(address[0])
-        self.forwarded = allowed_hosts()
-        super().__init__(address, Endpoints)
 
 
 class _CutShort(Exception):
@@ -78,15 +65,15 @@ class _Request(UntilDeadline):
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(connection, REQUEST_SECONDS)
-        self._left = MAX_REQUEST_BYTES
+        self._remaining_bytes = MAX_REQUEST_BYTES
 
     def readinto(self, buffer: Any) -> int:
-        if not self._left:
+        if not self._remaining_bytes:
             raise guards.too_long()
-        count = super().readinto(memoryview(buffer)[: self._left])
+        count = super().readinto(memoryview(buffer)[: self._remaining_bytes])
         if not count:
             raise _CutShort
-        self._left -= count
+        self._remaining_bytes -= count
         return count
 
 
@@ -95,7 +82,6 @@ class Endpoints(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # 0.9 would answer garbage without a status line
-    server: EndpointServer
     routes: ClassVar[dict[str, str]] = {
         "/": "_landing",
         "/metrics": "_metrics",
@@ -105,6 +91,14 @@ class Endpoints(BaseHTTPRequestHandler):
         "/readyz": "_readiness",
         "/force_cleanup": "_force_cleanup",
     }
+
+    def __init__(
+        self, trainer: ServedTrainer, names: frozenset[str], forwarded: frozenset[str], *connection: Any
+    ) -> None:
+        self.trainer = trainer
+        self.names = names  # under which it accepts requests
+        self.forwarded = forwarded  # each `host:port` that a proxy forwards to it
+        super().__init__(*connection)  # which answers the request
 
     def setup(self) -> None:
         """Read the request within its limits."""
@@ -135,7 +129,7 @@ class Endpoints(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message})
 
     def _answer(self) -> None:
-        guards.check_host(self.headers, self.server.names)
+        guards.check_host(self.headers, self.names)
         try:
             path = urlsplit(self.path).path
         except ValueError:
@@ -150,23 +144,20 @@ class Endpoints(BaseHTTPRequestHandler):
         getattr(self, method)()
 
     def _collected(self, timeout_seconds: float) -> Snapshot:
-        return self.server.trainer.snapshots.take(timeout_seconds)
+        return self.trainer.snapshots.take(timeout_seconds)
 
     def _metrics(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)
-        self.server.trainer.status.observe(snapshot.families)
+        self.trainer.status.observe(snapshot.families)
         body, content_type = snapshot.encode(self.headers.get("Accept", ""))
         self._send(HTTPStatus.OK, body, content_type, {"Vary": "Accept"})
 
     def _status(self) -> None:
         snapshot = self._collected(COLLECTION_SECONDS)
-        self._send_json(HTTPStatus.OK, self.server.trainer.status.document(snapshot.families))
+        self._send_json(HTTPStatus.OK, self.trainer.status.document(snapshot.families))
 
     def _explain(self) -> None:
-        explain = self.server.trainer.explain
-        if explain is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no explanation: HEAPWATCH_EXPLAIN is off")
-        self._send_json(HTTPStatus.OK, explain())
+        self._send_json(HTTPStatus.OK, self.trainer.explain())
 
     def _health(self) -> None:
         try:
@@ -174,12 +165,12 @@ class Endpoints(BaseHTTPRequestHandler):
         except CollectionStuck as stuck:
             self._send_json(HTTPStatus.OK, {"status": "ok", "training": "unknown", "detail": str(stuck)})
             return
-        self._send_json(HTTPStatus.OK, self.server.trainer.status.health(snapshot.families))
+        self._send_json(HTTPStatus.OK, self.trainer.status.health(snapshot.families))
 
     def _readiness(self) -> None:
         """503 while training stalls, although the server responds."""
         snapshot = self._collected(HEALTH_SECONDS)
-        health = self.server.trainer.status.health(snapshot.families)
+        health = self.trainer.status.health(snapshot.families)
         if health["training"] != "stalled":
             self._send_json(HTTPStatus.OK, health | {"status": "ready"})
             return
@@ -190,28 +181,26 @@ class Endpoints(BaseHTTPRequestHandler):
     def _landing(self) -> None:
         try:
             snapshot = self._collected(HEALTH_SECONDS)
-            page = landing_page(self.server.trainer.status.document(snapshot.families))
+            page = landing_page(self.trainer.status.document(snapshot.families))
         except CollectionStuck as stuck:
             page = landing_page({}, problem=str(stuck))
         policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
         self._send(HTTPStatus.OK, page.encode(), "text/html; charset=utf-8", policy)
 
     def _force_cleanup(self) -> None:
-        trainer = self.server.trainer
+        trainer = self.trainer
         body = self.rfile.read(guards.body_length(self.headers))  # what is unread would reset the connection
         guards.check_browser(self.headers)
-        guards.check_addressee(self.headers, self.connection.getsockname()[1], self.server.forwarded)
+        guards.check_addressee(self.headers, self.connection.getsockname()[1], self.forwarded)
         if not (trainer.local_cleanup and guards.needs_no_token(self.headers)):
-            asked = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
-            guards.check_authority(self.headers, trainer.token, asked)
-        request = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
+            signed_request = Request(self.command, (self.headers.get("Host") or "").strip(), self.path, body)
+            guards.check_authority(self.headers, trainer.token(), signed_request)
+        request, seconds = guards.parse_cleanup(body, needs_id=guards.is_signed(self.headers))
         try:
-            ticket = trainer.cleanup_queue.submit(
-                request.action, request.reason, "http", request.request_id, request.target
-            )
+            ticket = trainer.cleanup_queue.submit(request)
         except QueueFull as full:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(full), {"Retry-After": "10"}) from None
-        result = ticket.wait(request.timeout_seconds)
+        result = ticket.wait(seconds)
         if result is not None:
             self._send_json(HTTPStatus.OK, result.as_dict())
         else:
@@ -264,9 +253,9 @@ def _pending(ticket: Ticket, seconds_since_safe_point: float | None) -> dict[str
     )
     pending: dict[str, Any] = {
         "status": "pending",
-        "request_id": ticket.request_id,
-        "action": ticket.action,
-        "trigger": ticket.trigger,
+        "request_id": ticket.request.request_id,
+        "action": ticket.request.action,
+        "trigger": ticket.request.trigger,
         "detail": f"{detail}; repeat the request with the same request_id",
     }
     if seconds_since_safe_point is not None:

@@ -10,11 +10,11 @@ import secrets
 from collections.abc import Container, Mapping
 from email.message import Message
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from heapwatch.http.addresses import LOOPBACK, REFUSAL, is_known
 from heapwatch.http.signing import SCHEME, NotSigned, Request, check_signature
-from heapwatch.runtime.cleanup import ACTIONS, CleanupTarget
+from heapwatch.runtime.cleanup import ACTIONS, CleanupRequest, CleanupTarget
 from heapwatch.runtime.own_files import read_text
 
 MAX_REQUEST_BYTES = 16 * 1024  # head and body
@@ -36,16 +36,6 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
 
-class CleanupRequest(NamedTuple):
-    """The body of `POST /force_cleanup`."""
-
-    action: str
-    reason: str
-    request_id: str
-    timeout_seconds: float
-    target: CleanupTarget
-
-
 def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the token given, else HEAPWATCH_TOKEN, else what HEAPWATCH_TOKEN_FILE holds, else None.
 
@@ -57,7 +47,7 @@ def find_token(token: str | None = None, environ: Mapping[str, str] = os.environ
     if token is None:
         token = environ.get("HEAPWATCH_TOKEN") or None
     if token is None and environ.get("HEAPWATCH_TOKEN_FILE"):
-        token = read_text(os.path.expanduser(environ["HEAPWATCH_TOKEN_FILE"]), named=True).strip()
+        token = read_text(os.path.expanduser(environ["HEAPWATCH_TOKEN_FILE"]), any_owner=True).strip()
     return None if token is None else checked_token(token)
 
 
@@ -188,8 +178,10 @@ def too_long() -> Refusal:
     )
 
 
-def parse_cleanup(body: bytes, *, needs_id: bool = False) -> CleanupRequest:
-    """Parse the body of `POST /force_cleanup`; an empty one requests an emergency cleanup.
+def parse_cleanup(body: bytes, *, needs_id: bool = False) -> tuple[CleanupRequest, float]:
+    """Parse the body of `POST /force_cleanup`; returns the request and how long to wait.
+
+    An empty body requests an emergency cleanup. The time is in seconds.
 
     `needs_id`: only a request with its own `request_id` is accepted.
 
@@ -217,7 +209,7 @@ def parse_cleanup(body: bytes, *, needs_id: bool = False) -> CleanupRequest:
     if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_WAIT_SECONDS:
         raise _bad(f"timeout_seconds must be a number from 0 to {MAX_WAIT_SECONDS:g}")
     target = CleanupTarget(*(_text(document, name) for name in CleanupTarget._fields))
-    return CleanupRequest(action, reason, request_id, float(seconds), target)
+    return CleanupRequest(action, reason, "http", request_id, target), float(seconds)
 
 
 def _text(document: Mapping[str, Any], name: str, default: str = "") -> str:

@@ -1,124 +1,194 @@
-"""The HTTP server of a trainer: finds a free port, survives forks, and stops completely."""
+"""The HTTP server of a trainer: the standard library's threading server, with a bound on its connections.
+
+Each request has a thread, so a slow client delays no other, and the trainer needs neither an event loop nor a
+web framework.
+"""
 
 from __future__ import annotations
 
 import errno
+import functools
+import logging
+import os
+import selectors
+import socket
+import socketserver
+import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
-from heapwatch.http.endpoints import EndpointServer, ServedTrainer
+from heapwatch.http.addresses import allowed_hosts, known_names
+from heapwatch.http.endpoints import Endpoints, ServedTrainer
+from heapwatch.measure.gpu import allow_capture
 from heapwatch.runtime.exposition import CollectionStuck
+from heapwatch.runtime.failures import raised
 
 DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
+MAX_CONNECTIONS = 32  # more threads would answer no faster: they share the interpreter with training
+ROOM_SECONDS = 1.0  # that a new connection waits while all others are open
+STOP_SECONDS = 2.0  # for the accepting thread to end
 _PORTS_SEARCHED = 100
+
+logger = logging.getLogger("heapwatch")
 
 
 class PortTaken(OSError):
     """The port is taken."""
 
 
-class Server:
-    """Serve one trainer from a daemon thread.
-
-    It is the standard library's threading server (see `connections`): each request has a thread, so a slow
-    client delays no other, and the trainer needs neither an event loop nor a web framework.
+def serve(host: str, port: int, trainer: ServedTrainer, *, port_search: bool = False) -> Server:
+    """Listen, and serve from a daemon thread; the server's `port` is the actual one.
 
     Args:
         host: the address to listen on.
         port: 0 takes any free one.
         trainer: the data to serve.
-        port_search: move to the next free port when the given one is taken.
+        port_search: move to the next free port if this one is taken, or to any if the next hundred are.
+
+    Raises:
+        PortTaken: the port belongs to another process.
+        OSError: the host is not an address of this machine, or the port is not permitted.
+        RuntimeError: no further thread can be started.
+        ValueError: the port is no number from 0 to 65535.
+
+    """
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port {port} is not a port; allowed: 0 (any free one) to 65535")
+    ports = [port]
+    if port_search:
+        ports = [*range(port, min(65535, port + _PORTS_SEARCHED) + 1), 0]
+    for candidate in ports:
+        try:
+            server = Server(host, candidate, trainer)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                message = f"cannot listen on {host}:{candidate}: {error.strerror}"
+                raise OSError(error.errno, message) from None
+        else:
+            server.start()
+            return server
+    raise PortTaken(
+        errno.EADDRINUSE, f"port {port} on {host} is taken; choose another port, or 0 for any free one"
+    )
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """One accepting thread and at most MAX_CONNECTIONS short-lived ones, all of them daemons.
+
+    When all are in use, a new connection waits for a moment and is then closed.
+
+    Attributes:
+        on_observe: called every OBSERVATION_SECONDS, in a thread of its own.
 
     """
 
-    def __init__(self, host: str, port: int, trainer: ServedTrainer, *, port_search: bool = False) -> None:
-        if not 0 <= port <= 65535:
-            raise ValueError(f"port {port} is not a port; allowed: 0 (any free one) to 65535")
+    daemon_threads = True
+    timeout = 0  # of `handle_request`: the client may have gone
+    allow_reuse_address = os.name == "posix"  # elsewhere it would share a port that is in use
+    request_queue_size = 1024
+
+    def __init__(self, host: str, port: int, trainer: ServedTrainer) -> None:
         self.host = host
-        self.port = port
         self.trainer = trainer
-        self._port_search = port_search and port != 0
-        self._listener: EndpointServer | None = None
-        self._observed_at = time.monotonic()
-        self._observing = threading.Lock()
-        self._observations = 0
         self.on_observe: list[Callable[[], object]] = []
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._free = threading.Semaphore(MAX_CONNECTIONS)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._accept, name="heapwatch-server", daemon=True)
+        self._waker, self._woken = socket.socketpair()
+        super().__init__(
+            (host, port), functools.partial(Endpoints, trainer, known_names(host), allowed_hosts())
+        )
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.server_address[1])
 
     @property
     def url(self) -> str:
         """The address of the landing page."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
-    def start(self) -> Server:
-        """Listen and serve; afterwards `port` is the actual port.
+    def start(self) -> None:
+        """Accept connections, and observe levels, from now on.
 
         Raises:
-            PortTaken: the port belongs to another process.
-            OSError: the host is not an address of this machine, or the port is not permitted.
+            RuntimeError: no further thread can be started.
 
         """
-        if self._listener is not None:
-            return self
-        self._listener = self._listen()
-        self._listener.on_tick = self._observe_regularly
-        self.port = self._listener.server_address[1]
-        thread = threading.Thread(target=self._listener.serve, name="heapwatch-server", daemon=True)
         try:
-            thread.start()
-        except RuntimeError:  # no further thread is allowed
-            self._listener.server_close()
-            self._listener = None
+            self._thread.start()
+            threading.Thread(target=self._observe_regularly, name="heapwatch-observe", daemon=True).start()
+        except RuntimeError:
+            self.stop()
             raise
-        return self
 
     def stop(self) -> None:
-        """Stop serving and free the port; requests under way may finish. Harmless when not started."""
-        listener, self._listener = self._listener, None
-        if listener is None:
+        """Stop accepting and free the port; requests under way may finish."""
+        self._stopping.set()
+        with suppress(OSError):  # a second call: it is closed
+            self._waker.send(b"x")
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
+        self.server_close()
+
+    def server_close(self) -> None:
+        """Close this process's copies of the server's sockets, which is all that a forked child may do."""
+        super().server_close()
+        self._waker.close()
+        self._woken.close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection once there is room, in a thread of its own if one can be started."""
+        if not self._free.acquire(timeout=ROOM_SECONDS):
+            self.shutdown_request(request)
             return
-        listener.stop()
-        listener.server_close()
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no more threads can be started
+            self.process_request_thread(request, client_address)
 
-    def abandon(self) -> None:
-        """In a forked child: drop the server, which belongs to the parent."""
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            listener.server_close()
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
-    def _listen(self) -> EndpointServer:
-        ports = [self.port]
-        if self._port_search:  # any free port, if the next hundred are taken
-            ports = [*range(self.port, min(65535, self.port + _PORTS_SEARCHED) + 1), 0]
-        for port in ports:
-            try:
-                return EndpointServer((self.host, port), self.trainer)
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise OSError(
-                        error.errno, f"cannot listen on {self.host}:{port}: {error.strerror}"
-                    ) from None
-        raise PortTaken(
-            errno.EADDRINUSE,
-            f"port {self.port} on {self.host} is taken; choose another port, or 0 for any free one",
-        )
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a handler's error, unless the client disconnected."""
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):
+            logger.warning("a request failed: %s", raised(error))
+
+    def _accept(self) -> None:
+        """Accept connections until `stop`. Unlike `serve_forever` it ends at once, without frequent polls."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self._stopping.is_set():
+                selector.select()
+                self.handle_request()
 
     def _observe_regularly(self) -> None:
-        if time.monotonic() - self._observed_at < OBSERVATION_SECONDS or self._observing.locked():
-            return
-        self._observed_at = time.monotonic()
-        # In a thread of its own: a source that hangs must not keep the accepting thread from serving.
-        with suppress(RuntimeError):  # no more threads can be started; the next time, perhaps
-            threading.Thread(target=self._observe, name="heapwatch-observe", daemon=True).start()
-
-    def _observe(self) -> None:
-        with self._observing, suppress(CollectionStuck):
-            for function in self.on_observe:
-                function()
-            status = self.trainer.status
-            if status.observations == self._observations:  # nobody scraped since
-                latest = self.trainer.snapshots.recent(OBSERVATION_SECONDS / 2, timeout=OBSERVATION_SECONDS)
-                status.observe(latest.families)
-            self._observations = status.observations
+        """Observe until `stop`, in a thread of its own: a source that hangs must not keep others waiting."""
+        observations = 0
+        while not self._stopping.wait(OBSERVATION_SECONDS):
+            allow_capture()
+            try:
+                for function in self.on_observe:
+                    function()
+                status = self.trainer.status
+                if status.observations == observations:  # nobody scraped since
+                    snapshots = self.trainer.snapshots
+                    latest = snapshots.recent(OBSERVATION_SECONDS / 2, timeout=OBSERVATION_SECONDS)
+                    status.observe(latest.families)
+                observations = status.observations
+            except CollectionStuck:
+                continue
+            except Exception as error:
+                logger.warning("levels were not observed: %s", raised(error))

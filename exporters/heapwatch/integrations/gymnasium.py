@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from heapwatch.integrations.session import Adapter, Options, Session, accessor
 from heapwatch.watch import Watch
@@ -50,7 +50,6 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
         self._session = Session(name, "gymnasium", watch, **options)
         self._session.begin()
-        self._session.find_buffers(env.unwrapped)
         if _has_world(env.unwrapped):
             self._session.bodies(accessor(env.unwrapped, "world"))
 
@@ -71,8 +70,7 @@ class HeapwatchWrapper(Adapter, gymnasium.Wrapper[Any, Any, Any, Any], RecordCon
 class HeapwatchVectorWrapper(Adapter, VectorWrapper):
     """Watches a vector environment: the steps and episodes of all its environments, and its workers' memory.
 
-    The bodies of Box2D worlds and the buffers of environments are counted if the environments are in this
-    process, as in `SyncVectorEnv`.
+    The bodies of Box2D worlds are counted if the environments are in this process, as in `SyncVectorEnv`.
 
     Args:
         env: the vector environment, as `gymnasium.make_vec` returns it.
@@ -91,12 +89,9 @@ class HeapwatchVectorWrapper(Adapter, VectorWrapper):
         self._session = Session(name, "gymnasium", watch, **options)
         VectorWrapper.__init__(self, env)
         self._session.begin()
-        inner = [one.unwrapped for one in getattr(unwrapped, "envs", ())]
-        own = [] if isinstance(unwrapped, (SyncVectorEnv, AsyncVectorEnv)) else [unwrapped]
-        for owner in (*own, *inner):
-            self._session.find_buffers(owner)
-        if any(map(_has_world, inner)):
-            readers = [accessor(one, "world") for one in inner]
+        environments = [env.unwrapped for env in getattr(unwrapped, "envs", ())]
+        if any(map(_has_world, environments)):
+            readers = [accessor(env, "world") for env in environments]
             self._session.bodies(lambda: [read() for read in readers])
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

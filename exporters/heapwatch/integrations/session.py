@@ -1,4 +1,4 @@
-"""Shared code of all adapters: a watch while a framework trains, its phases, and its buffers.
+"""Shared code of all adapters: a watch while a framework trains, its phases, and what it keeps.
 
 All sessions of a framework in a process share one watch. The latest declaration of a name applies.
 `LightningHooks` is the callback of both Lightning packages.
@@ -10,16 +10,12 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from heapwatch.collectors.progress import Phase
 from heapwatch.lifecycle import start
-from heapwatch.measure.introspection.attributes import attributes_of
-from heapwatch.measure.sizing.replay_buffers import contents_of
 from heapwatch.runtime.environment import say_once
-from heapwatch.runtime.failures import is_trainers
 from heapwatch.runtime.sources import Source
 from heapwatch.watch import Watch
 
@@ -27,11 +23,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Read = Callable[[], Any]
-
-_BUFFER_WORDS = ("buffer", "memory", "replay", "experience", "rollout", "trajector")
-_MOST_BUFFERS = 8
-# What torch keeps in every module under names like these: its registered tensors.
-_TORCH_OWN = frozenset({"_buffers", "_non_persistent_buffers_set"})
 
 
 class Options(TypedDict, total=False):
@@ -71,33 +62,45 @@ class Session:
         self._name = name
         self._framework = framework
         self._options = options
-        self._given = watch
+        self._given_watch = watch
         self._phase: Phase | None = None
-        self._counted: dict[str, int] = {}
+        self._totals: dict[str, int] = {}
         self.watch = watch
 
     def begin(self) -> None:
-        """Training begins: start the watch."""
-        if self.watch is None:
-            try:
-                self.watch = _join(self, self._framework, self._options.get("name"), self._start)
-            except OSError as error:
-                say_once(f"{error}; training continues")
-
-    def _start(self) -> Watch:
+        """Training begins: start the watch, or join that of the framework's other sessions."""
+        if self.watch is not None:
+            return
+        key = self._framework, self._options.get("name")
         options: dict[str, Any] = {"name": self._name, **self._options}
-        return start(framework=self._framework, **options)
+        try:
+            with _lock:
+                watch = _started.get(key)
+                # A watch of the same name that was started elsewhere has stopped ours.
+                if watch is None or not watch.exporter.is_running:
+                    watch = _started[key] = start(framework=self._framework, **options)
+                _shared_of(watch).members.add(self)
+                self.watch = watch
+        except OSError as error:
+            say_once(f"{error}; training continues")
 
     def end(self) -> None:
-        """Training has ended: stop the watch."""
+        """Training has ended: stop the watch, unless it was given or another session uses it."""
         self.phase(None)
-        if self.watch is None:
+        watch = self.watch
+        if watch is None:
             return
-        _declarations_of(self.watch).remove_worlds(self)
-        if self._given is None:
+        with _lock:
+            shared = _shared_of(watch)
+            shared.worlds.pop(self, None)
+            if self._given_watch is not None:
+                return
             self.watch = None
-            self._counted.clear()
-            _leave(self)
+            self._totals.clear()
+            shared.members.discard(self)
+            if not shared.members:
+                _started.pop((self._framework, self._options.get("name")), None)
+                watch.stop()
 
     def step(self) -> None:
         """Count a step."""
@@ -106,10 +109,10 @@ class Session:
 
     def count(self, unit: str, total: int) -> None:
         """Set the count of `unit` to `total`, as the framework reports it."""
-        ahead = total - self._counted.get(unit, 0)
+        ahead = total - self._totals.get(unit, 0)
         if self.watch is not None and ahead > 0:
             self.watch.progress(unit, ahead)
-        self._counted[unit] = total
+        self._totals[unit] = total
 
     def advance(self, unit: str, count: int) -> None:
         """Count `count` more of `unit`."""
@@ -118,7 +121,7 @@ class Session:
 
     def start_at(self, unit: str, total: int) -> None:
         """Set what was done before this run: `total` of `unit` do not count as its progress."""
-        self._counted[unit] = total
+        self._totals[unit] = total
 
     def phase(self, name: str | None) -> None:
         """End the current phase, and begin `name` unless it is None."""
@@ -128,9 +131,9 @@ class Session:
         if name is not None and self.watch is not None:
             self._phase = self.watch.phase(name).__enter__()
 
-    def size(self, name: str, source: Callable[[], Any]) -> None:
+    def size(self, name: str, source: Read) -> None:
         """Measure what `source` returns as `name`."""
-        self._declare(lambda known, watch: known.declare("size", name, source, watch.size))
+        self._declare("size", name, source)
 
     def state_of(self, name: str, owner: Any) -> None:
         """Measure the state dictionary of `owner` as `name.state_dict`, if it has one."""
@@ -138,27 +141,84 @@ class Session:
         if state_dict is not None:
             self.size(f"{name}.state_dict", state_dict)
 
-    def buffer(self, name: str, source: Callable[[], Any]) -> None:
+    def buffer(self, name: str, source: Read) -> None:
         """Measure the buffer that `source` returns as `name`."""
-        self._declare(lambda known, watch: known.declare("buffer", name, source, watch.buffer))
+        self._declare("buffer", name, source)
 
-    def bodies(self, worlds: Callable[[], Any]) -> None:
-        """Count the bodies of the Box2D world, or the list of worlds, that `worlds` returns."""
-        self._declare(lambda known, watch: known.add_worlds(watch, self, worlds))
+    def bodies(self, worlds: Read) -> None:
+        """Count the bodies of the Box2D world, or the list of worlds, that `worlds` returns.
 
-    def find_buffers(self, owner: Any) -> None:
-        """Measure the attributes of `owner` that are buffers by their names and by what they hold."""
-        for name in buffers_of(owner):
-            self.buffer(name, accessor(owner, name))
-
-    def _declare(self, declare: Callable[[_Declarations, Watch], None]) -> None:
+        The worlds of all sessions of a watch are counted together.
+        """
         if self.watch is None:
             return
-        declarations = _declarations_of(self.watch)
+        shared = _shared_of(self.watch)
         try:
-            declare(declarations, self.watch)
-        except ValueError as error:
+            if not shared.counts_worlds:
+                self.watch.bodies(shared.all_worlds)
+                shared.counts_worlds = True
+            shared.worlds[self] = worlds
+        except ValueError as error:  # the program has declared bodies itself
             say_once(f"{error}; training continues")
+
+    def _declare(self, kind: str, name: str, read: Read) -> None:
+        """Declare `name`; if another session has, what this one reads takes its place."""
+        if self.watch is None:
+            return
+        key, sources = (kind, name), _shared_of(self.watch).sources
+        try:
+            if key not in sources:
+                declare = self.watch.buffer if kind == "buffer" else self.watch.size
+                declare(name, lambda: sources[key].read())
+            sources[key] = Source.of(read)
+        except ValueError as error:  # the program uses the name
+            say_once(f"{error}; training continues")
+
+
+class _Shared:
+    """What the sessions of one watch share. Neither a session nor the watch is kept alive by it.
+
+    Attributes:
+        members: the sessions that use the watch.
+        sources: what they have declared, by kind and name.
+        worlds: functions that return a session's Box2D world, or a list of worlds.
+        counts_worlds: whether the watch counts their bodies.
+
+    """
+
+    def __init__(self) -> None:
+        self.members: weakref.WeakSet[Session] = weakref.WeakSet()
+        self.sources: dict[tuple[str, str], Source] = {}
+        self.worlds: weakref.WeakKeyDictionary[Session, Read] = weakref.WeakKeyDictionary()
+        self.counts_worlds = False
+
+    def all_worlds(self) -> list[Any]:
+        """The worlds of all sessions, without those that are gone."""
+        all_worlds: list[Any] = []
+        for read in list(self.worlds.values()):
+            read_worlds = read()
+            all_worlds += read_worlds if isinstance(read_worlds, list) else [read_worlds]
+        return [world for world in all_worlds if world is not None]
+
+
+_lock = threading.RLock()
+# Watches that sessions started, by framework and the name asked for.
+_started: dict[tuple[str, str | None], Watch] = {}
+_shared: weakref.WeakKeyDictionary[Watch, _Shared] = weakref.WeakKeyDictionary()
+
+
+def _shared_of(watch: Watch) -> _Shared:
+    with _lock:
+        return _shared.setdefault(watch, _Shared())
+
+
+def _forget_all() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _started.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 class Adapter:
@@ -184,7 +244,7 @@ class Adapter:
 
 
 class LightningHooks(Adapter):
-    """Watches `fit`: the module, its optimizers and buffers, steps and epochs, training and validation.
+    """Watches `fit`: the module, its optimizers, steps and epochs, training and validation.
 
     Its arguments are those of `Adapter`.
     """
@@ -196,7 +256,6 @@ class LightningHooks(Adapter):
         session = self._session
         session.begin()
         session.state_of("module", pl_module)
-        session.find_buffers(pl_module)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Measure the optimizers, which exist now."""
@@ -240,115 +299,3 @@ def accessor(owner: Any, name: str) -> Callable[[], Any]:
     """A function that reads attribute `name` of `owner`, held weakly; it returns None once that is freed."""
     reference = weakref.ref(owner)
     return lambda: getattr(reference(), name, None)
-
-
-def buffers_of(owner: Any) -> list[str]:
-    """Names of the attributes of `owner` that look like buffers and can be measured."""
-    names = []
-    for name, value in list((attributes_of(owner) or {}).items()):
-        if name.startswith("__") or name in _TORCH_OWN:
-            continue
-        if any(word in name.lower() for word in _BUFFER_WORDS):
-            try:
-                contents_of(value)
-            except BaseException as error:
-                if is_trainers(error):
-                    raise
-                continue
-            names.append(name)
-    return names[:_MOST_BUFFERS]
-
-
-_lock = threading.RLock()
-# Watches that sessions started, and the sessions that use each; by framework, and the name asked for.
-_started: dict[tuple[str, str | None], tuple[Watch, weakref.WeakSet[Any]]] = {}
-
-
-def _join(member: object, framework: str, name: str | None, start: Callable[[], Watch]) -> Watch:
-    """The watch of the framework's other sessions with this name, or without one; `start` makes the first.
-
-    It is stopped when its last session leaves.
-    """
-    with _lock:
-        watch, members = _started.get((framework, name), (None, None))
-        # A watch of the same name that was started elsewhere has stopped ours.
-        if watch is None or members is None or not watch.exporter.is_running:
-            watch, members = _started[framework, name] = start(), weakref.WeakSet()
-        members.add(member)
-        return watch
-
-
-def _leave(member: object) -> None:
-    """The session has ended: its watch is stopped if no other session uses it."""
-    with _lock:
-        for key, (watch, members) in list(_started.items()):
-            if member in members:
-                members.discard(member)
-                if not members:
-                    del _started[key]
-                    watch.stop()
-
-
-class _Declarations:
-    """What the sessions of one watch have declared on it. Neither a session nor a watch is kept alive."""
-
-    def __init__(self) -> None:
-        self._sources: dict[tuple[str, str], Source] = {}
-        self._worlds: weakref.WeakKeyDictionary[Any, Read] = weakref.WeakKeyDictionary()
-        self._bodies_declared = False
-
-    def declare(self, kind: str, name: str, read: Read, declare: Callable[[str, Read], None]) -> None:
-        """Declare `name`; if another session has, what this one reads takes its place.
-
-        Raises:
-            ValueError: the name cannot be declared.
-
-        """
-        key = kind, name
-        if key not in self._sources:
-            declare(name, partial(self._read, key))
-        self._sources[key] = Source.of(read)
-
-    def _read(self, key: tuple[str, str]) -> Any:
-        return self._sources[key].read()
-
-    def add_worlds(self, watch: Watch, member: object, read: Read) -> None:
-        """Count the bodies of the world, or the worlds, that `read` returns, with those of other sessions.
-
-        Raises:
-            ValueError: the bodies of this watch were declared by the program.
-
-        """
-        if not self._bodies_declared:
-            watch.bodies(self._all_worlds)
-            self._bodies_declared = True
-        self._worlds[member] = read
-
-    def remove_worlds(self, member: object) -> None:
-        """The session has ended."""
-        self._worlds.pop(member, None)
-
-    def _all_worlds(self) -> list[Any]:
-        all_worlds: list[Any] = []
-        for read in list(self._worlds.values()):
-            read_worlds = read()
-            all_worlds += read_worlds if isinstance(read_worlds, list) else [read_worlds]
-        return [world for world in all_worlds if world is not None]
-
-
-_declarations: weakref.WeakKeyDictionary[Watch, _Declarations] = weakref.WeakKeyDictionary()
-
-
-def _declarations_of(watch: Watch) -> _Declarations:
-    """What sessions have declared on `watch`."""
-    with _lock:
-        return _declarations.setdefault(watch, _Declarations())
-
-
-def _forget_all() -> None:
-    global _lock
-    _lock = threading.RLock()
-    _started.clear()
-
-
-os.register_at_fork(after_in_child=_forget_all)

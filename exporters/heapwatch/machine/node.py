@@ -14,7 +14,7 @@ from heapwatch.collectors.families import counter, gauge, gauges
 from heapwatch.collectors.process import InfoCollector, StandardCollector
 from heapwatch.collectors.self_monitoring import ExporterCollector
 from heapwatch.http.endpoints import ServedTrainer
-from heapwatch.http.server import Server
+from heapwatch.http.server import Server, serve
 from heapwatch.http.status import Status
 from heapwatch.machine.groups import Groups
 from heapwatch.machine.judge import MachineJudge
@@ -80,7 +80,7 @@ class Node:
         served = ServedTrainer(
             self._snapshots, Status(self.judge.now), self._cleanups, lambda: self.judge.now().as_json()
         )
-        self._server = Server(host, port, served, port_search=port_search).start()
+        self._server = serve(host, port, served, port_search=port_search)
         if join:
             self._registration = Registration(host, self._server.port, trainer=self.name)
             self._registration.refresh()

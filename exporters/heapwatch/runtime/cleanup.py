@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 import operator
@@ -12,13 +11,13 @@ import time
 import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from types import MethodType
 from typing import Any, NamedTuple
 
 from heapwatch.measure.introspection.names import type_of
-from heapwatch.runtime.failures import is_trainers, raised, raised_without_text
+from heapwatch.runtime.failures import must_propagate, raised, redacted
 from heapwatch.runtime.labels import MAX_NAMES, OTHER, checked_name
 from heapwatch.runtime.release import release
 from heapwatch.text.numbers import size
@@ -44,6 +43,22 @@ class CleanupTarget(NamedTuple):
 
 
 ANYTHING = CleanupTarget()
+
+
+class CleanupRequest(NamedTuple):
+    """A cleanup to run. A second request with the same `request_id` is the same one."""
+
+    action: str = "emergency"
+    reason: str = ""
+    trigger: str = "api"
+    request_id: str = ""
+    target: CleanupTarget = ANYTHING
+
+    def checked(self) -> CleanupRequest:
+        """The request with its id; raises ValueError for an unknown action."""
+        if self.action not in ACTIONS:
+            raise ValueError(f"action {self.action!r} is not known; allowed: {', '.join(ACTIONS)}")
+        return self if self.request_id else self._replace(request_id=secrets.token_hex(16))
 
 
 @dataclass(frozen=True)
@@ -74,11 +89,7 @@ class CleanupResult:
 class Ticket:
     """A requested cleanup; `state` is `pending`, `running` or `done`."""
 
-    action: str
-    reason: str
-    trigger: str
-    request_id: str
-    target: CleanupTarget
+    request: CleanupRequest
     state: str = "pending"
     result: CleanupResult | None = None
     _done: threading.Event = field(default_factory=threading.Event)
@@ -120,7 +131,8 @@ class CleanupQueue:
         self._measure = measure
         self._wake = wake
         self.seconds_since_safe_point = seconds_since_safe_point
-        self._functions: list[Callable[[], Callable[..., Any] | None]] = []
+        # How to find a function, and whether it takes the action and the target.
+        self._functions: list[tuple[Callable[[], Callable[..., Any] | None], bool, bool]] = []
         self._waiting: deque[Ticket] = deque()
         self._tickets: OrderedDict[str, Ticket] = OrderedDict()
         self._lock = threading.Lock()
@@ -134,21 +146,11 @@ class CleanupQueue:
             ValueError: it is not a function of at most the action and the target.
 
         """
-        adapter = _accept_arguments(function)
-        if isinstance(function, MethodType):
-            method = weakref.WeakMethod(function)
-            self._functions.append(lambda: _accept_arguments(alive) if (alive := method()) else None)
-        else:
-            self._functions.append(lambda: adapter)
+        takes_action, takes_target = _accepted_arguments(function)
+        find = weakref.WeakMethod(function) if isinstance(function, MethodType) else lambda: function
+        self._functions.append((find, takes_action, takes_target))
 
-    def submit(
-        self,
-        action: str = "emergency",
-        reason: str = "",
-        trigger: str = "api",
-        request_id: str | None = None,
-        target: CleanupTarget = ANYTHING,
-    ) -> Ticket:
+    def submit(self, request: CleanupRequest) -> Ticket:
         """Request a cleanup at the next safe point; the same `request_id` returns the same ticket.
 
         Raises:
@@ -156,15 +158,13 @@ class CleanupQueue:
             QueueFull: too many are already waiting.
 
         """
-        _check_action(action)
-        identity = request_id or secrets.token_hex(16)
+        request = request.checked()
         with self._lock:
-            if identity in self._tickets:
-                return self._tickets[identity]
+            if request.request_id in self._tickets:
+                return self._tickets[request.request_id]
             if len(self._waiting) >= _MAX_WAITING:
                 raise QueueFull(f"{_MAX_WAITING} cleanups are already waiting for a safe point")
-            ticket = Ticket(action, reason, trigger, identity, target)
-            self._tickets[identity] = ticket
+            ticket = self._tickets[request.request_id] = Ticket(request)
             self._waiting.append(ticket)
             # The newest tickets include all that wait, so only finished ones are dropped.
             while len(self._tickets) > _REMEMBERED_TICKETS:
@@ -185,51 +185,42 @@ class CleanupQueue:
         while self._waiting:
             ticket = self._waiting[0]
             ticket.state = "running"
-            ticket.resolve(
-                self.run(ticket.action, ticket.reason, ticket.trigger, ticket.request_id, ticket.target)
-            )
+            ticket.resolve(self.run(ticket.request))
             self._waiting.popleft()
 
-    def run(
-        self,
-        action: str,
-        reason: str,
-        trigger: str,
-        request_id: str | None = None,
-        target: CleanupTarget = ANYTHING,
-    ) -> CleanupResult:
+    def run(self, request: CleanupRequest) -> CleanupResult:
         """Clean up now, in the calling thread, which must be at a safe point.
 
         Raises:
             ValueError: for an unknown action. Errors of cleanup functions are in the result's `errors`.
 
         """
-        _check_action(action)
+        request = request.checked()
         began = time.perf_counter()
         errors: list[str] = []
         before = self._levels(errors)
         removed: Counter[str] = Counter()
-        for function in [find() for find in self._functions]:
+        for find, takes_action, takes_target in list(self._functions):
+            function = find()
             if function is not None:
+                arguments = (request.action,) if takes_action else ()
+                options = {"target": request.target} if takes_target else {}
                 with _collect_errors(getattr(function, "__qualname__", "cleanup function"), errors):
-                    _add_removed(removed, function(action, target))
+                    _add_removed(removed, function(*arguments, **options))
         with _collect_errors("release", errors):
             release()
         after = self._levels(errors)
         memory = "resident_memory_bytes"
         freed = {memory: before[memory] - after[memory]} if memory in before and memory in after else {}
+        seconds = time.perf_counter() - began
         result = CleanupResult(
-            request_id or secrets.token_hex(16),
-            action,
-            trigger,
-            before,
-            after,
-            freed,
-            dict(removed),
-            time.perf_counter() - began,
-            errors,
-            reason,
-            target,
+            before=before,
+            after=after,
+            freed=freed,
+            removed=dict(removed),
+            duration_seconds=seconds,
+            errors=errors,
+            **request._asdict(),
         )
         self._count(result)
         log.info("%s", described(result))
@@ -273,36 +264,23 @@ def _collect_errors(operation: str, errors: list[str]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if is_trainers(error):
+        if must_propagate(error):
             raise
         log.warning("cleanup: %s: %s", operation, raised(error))
-        errors.append(f"{operation}: {raised_without_text(error)}")
+        errors.append(f"{operation}: {redacted(error)}")
 
 
-def _check_action(action: str) -> None:
-    if action not in ACTIONS:
-        raise ValueError(f"action {action!r} is not known; allowed: {', '.join(ACTIONS)}")
-
-
-def _accept_arguments(function: Callable[..., Any]) -> Callable[[str, CleanupTarget], Any]:
-    """Wrap the function so that it can be called with action and target."""
+def _accepted_arguments(function: Callable[..., Any]) -> tuple[bool, bool]:
+    """Whether a cleanup function takes the action, and whether it takes the target."""
     if not callable(function):
         raise ValueError(f"a cleanup function must be callable, got {type(function).__name__}")
     signature = inspect.signature(function)
     takes_target = "target" in signature.parameters
-    for takes_action in (True, False):
-        arguments = ("action",) if takes_action else ()
-        try:
-            signature.bind(*arguments, **({"target": ANYTHING} if takes_target else {}))
-        except TypeError:
-            continue
-
-        @functools.wraps(function)
-        def adapted(action: str, target: CleanupTarget, takes_action: bool = takes_action) -> Any:
-            arguments = (action,) if takes_action else ()
-            return function(*arguments, **({"target": target} if takes_target else {}))
-
-        return adapted
+    options = {"target": ANYTHING} if takes_target else {}
+    for arguments in (("action",), ()):
+        with suppress(TypeError):
+            signature.bind(*arguments, **options)
+            return bool(arguments), takes_target
     raise ValueError(
         f"{function!r} needs more than one argument; allowed: function(), function(action) or "
         "function(action, target)"

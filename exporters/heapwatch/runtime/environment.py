@@ -48,9 +48,9 @@ def trainer_port() -> int | None:
     return int(text)
 
 
-def choice(name: str, allowed: Collection[str], usual: str, environ: Mapping[str, str] = os.environ) -> str:
+def choice(name: str, allowed: Collection[str], usual: str) -> str:
     """The value of a variable that is one of `allowed`, else `usual`."""
-    text = environ.get(name, "")
+    text = os.environ.get(name, "")
     if text and text not in allowed:
         _log_invalid(name, text, ", ".join(allowed), f"{usual} is used")
     return text if text in allowed else usual

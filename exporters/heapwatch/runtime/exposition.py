@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
-from queue import Empty, SimpleQueue
+from collections.abc import Iterable
 from typing import Protocol
 
 from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
 
 from heapwatch.measure.gpu import allow_capture
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 from heapwatch.runtime.safe_point import SafePoint
 
-# Timeout of one collector in a scrape.
-PATIENCE_SECONDS = 3.0
+# For all collectors of a scrape, within Prometheus' scrape_timeout of 10 s.
+PATIENCE_SECONDS = 5.0
 
 
 class Collector(Protocol):
@@ -41,26 +39,19 @@ class Collector(Protocol):
 class Exposition:
     """Yields every family that can be read, like a Prometheus registry.
 
-    The collectors run in a helper thread. If one exceeds its timeout, another thread continues with the next
-    one, and scrapes skip it until it returns.
+    The collectors run in a helper thread. If one hangs, those after it are left out of this scrape; the next
+    scrapes skip it until it returns.
     """
 
     def __init__(
-        self,
-        failures: Failures,
-        safe_point: SafePoint,
-        *,
-        patience: float = PATIENCE_SECONDS,
-        clock: Callable[[], float] = time.perf_counter,
+        self, failures: Failures, safe_point: SafePoint, *, patience: float = PATIENCE_SECONDS
     ) -> None:
         self.collect_seconds: dict[str, float] = {}
         self.collectors: tuple[Collector, ...] = ()
         self._failures = failures
         self._safe_point = safe_point
         self._patience = patience
-        self._clock = clock
         self._running: set[Collector] = set()
-        self._unowned = _UnownedSamples(safe_point)
 
     def register(self, collector: Collector) -> None:
         """Add a collector; collectors run in the order of registration."""
@@ -71,82 +62,54 @@ class Exposition:
         return [family for family in self.families() if family.samples]
 
     def families(self) -> list[Metric]:
-        """The present families, including those without samples."""
-        families: list[Metric] = []
-        waiting = deque((self._unowned, *self.collectors))
-        while waiting:
-            families += self._collect_until_stuck(waiting)
-        return families
+        """The present families, including those without samples.
 
-    def _collect_until_stuck(self, waiting: deque[Collector]) -> list[Metric]:
-        """Run the waiting collectors in a helper thread, until none is left or one exceeds its timeout."""
-        results: SimpleQueue[list[Metric] | None] = SimpleQueue()
-        stuck = threading.Event()
-        batch = [collector for collector in waiting if collector not in self._running]
+        Samplers that any thread may run are sampled first, until a training thread is known.
+        """
+        collectors = [collector for collector in self.collectors if collector not in self._running]
+        families: list[Metric] = []
+        is_abandoned = threading.Event()
 
         def work() -> None:
             allow_capture()
-            try:
-                for collector in batch:
-                    if stuck.is_set():
-                        return
-                    self._running.add(collector)
-                    try:
-                        results.put(self.read(collector))
-                    finally:
-                        self._running.discard(collector)
-            finally:
-                results.put(None)
+            self._safe_point.sample_unowned()
+            for collector in collectors:
+                if is_abandoned.is_set():
+                    return
+                self._running.add(collector)
+                try:
+                    families.extend(self.read(collector))
+                finally:
+                    self._running.discard(collector)
 
+        thread = threading.Thread(target=work, name="heapwatch-collect", daemon=True)
         try:
-            threading.Thread(target=work, name="heapwatch-collect", daemon=True).start()
+            thread.start()
         except RuntimeError:  # no more threads can be started
             work()
-        waiting.clear()
-        families: list[Metric] = []
-        for at, collector in enumerate(batch):
-            try:
-                collected = results.get(timeout=self._patience)
-            except Empty:
-                stuck.set()
-                waiting.extend(batch[at + 1 :])
+            return families
+        thread.join(self._patience)
+        if thread.is_alive():
+            is_abandoned.set()
+            for collector in self._running.intersection(collectors):
                 error = TimeoutError(f"has not returned for {self._patience:g} s")
                 self._failures.record(collector.name, "collect", error)
-                break
-            if collected is None:  # the thread was ended in this collector
-                waiting.extend(batch[at + 1 :])
-                break
-            families += collected
-        return families
+        return list(families)
 
     def read(self, collector: Collector) -> list[Metric]:
         """The families of one collector, with the samples that are finite numbers; none when it fails."""
         if self._safe_point.failed(collector):
             return []
-        began = self._clock()
+        began = time.perf_counter()
         try:
             return [_without_nonfinite(family) for family in collector.collect()]
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record(collector.name, "collect", error)
             return []
         finally:
-            self.collect_seconds[collector.name] = self._clock() - began
-
-
-class _UnownedSamples:
-    """Runs samplers that allow it in the scrape thread, until a training thread is known."""
-
-    name = "unowned_samples"
-
-    def __init__(self, safe_point: SafePoint) -> None:
-        self._safe_point = safe_point
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield nothing: the samplers' own collectors do."""
-        self._safe_point.sample_unowned()
-        return ()
+            self.collect_seconds[collector.name] = time.perf_counter() - began
 
 
 def _without_nonfinite(family: Metric) -> Metric:

@@ -52,8 +52,8 @@ class Failures:
             log.warning("%d kinds of failure logged, others are only counted", _REMEMBERED)
 
 
-def is_trainers(error: BaseException) -> bool:
-    """Whether an exception is meant for the trainer and must reach it.
+def must_propagate(error: BaseException) -> bool:
+    """Whether an exception that was caught while a source was read must reach the trainer.
 
     That is KeyboardInterrupt, and any exception that a signal handler raised while a source was read, such as
     the SystemExit of a SIGTERM handler. Any other exception comes from the source and must not end training,
@@ -79,18 +79,18 @@ def describe(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
     except BaseException as failure:
-        if is_trainers(failure):
+        if must_propagate(failure):
             raise
         text = "(no message)"
     return plain(f"{type(error).__name__}: {text}", 250)
 
 
 def raised(error: BaseException) -> str:
-    """The same with the line that raised it, for the log."""
+    """One line for an error with its text and the line that raised it, for the log."""
     return f"{describe(error)}{_raise_location(error)}"
 
 
-def raised_without_text(error: BaseException) -> str:
+def redacted(error: BaseException) -> str:
     """The class of an error and the line that raised it, for what leaves the process.
 
     Its text may hold what the program works on.

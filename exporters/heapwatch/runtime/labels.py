@@ -1,22 +1,17 @@
-"""Declared names and numbers are checked; names that come from data are limited in number."""
+"""Checks of declared names and numbers, limits to the number of names, and the name of this machine."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
-Number = TypeVar("Number", int, float)
-
 OTHER = "other"
 MAX_NAMES = 64  # series of one sort
-MAX_DECLARED = 1024  # sources of one sort if the smallest ones are summed as `other`
 
 _NAME = re.compile(r"[\w.:/\-\[\] ]{1,100}")
 
@@ -41,16 +36,6 @@ def is_whole(value: object, least: int = 1, below: float = math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < below
 
 
-def keep_largest(values: Mapping[str, Number], limit: int = MAX_NAMES) -> dict[str, Number]:
-    """The `limit` largest values, and the sum of the rest as `other`."""
-    if len(values) <= limit:
-        return dict(values)
-    ranked = sorted(values.items(), key=lambda item: item[1], reverse=True)
-    largest = dict(ranked[:limit])
-    largest[OTHER] = largest.get(OTHER, 0) + sum(value for _, value in ranked[limit:])
-    return largest
-
-
 @cache
 def boot() -> str:
     """Return the identity of this machine's kernel since its start."""
@@ -64,9 +49,3 @@ def boot() -> str:
 def machine() -> str:
     """Return a short name for this machine: the same in each of its containers, new with each boot."""
     return hashlib.sha256(boot().encode()).hexdigest()[:12]
-
-
-def check_above_zero(name: str, value: float) -> None:
-    """Raise ValueError unless a value is a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")

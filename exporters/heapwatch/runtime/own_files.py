@@ -28,14 +28,14 @@ class UnusableFile(OSError):
 
 
 def open_own(
-    path: str | Path, flags: int = os.O_RDONLY, *, named: bool = False, private: bool = False
+    path: str | Path, flags: int = os.O_RDONLY, *, any_owner: bool = False, private: bool = False
 ) -> int:
     """Open a regular file of this user without waiting and without following a link; returns the descriptor.
 
     Args:
         path: the file; a new one gets mode 0600.
         flags: as for `os.open`.
-        named: the user chose this path, such as a mounted secret: allow links and any owner.
+        any_owner: the user chose this path, such as a mounted secret: allow links and any owner.
         private: reject a file on which other users have permissions.
 
     Raises:
@@ -44,42 +44,46 @@ def open_own(
 
     """
     try:
-        descriptor = os.open(path, flags | _WITHOUT_WAITING | (0 if named else os.O_NOFOLLOW), 0o600)
+        descriptor = os.open(path, flags | _WITHOUT_WAITING | (0 if any_owner else os.O_NOFOLLOW), 0o600)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise UnusableFile(path, f"cannot be opened: {error.strerror}") from None
     except ValueError as error:
         raise UnusableFile(path, f"cannot be a file: {error}") from None
-    if problem := _problem(os.fstat(descriptor), named=named, private=private):
+    if problem := _problem(os.fstat(descriptor), any_owner=any_owner, private=private):
         os.close(descriptor)
         raise UnusableFile(path, problem)
     return descriptor
 
 
 def read_bytes(
-    path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False
+    path: str | Path, *, most: int = MOST_BYTES, any_owner: bool = False, private: bool = False
 ) -> bytes:
     """The content of a file of up to `most` bytes. Arguments and errors: see `open_own`."""
-    with os.fdopen(open_own(path, named=named, private=private), "rb") as stream:
+    with os.fdopen(open_own(path, any_owner=any_owner, private=private), "rb") as stream:
         content = stream.read(most + 1)
     if len(content) > most:
         raise UnusableFile(path, f"is too large: up to {most} bytes are allowed")
     return content
 
 
-def read_text(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False) -> str:
+def read_text(
+    path: str | Path, *, most: int = MOST_BYTES, any_owner: bool = False, private: bool = False
+) -> str:
     """The content as text. Arguments and errors: see `open_own`; UnusableFile also when it is not UTF-8."""
     try:
-        return read_bytes(path, most=most, named=named, private=private).decode("utf-8")
+        return read_bytes(path, most=most, any_owner=any_owner, private=private).decode("utf-8")
     except UnicodeDecodeError:
         raise UnusableFile(path, "is not text: UTF-8 is allowed") from None
 
 
-def read_json(path: str | Path, *, most: int = MOST_BYTES, named: bool = False, private: bool = False) -> Any:
+def read_json(
+    path: str | Path, *, most: int = MOST_BYTES, any_owner: bool = False, private: bool = False
+) -> Any:
     """The JSON document in a file. Arguments and errors: see `open_own`; UnusableFile also for no JSON."""
     try:
-        return json.loads(read_text(path, most=most, named=named, private=private))
+        return json.loads(read_text(path, most=most, any_owner=any_owner, private=private))
     except (ValueError, RecursionError):
         raise UnusableFile(path, "is not valid JSON") from None
 
@@ -124,10 +128,10 @@ def make_private(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def _problem(status: os.stat_result, *, named: bool, private: bool) -> str:
+def _problem(status: os.stat_result, *, any_owner: bool, private: bool) -> str:
     if not stat.S_ISREG(status.st_mode):
         return _IRREGULAR
-    if not named and status.st_uid != os.geteuid():
+    if not any_owner and status.st_uid != os.geteuid():
         return f"belongs to another user (uid {status.st_uid}): one of this user is allowed"
     if private and status.st_mode & 0o077:
         return f"may be read or written by others (mode {status.st_mode & 0o777:04o}): chmod 600 it"

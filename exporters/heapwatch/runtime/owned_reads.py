@@ -21,31 +21,6 @@ from heapwatch.runtime.safe_point import Request, SafePoint
 _SECONDS = 0.25
 
 
-class OwnedReads:
-    """Reads in the thread that calls `watch.step()`, and without one in the main thread."""
-
-    def __init__(self, safe_point: SafePoint | None = None) -> None:
-        self._safe_point = safe_point
-        self._main_thread = MainThread()
-
-    @property
-    def seconds(self) -> float:
-        """CPU seconds that these reads took in the threads of the program."""
-        stepping_seconds = self._safe_point.answering_seconds if self._safe_point is not None else 0.0
-        return self._main_thread.seconds + stepping_seconds
-
-    def ask(self, read: Callable[[], Any]) -> Any:
-        """Run a read of less than a millisecond; None if it was not run in time, or failed."""
-        owner = None if self._safe_point is None else self._safe_point.stepping_thread()
-        if self._safe_point is None or owner in (None, threading.main_thread()):
-            return self._main_thread.ask(read, _SECONDS)
-        return self._safe_point.ask(read, _SECONDS)
-
-    def abandon(self) -> None:
-        """Discard the parent's requests in a forked child."""
-        self._main_thread.abandon()
-
-
 class _Question:
     """The object on which the main thread calls `bool()`.
 
@@ -66,39 +41,57 @@ class _Question:
         return False
 
 
-class MainThread:
-    """Runs one read at a time in the main thread, which answers late or never while inside C code.
+class OwnedReads:
+    """Runs one read at a time in the thread that calls `watch.step()`, and without one in the main thread.
 
-    `seconds` is the CPU time of the reads in the main thread.
+    The main thread answers late or never while inside C code.
     """
 
     # Shared by all instances: the main thread may call it after the requesting watch has ended.
     _question = _Question()
     _asking = threading.Lock()
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, safe_point: SafePoint | None = None) -> None:
+        self._safe_point = safe_point
+        self._main_thread_seconds = 0.0
 
-    def ask(self, read: Callable[[], Any], seconds: float) -> Any:
-        """The result of `read`; None if it failed, or the main thread did not run it within `seconds`."""
+    @property
+    def seconds(self) -> float:
+        """CPU seconds that these reads took in the threads of the program."""
+        stepping_seconds = self._safe_point.answering_seconds if self._safe_point is not None else 0.0
+        return self._main_thread_seconds + stepping_seconds
+
+    def ask(self, read: Callable[[], Any], seconds: float | None = None) -> Any:
+        """Run a read of less than a millisecond; None if it failed, or was not run in time.
+
+        The time is a quarter of a second by default.
+        """
+        timeout = _SECONDS if seconds is None else seconds
+        if self._safe_point is not None:
+            owner = self._safe_point.stepping_thread()
+            if owner not in (None, threading.main_thread()):
+                return self._safe_point.ask(read, timeout)
+        return self._ask_main_thread(read, timeout)
+
+    def _ask_main_thread(self, read: Callable[[], Any], timeout: float) -> Any:
         if threading.current_thread() is threading.main_thread():
             return read()
-        if not _serves_pending_calls() or not self._asking.acquire(timeout=seconds):
+        if not _serves_pending_calls() or not self._asking.acquire(timeout=timeout):
             return None
         try:
             request = self._question.request = Request(read)
             is_queued = self._question.queued or _queue(self._question)
-            result = request.wait(seconds if is_queued else 0)
+            result = request.wait(timeout if is_queued else 0)
             self._question.request = None
-            self.seconds += request.seconds
+            self._main_thread_seconds += request.seconds
             return result
         finally:
             self._asking.release()
 
     def abandon(self) -> None:
-        """Discard another thread's request in a forked child."""
+        """Discard the parent's requests in a forked child."""
         self._question.request = None
-        MainThread._asking = threading.Lock()
+        OwnedReads._asking = threading.Lock()
 
 
 def _queue(question: _Question) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from heapwatch.measure.gpu import allow_capture
 from heapwatch.measure.introspection.exclusive_reads import waits_in
-from heapwatch.runtime.failures import Failures, is_trainers
+from heapwatch.runtime.failures import Failures, must_propagate
 
 log = logging.getLogger("heapwatch")
 
@@ -71,7 +71,7 @@ class Request:
         try:
             self._results.append(self._read())
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
         finally:
             self.seconds = self._cpu_clock() - began
@@ -190,7 +190,7 @@ class SafePoint:
                 self.sample_now(at_once)
             self._sample_due()
         except BaseException as error:
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record("safe_point", "visit", error)
         finally:
@@ -330,15 +330,15 @@ class SafePoint:
             task.sampled_at = self._clock()
         except BaseException as error:
             task.failed = True
-            if is_trainers(error):
+            if must_propagate(error):
                 raise
             self._failures.record(task.sampler.name, "sample", error)
         finally:
             task.running_since = None
             task.said_hanging = False
-            took, used = self._clock() - began, self._cpu_clock() - cpu_began
-            task.total += used
-            task.costs.append(used + _WAITING_COST * max(0.0, took - used))
+            wall_seconds, cpu_seconds = self._clock() - began, self._cpu_clock() - cpu_began
+            task.total += cpu_seconds
+            task.costs.append(cpu_seconds + _WAITING_COST * max(0.0, wall_seconds - cpu_seconds))
             share = fair_share(self.budget, (other.cost / other.sampler.interval for other in self.tasks))
             task.interval = max(task.sampler.interval, task.cost / share)
             task.due_at = began + task.interval

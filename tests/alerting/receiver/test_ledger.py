@@ -124,4 +124,3 @@ def test_the_audit_is_paged_and_filtered(database):
     (done,) = audit.page(database, audit.Filter(result="helped")).rows
     assert (done.instance, done.decision, done.action.result) == ("b:1", "act", "helped")
     assert audit.page(database, audit.Filter(decision="close", instance="b:1")).rows == []
-    assert audit.decisions(database) == {"close": 4, "act": 1, "waiting": 1}

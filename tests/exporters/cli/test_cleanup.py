@@ -4,6 +4,7 @@ import heapwatch
 from heapwatch.cli.cleanup import COOLDOWN_SECONDS, Cleaner, cleanup_lines
 from heapwatch.errors import Unreachable
 from heapwatch.judge.limits import ExceededLimit
+from heapwatch.runtime.cleanup import CleanupRequest
 
 TOKEN = "correct-horse-battery-staple"
 CRITICAL = ExceededLimit("critical", "threshold", "bodies", "all", 1247, 1000)
@@ -27,7 +28,9 @@ def test_a_trainer_is_cleaned_by_its_address_or_its_name(monkeypatch, run):
 
         def post(url, document, token, timeout):
             asked.append((url, token))
-            return 200, watch.exporter.cleanup_queue.run(document["action"], "", "http").as_dict()
+            return 200, watch.exporter.cleanup_queue.run(
+                CleanupRequest(document["action"], "", "http")
+            ).as_dict()
 
         monkeypatch.setattr("heapwatch.cli.cleanup.post_json", post)
         for words in ((f"127.0.0.1:{watch.port}", "--action", "regular"), ("walker",)):

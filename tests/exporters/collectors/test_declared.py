@@ -12,7 +12,7 @@ from heapwatch.collectors.declared import (
     SizeCollector,
 )
 from heapwatch.collectors.readings import Readings
-from heapwatch.measure.sizing.deep_size import Size
+from heapwatch.runtime.labels import MAX_NAMES
 from heapwatch.runtime.sources import NoValue, Source
 
 
@@ -56,10 +56,10 @@ def test_sources_that_fail_die_or_have_no_value(failures):
 
 
 def test_sources_are_bounded_and_that_is_logged_once(failures, caplog):
-    sources = NamedSources("buffers", failures, limit=3)
-    for number in range(10):
+    sources = NamedSources("buffers", failures)
+    for number in range(MAX_NAMES + 5):
         sources.register(f"buffer {number}", Source.of(lambda: 1))
-    assert len(sources.read(lambda _, value: value)) == 3
+    assert len(sources.read(lambda _, value: value)) == MAX_NAMES
     assert len(caplog.records) == 1
 
 
@@ -131,7 +131,6 @@ def test_deep_sizes_by_name(sizes, tmp_path):
     policy = torch.nn.Linear(100, 100)
     sizes.measure("policy.state_dict", Source.of(policy.state_dict))
     sizes.measure("stats", held({"returns": np.zeros(1000)}))
-    sizes.measure("store", held(Size(bytes=3_000_000)))
     sizes.measure("mapped", held(np.memmap(tmp_path / "array", dtype=np.uint8, mode="w+", shape=5000)))
     sizes.measure("lengths", held([bytes(at % 1000) for at in range(10_000)]))
     found = read(sizes)
@@ -140,7 +139,6 @@ def test_deep_sizes_by_name(sizes, tmp_path):
 
     assert nbytes["policy.state_dict"] == pytest.approx(40_400, abs=2000)
     assert nbytes["stats"] == pytest.approx(8000, abs=500)
-    assert nbytes["store"] == 3_000_000
     assert found.value("trainer_object_size_offheap_bytes", object="mapped", place="mapped") == 5000
     assert errors["lengths"] > 0
     assert errors["stats"] == 0

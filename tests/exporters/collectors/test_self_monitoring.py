@@ -1,7 +1,7 @@
 import pytest
 
 from heapwatch.collectors.self_monitoring import CleanupCollector, ExporterCollector
-from heapwatch.runtime.cleanup import CleanupQueue
+from heapwatch.runtime.cleanup import CleanupQueue, CleanupRequest
 from tests.support.exposed import value, values
 
 
@@ -56,9 +56,9 @@ def test_cleanups_are_counted_from_zero():
     collector = CleanupCollector(queue, lambda: True)
     queue.register(trim)
     assert values(collector.collect(), "trainer_cleanups_total", "action") == {"regular": 0, "emergency": 0}
-    queue.submit(request_id="r1")
+    queue.submit(CleanupRequest(request_id="r1"))
     queue.run_pending()
-    queue.run("regular", "", "trainer")
+    queue.run(CleanupRequest("regular", "", "trainer"))
     families = list(collector.collect())
     assert value(families, "trainer_cleanups_total", action="emergency", trigger="api") == 1
     assert value(families, "trainer_cleanups_total", action="regular", trigger="trainer") == 1

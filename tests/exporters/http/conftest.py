@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heapwatch.http import connections, endpoints
+from heapwatch.http import endpoints, server
 from tests.support.served_trainer import Trainer
 
 
@@ -28,6 +28,6 @@ def trainer():
 def impatient(monkeypatch):
     """Time limits short enough to wait for."""
     monkeypatch.setattr(endpoints, "REQUEST_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "ROOM_SECONDS", 0.1)
+    monkeypatch.setattr(server, "ROOM_SECONDS", 0.1)
     monkeypatch.setattr(endpoints, "COLLECTION_SECONDS", 0.2)
     monkeypatch.setattr(endpoints, "HEALTH_SECONDS", 0.2)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from heapwatch.http import connections, server
+from heapwatch.http import server
 from tests.support.served_trainer import TOKEN, status_of
 
 
@@ -60,7 +60,7 @@ def test_pipelined_requests_get_one_answer_and_a_close(shared):
 def test_the_number_of_connections_is_bounded_until_slow_ones_are_cut_off(impatient, trainer):
     waiting = [
         socket.create_connection(("127.0.0.1", trainer.server.port), timeout=20)
-        for _ in range(connections.MAX_CONNECTIONS)
+        for _ in range(server.MAX_CONNECTIONS)
     ]
     try:
         assert trainer.raw(b"") == b""
@@ -85,6 +85,5 @@ def test_where_no_thread_can_be_started_the_accepting_one_serves(trainer, monkey
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    monkeypatch.setattr(server, "OBSERVATION_SECONDS", 0.0)
     for _ in range(3):
         assert trainer.request("GET", "/metrics")[0].status == 200

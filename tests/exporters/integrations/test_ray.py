@@ -1,4 +1,4 @@
-"""RLlib, Ray Tune and actors, with a Ray of their own.
+"""RLlib and actors, with a Ray of their own.
 
 Ray is imported by the tests, not at the top: each worker collects all tests, and the import takes seconds.
 """
@@ -114,27 +114,3 @@ def test_an_algorithm_with_its_replay_buffer(exposed):
     assert seen.value("trainer_progress_total", unit="step") >= 100
     assert seen.value("trainer_buffer_items", buffer="replay_buffer") > 0
     assert seen.value("trainer_phase_duration_seconds_count", phase="iteration") >= 2
-
-
-@pytest.mark.timeout(480)  # three processes import Ray, which takes minutes on a busy machine
-def test_each_trial_is_watched_in_its_own_process(tmp_path):
-    from ray import tune
-
-    from heapwatch.integrations.ray_tune import watched
-
-    def train(config, watch):
-        for _ in range(config["steps"]):
-            watch.step()
-        with urllib.request.urlopen(f"http://127.0.0.1:{watch.port}/performance_status") as answer:
-            status = json.load(answer)
-        tune.report({"steps": status["progress"]["step"], "run": status["trainer"]["run"]})
-
-    tuner = tune.Tuner(
-        watched(train, port=0),
-        param_space={"steps": tune.grid_search([3, 5])},
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
-    )
-    results = tuner.fit()
-    assert not results.errors
-    assert sorted(result.metrics["steps"] for result in results) == [3, 5]
-    assert all(result.metrics["run"] == result.metrics["trial_id"] for result in results)

@@ -2,29 +2,14 @@ import logging
 import socket
 from collections import deque
 
-import pytest
-
 import heapwatch
 from heapwatch.collectors.readings import Readings
-from heapwatch.integrations.session import Session, buffers_of
+from heapwatch.integrations.session import Session, accessor
 
 
 class Agent:
     def __init__(self):
         self.replay_memory = deque([1, 2, 3], maxlen=10)
-        self.network = object()
-        self.rollout_length = 5
-
-
-def test_buffers_are_found_by_name_and_by_what_they_hold():
-    assert buffers_of(Agent()) == ["replay_memory"]
-
-
-def test_what_torch_keeps_in_every_module_is_no_buffer():
-    torch = pytest.importorskip("torch")
-    module = torch.nn.BatchNorm1d(4)
-    module.rollout_buffer = deque(maxlen=3)
-    assert buffers_of(module) == ["rollout_buffer"]
 
 
 def test_a_session_counts_from_where_the_run_started(exposed):
@@ -124,7 +109,7 @@ def test_of_buffers_with_one_name_the_latest_is_measured():
     second.replay_memory.extend([4, 5])
     with heapwatch.start("given", port=0) as watch:
         for agent in (first, second):
-            Session("t", "test", watch).find_buffers(agent)
+            Session("t", "test", watch).buffer("replay_memory", accessor(agent, "replay_memory"))
         assert items_of(watch) == {"replay_memory": 5}
 
 

@@ -98,7 +98,7 @@ def test_a_report_is_of_the_cycle_in_which_it_is_due(logged, monkeypatch, interv
     monkeypatch.setattr("heapwatch.report.interval._MOST_SHARE", 1.0)
     with heapwatch.Watch("metta") as watch:
         done: list[int] = []
-        watch.size("buffer", nbytes=lambda: 1e6 * len(done))
+        watch.size("buffer", lambda: bytes(10**6 * len(done)))
         watch.memory_report_interval(interval)
         watch.size_interval(interval)
         for epoch in range(4 * interval - 1):

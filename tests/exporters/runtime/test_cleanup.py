@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from heapwatch.runtime.cleanup import CleanupQueue, CleanupTarget, QueueFull
+from heapwatch.runtime.cleanup import CleanupQueue, CleanupRequest, CleanupTarget, QueueFull
 
 
 class Trainer:
@@ -40,7 +40,7 @@ def without_release(monkeypatch):
 
 def test_a_cleanup_runs_when_its_safe_point_comes_and_says_what_it_did(trainer):
     trainer.queue.register(trainer.trim)
-    ticket = trainer.queue.submit("emergency", "too much food", "http", "r1")
+    ticket = trainer.queue.submit(CleanupRequest("emergency", "too much food", "http", "r1"))
     assert trainer.woken == 1
     assert (ticket.state, ticket.wait(0)) == ("pending", None)
     trainer.queue.run_pending()
@@ -69,9 +69,9 @@ def test_a_function_that_asks_for_the_target_gets_what_the_cleanup_is_for(traine
     trainer.queue.register(lambda *, target: reported.append(target))
     trainer.queue.register(lambda action, times=1, **others: reported.append((action, times, others)))
     trainer.queue.register(lambda: reported.append("nothing"))
-    ticket = trainer.queue.submit("regular", target=CleanupTarget("bodies", "static"))
+    ticket = trainer.queue.submit(CleanupRequest("regular", target=CleanupTarget("bodies", "static")))
     trainer.queue.run_pending()
-    trainer.queue.run("regular", "routine", "trainer")
+    trainer.queue.run(CleanupRequest("regular", "routine", "trainer"))
     for given in (("bodies", "static"), ("", "")):
         assert reported[:4] == [("regular", *given), given, ("regular", 1, {}), "nothing"]
         del reported[:4]
@@ -83,10 +83,10 @@ def test_a_function_that_asks_for_the_target_gets_what_the_cleanup_is_for(traine
 def test_the_same_request_is_the_same_cleanup(trainer):
     runs = []
     trainer.queue.register(runs.append)
-    first = trainer.queue.submit(request_id="r1")
-    assert trainer.queue.submit(request_id="r1") is first
+    first = trainer.queue.submit(CleanupRequest(request_id="r1"))
+    assert trainer.queue.submit(CleanupRequest(request_id="r1")) is first
     trainer.queue.run_pending()
-    assert trainer.queue.submit(request_id="r1") is first
+    assert trainer.queue.submit(CleanupRequest(request_id="r1")) is first
     trainer.queue.run_pending()
     assert len(runs) == 1
 
@@ -98,7 +98,7 @@ def test_every_function_runs_and_errors_are_reported(trainer, kind):
 
     trainer.queue.register(broken)
     trainer.queue.register(trainer.trim)
-    result = trainer.queue.run("regular", "", "trainer")
+    result = trainer.queue.run(CleanupRequest("regular", "", "trainer"))
     assert result.removed == {"food": 37}
     (error,) = result.errors
     assert error.endswith(
@@ -117,7 +117,7 @@ def test_every_function_runs_and_errors_are_reported(trainer, kind):
 )
 def test_an_answer_that_is_no_count_is_an_error(trainer, answer, expected, caplog):
     trainer.queue.register(lambda action: answer)
-    result = trainer.queue.run("regular", "", "trainer")
+    result = trainer.queue.run(CleanupRequest("regular", "", "trainer"))
     assert result.removed == {}
     assert len(result.errors) == 1
     assert expected in caplog.text
@@ -135,19 +135,19 @@ def test_a_method_does_not_keep_its_object(trainer):
             raise AssertionError("never called")
 
     trainer.queue.register(Pool().trim)
-    assert trainer.queue.run("regular", "", "trainer").errors == []
+    assert trainer.queue.run(CleanupRequest("regular", "", "trainer")).errors == []
 
 
 @pytest.mark.usefixtures("without_release")
 def test_the_queue_and_its_memory_are_bounded(trainer):
     for number in range(1000):
-        trainer.queue.submit(request_id=f"r{number}")
+        trainer.queue.submit(CleanupRequest(request_id=f"r{number}"))
         trainer.queue.run_pending()
     assert len(trainer.queue._tickets) <= 64
     for number in range(16):
-        trainer.queue.submit(request_id=f"waiting{number}")
+        trainer.queue.submit(CleanupRequest(request_id=f"waiting{number}"))
     with pytest.raises(QueueFull, match="16 cleanups are already waiting"):
-        trainer.queue.submit(request_id="one more")
+        trainer.queue.submit(CleanupRequest(request_id="one more"))
     assert trainer.queue.pending() == 16
 
 
@@ -159,7 +159,7 @@ def test_a_cleanup_that_was_interrupted_stays_queued(trainer):
             raise interrupts.pop()
 
     trainer.queue.register(clean)
-    ticket = trainer.queue.submit()
+    ticket = trainer.queue.submit(CleanupRequest())
     with pytest.raises(KeyboardInterrupt):
         trainer.queue.run_pending()
     assert ticket.wait(0) is None
@@ -172,7 +172,7 @@ def test_each_cleanup_is_one_line_with_its_reason_what_it_freed_and_how_long_it_
     queue = CleanupQueue(lambda: {"resident_memory_bytes": 1_000_000}, lambda: None, lambda: None)
     queue.register(lambda: {"bodies": 3})
     with caplog.at_level("INFO", "heapwatch"):
-        queue.run("emergency", "TrainerMemoryHigh\x1b[2J", "http")
+        queue.run(CleanupRequest("emergency", "TrainerMemoryHigh\x1b[2J", "http"))
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("emergency cleanup asked for by http (TrainerMemoryHigh\\x1b[2J) took ")
     assert line.endswith(" s: 0 B freed, 3 bodies removed")

@@ -50,18 +50,18 @@ def test_a_failing_collector_loses_its_own_series_alone(exposition, failures):
 
 
 def test_a_hanging_collector_is_left_out_until_it_returns(exposition, failures):
-    hanging, other = Reading("hanging"), Reading("other")
-    exposition.register(hanging)
-    exposition.register(other)
+    first, hanging, other = Reading("first"), Reading("hanging"), Reading("other")
+    for collector in (first, hanging, other):
+        exposition.register(collector)
     hanging.free.clear()
-    assert names(exposition) == ["other"]
-    assert names(exposition) == ["other"]
+    assert names(exposition) == ["first"]
+    assert names(exposition) == ["first", "other"]
     assert failures.counts["hanging"] == 1, "it was asked a second time"
     hanging.free.set()
     for thread in threading.enumerate():
         if thread.name == "heapwatch-collect":
             thread.join(10)
-    assert names(exposition) == ["hanging", "other"]
+    assert names(exposition) == ["first", "hanging", "other"]
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, None])

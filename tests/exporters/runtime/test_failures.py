@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from heapwatch.runtime.failures import Failures, describe, is_trainers
+from heapwatch.runtime.failures import Failures, describe, must_propagate
 
 
 class Unspeakable(Exception):
@@ -50,8 +50,8 @@ def test_what_a_source_raises_is_not_the_trainers_but_for_an_interrupt(kind):
     def source():
         raise kind("no")
 
-    assert not is_trainers(caught(source))
-    assert is_trainers(KeyboardInterrupt())
+    assert not must_propagate(caught(source))
+    assert must_propagate(KeyboardInterrupt())
 
 
 class Handler:
@@ -74,7 +74,7 @@ class Handler:
 def test_what_a_handler_of_a_signal_raises_is_the_trainers(handler):
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        assert is_trainers(caught(lambda: signal.raise_signal(signal.SIGUSR1)))
-        assert not is_trainers(caught(sys.exit))
+        assert must_propagate(caught(lambda: signal.raise_signal(signal.SIGUSR1)))
+        assert not must_propagate(caught(sys.exit))
     finally:
         signal.signal(signal.SIGUSR1, before)

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import heapwatch
-from heapwatch.runtime.cleanup import described
+from heapwatch.runtime.cleanup import CleanupRequest, described
 from tests.support.exposed import get, value, values
 from tests.support.waiting import wait_for
 
@@ -161,7 +161,7 @@ def test_no_source_ends_training(watch, kind):
     watch.size("policy", source)
     watch.bodies(source, owners=source)
     watch.on_cleanup(source)
-    ticket = watch.exporter.cleanup_queue.submit()
+    ticket = watch.exporter.cleanup_queue.submit(CleanupRequest())
     with Training(watch) as training:
         wait_for(lambda: watch.exporter.failures.counts["bodies"] > 1)
         assert f"{kind.__name__}, raised at test_faulted_sources.py" in ticket.wait(20).errors[0]
@@ -181,7 +181,7 @@ def test_what_sources_and_cleanups_raise_is_in_the_log_alone(watch, caplog):
     watch.on_cleanup(fail)
     watch.on_cleanup(lambda: {"alice@example.com": 1})
     watch.step()
-    result = watch.exporter.cleanup_queue.run("regular", "", "trainer")
+    result = watch.exporter.cleanup_queue.run(CleanupRequest("regular", "", "trainer"))
     assert len(result.errors) == 2
     assert "ValueError: no user alice@example.com, raised at test_faulted_sources.py" in caplog.text
     said = [get(watch, path) for path in ("metrics", "performance_status", "explain")]

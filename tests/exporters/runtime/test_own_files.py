@@ -53,14 +53,14 @@ def test_a_file_of_another_user_is_refused_unless_the_user_named_it(file):
     os.chown(file, 61234, 61234)
     with pytest.raises(UnusableFile, match=r"belongs to another user \(uid 61234\)"):
         read_text(file)
-    assert read_text(file, named=True) == "x"
+    assert read_text(file, any_owner=True) == "x"
 
 
 def test_a_user_may_name_a_secret_that_is_mounted_behind_links(file):
     (file.parent / "..data").mkdir()
     (file.parent / "..data" / "token").write_text("secret")
     file.symlink_to("..data/token")
-    assert read_text(file, named=True) == "secret"
+    assert read_text(file, any_owner=True) == "secret"
     with pytest.raises(UnusableFile):
         read_text(file)
 

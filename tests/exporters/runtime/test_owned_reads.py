@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from heapwatch.runtime.failures import Failures
-from heapwatch.runtime.owned_reads import MainThread, OwnedReads
+from heapwatch.runtime.owned_reads import OwnedReads
 from heapwatch.runtime.safe_point import Request, SafePoint
 
 
@@ -96,7 +96,7 @@ def test_a_thread_that_steps_too_rarely_answers_nothing() -> None:
 
 
 def test_the_main_thread_answers_while_it_computes() -> None:
-    main = MainThread()
+    main = OwnedReads()
     assert main.ask(lambda: 3, 0.001) == 3, "in the main thread itself it comes at once"
     assert asked_by_another(lambda: main.ask(lambda: 1 / 0, 30), compute) == [None], "the error stays there"
     assert asked_by_another(lambda: main.ask(threading.get_ident, 30), compute) == [threading.get_ident()]
@@ -104,7 +104,7 @@ def test_the_main_thread_answers_while_it_computes() -> None:
 
 
 def test_a_busy_main_thread_answers_nothing_now_and_later_questions_well() -> None:
-    main = MainThread()
+    main = OwnedReads()
     run: list[str] = []
 
     def ask_late() -> Any:
@@ -123,7 +123,7 @@ def test_the_exception_of_a_signal_handler_reaches_the_program() -> None:
     def ring(number: int, frame: Any) -> None:
         raise Alarm
 
-    main = MainThread()
+    main = OwnedReads()
 
     def read() -> int:
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -140,7 +140,7 @@ def test_the_exception_of_a_signal_handler_reaches_the_program() -> None:
 
 
 def test_a_program_under_a_debugger_is_not_asked() -> None:
-    main = MainThread()
+    main = OwnedReads()
     before = sys.gettrace()
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
@@ -158,7 +158,7 @@ def test_a_program_under_a_debugger_is_not_asked() -> None:
 
 
 def test_a_forked_child_answers_nothing_that_the_parent_asked() -> None:
-    main = MainThread()
+    main = OwnedReads()
     main._question.request = Request(lambda: os._exit(9))
     child = os.fork()
     if not child:
