@@ -22,8 +22,8 @@ from heapwatch.judge.verdict import exit_code
 from heapwatch.text.terminal import say, say_json
 
 _EPILOG = f"""
-keys: s sorts by growth, bytes, items or path; / filters, Escape ends that; Enter shows all details of a path;
-q quits. Without a source all processes of this user are shown in groups; Enter looks into one of a group.
+keys: s sorts by growth, bytes, items or path; Enter shows all details of a path; q quits. Without a source
+all processes of this user are shown in groups; Enter looks into one of a group.
 
 A process without Heapwatch is entered, and left at the end. Its program continues.
 
@@ -80,6 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.source is not None:
             url = url_of(arguments.source)
             urls = [] if url is None else [url]
+        elif not once and len(urls) != 1:
+            raise UsageError(f"{len(urls)} trainers are registered: name one; --once prints all")
         snapshots, end = _shown(arguments.source, urls, None if once else arguments.interval)
     except (CannotEnter, Unreachable) as error:
         say(f"heapwatch: {error}", error=True)
@@ -116,12 +118,12 @@ def _shown(
 
 
 def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
-    """Show a source until the user quits; return the last snapshots."""
+    """Show a source until the user quits; return the last snapshot."""
     from heapwatch.cli.top_screen import TopScreen
 
     screen = TopScreen(source, interval)
     screen.run()
-    return screen.snapshots
+    return [] if screen.snapshot is None else [screen.snapshot]
 
 
 def _machine_on_screen(arguments: argparse.Namespace) -> int:

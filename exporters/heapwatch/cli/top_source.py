@@ -42,7 +42,6 @@ class Path:
     `line` is the source line that adds to it, `details` are sentences about it.
     """
 
-    trainer: str
     path: str
     type: str
     items: float | None = None
@@ -163,9 +162,7 @@ def snapshot_of(url: str) -> Snapshot:
         document = get_json(f"{url}/explain", max_bytes=MOST_BYTES)
         with understood(url):
             name = str(status["trainer"]["trainer"])
-            return _explained(
-                name, address, explanation_of(document), _memory(status), _declared(name, status)
-            )
+            return _explained(name, address, explanation_of(document), _memory(status), _declared(status))
     except Unreachable as error:
         return Snapshot(address, address, problem=str(error))
 
@@ -179,7 +176,7 @@ def _explained(
 ) -> Snapshot:
     if explanation is None:
         return Snapshot(name, address, None, "nothing is known yet", memory=memory, paths=tuple(declared))
-    paths = (*(_path(name, finding) for finding in explanation.findings), *declared)
+    paths = (*map(_path, explanation.findings), *declared)
     time_left = duration_range(*explanation.time_left) if explanation.time_left is not None else ""
     growing = sum(
         finding.bytes or 0
@@ -192,14 +189,13 @@ def _explained(
     return Snapshot(name, address, explanation.verdict, headline(explanation), time_left, parts, paths)
 
 
-def _path(name: str, finding: Finding) -> Path:
+def _path(finding: Finding) -> Path:
     details = [described(finding)]
     if finding.holders:
         details.append(f"Held by {' < '.join(finding.holders)}.")
     if finding.site is not None:
         details.append(f"{finding.site.file}:{finding.site.line}")
     return Path(
-        name,
         finding.path or finding.type,
         finding.type,
         finding.items,
@@ -212,18 +208,16 @@ def _path(name: str, finding: Finding) -> Path:
     )
 
 
-def _declared(trainer: str, status: Mapping[str, Any]) -> list[Path]:
+def _declared(status: Mapping[str, Any]) -> list[Path]:
     """Return the buffers and objects that the trainer has declared."""
     growth = status.get("growth_per_minute", {}).get("object_size", {})
     declared = []
     for buffer, levels in status.get("buffers", {}).items():
         bound = levels.get("capacity_items")
         details = () if bound is None else (f"Its bound is {bound:,.0f} items.",)
-        declared.append(
-            Path(trainer, buffer, "buffer", levels.get("items"), levels.get("bytes"), details=details)
-        )
+        declared.append(Path(buffer, "buffer", levels.get("items"), levels.get("bytes"), details=details))
     for name, size_bytes in status.get("object_size_bytes", {}).items():
-        declared.append(Path(trainer, name, "object", None, size_bytes, growth.get(name)))
+        declared.append(Path(name, "object", None, size_bytes, growth.get(name)))
     return declared
 
 
@@ -274,16 +268,10 @@ def printed(snapshots: Iterable[Snapshot]) -> list[str]:
     return lines
 
 
-def cells(
-    path: Path, lengths: tuple[int, int, int] = (60, 20, 24), *, of_several: bool = False
-) -> tuple[str, ...]:
-    """Format the columns of a path; `lengths` are the most characters of its name, its type and its line.
-
-    With `of_several` trainers, the name of the trainer comes first.
-    """
-    trainer = f"{plain(path.trainer)} " if of_several else ""
+def cells(path: Path, lengths: tuple[int, int, int] = (60, 20, 24)) -> tuple[str, ...]:
+    """Format the columns of a path; `lengths` are the most characters of its name, its type and its line."""
     return (
-        trainer + _end_of(path.path, max(10, lengths[0] - len(trainer))),
+        _end_of(path.path, lengths[0]),
         plain(path.type, lengths[1]),
         "" if path.items is None else f"{path.items:,.0f}",
         "" if path.bytes is None else size(path.bytes),
