@@ -157,8 +157,8 @@ def size_of(row: str) -> float:
 
 def large(_example: Example) -> None:
     run = generations(3, buffers=lambda n: filled(2.3e9, 3e9), sizes=lambda n: {"best_agent": 4e8})
-    report = analyse(run, large_bytes=10e6)
-    assert [held.name for held in report.large] == ["replay", "best_agent"]
+    titled_rows = {section.title: section.rows for section in sections(analyse(run), 30, 10e6)}
+    assert [name for name, *_ in titled_rows["LARGE OBJECTS"]] == ["replay", "best_agent"]
 
 
 def largest(_example: Example) -> None:

@@ -12,7 +12,7 @@ from heapwatch.cli import above_zero
 from heapwatch.errors import UsageError
 from heapwatch.judge.verdict import exit_code
 from heapwatch.recording.file import NoRecording, read_recording
-from heapwatch.report.document import as_text
+from heapwatch.report.document import LARGE_BYTES, as_text
 from heapwatch.report.findings import analyse
 from heapwatch.text.terminal import say
 
@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--large",
         type=above_zero("a number of megabytes", 1e12),
-        default=50.0,
+        default=LARGE_BYTES / 1e6,
         metavar="MB",
         help="size of a large object (%(default)g)",
     )
@@ -67,10 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     if len(recording.points) < 2:
         say("heapwatch: too short to judge: the record has one sample", error=True)
         return 3
-    report = analyse(recording, large_bytes=arguments.large * 1e6)
+    report = analyse(recording)
     if arguments.log:
         report = replace(report, log=_last_lines(arguments.log))
-    say(*as_text(report, arguments.rows).split("\n"))
+    say(*as_text(report, arguments.rows, arguments.large * 1e6).split("\n"))
     return exit_code(report.verdict)
 
 

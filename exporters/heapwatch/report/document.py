@@ -15,6 +15,7 @@ from heapwatch.text.numbers import duration, from_to, gigabytes, size, size_chan
 from heapwatch.text.tables import aligned
 from heapwatch.text.terminal import plain
 
+LARGE_BYTES = 50e6  # as in the documents of the trading trainer
 _LONGEST_CELL, _LONGEST_LINE = 200, 1000
 _RULE = "=" * 78
 
@@ -29,8 +30,12 @@ class Section:
     lines: Sequence[str] = ()
 
 
-def sections(report: Report, most_rows: int) -> list[Section]:
-    """The report's sections; the trend has at most `most_rows` lines, 0 for all."""
+def sections(report: Report, most_rows: int, large_bytes: float = LARGE_BYTES) -> list[Section]:
+    """The report's sections.
+
+    The trend has at most `most_rows` lines, 0 for all. Buffers and named objects are large from `large_bytes`
+    on.
+    """
     parts = [
         _finding(report),
         _snapshot(f"BASELINE: {report.trend[0].label.removesuffix(' (baseline)')}", report.baseline),
@@ -39,7 +44,7 @@ def sections(report: Report, most_rows: int) -> list[Section]:
         _growth(report),
         _objects(report),
         _sizes(report),
-        _large(report),
+        _large(report.current, large_bytes),
         _largest(report),
     ]
     if report.log:
@@ -234,11 +239,14 @@ def _sizes(report: Report) -> Section:
     return Section("NAMED OBJECTS", ("Object", "Size", "Growth", "Rate", "Verdict"), rows, lines)
 
 
-def _large(report: Report) -> Section:
-    rows = [
-        (entry.name, entry.kind, size(entry.nbytes), size(entry.full_bytes) if entry.full_bytes else "")
-        for entry in report.large
+def _large(point: Point, large_bytes: float) -> Section:
+    buffers = [
+        (name, "buffer", buffer.nbytes, size(buffer.full_bytes) if buffer.full_bytes else "")
+        for name, buffer in point.buffers.items()
     ]
+    named = [(name, "object", nbytes, "") for name, nbytes in point.sizes.items()]
+    largest = sorted(buffers + named, key=lambda row: row[2], reverse=True)
+    rows = [(name, kind, size(nbytes), full) for name, kind, nbytes, full in largest if nbytes >= large_bytes]
     return Section("LARGE OBJECTS", ("Name", "Kind", "Size", "When full"), rows)
 
 
@@ -247,9 +255,9 @@ def _largest(report: Report) -> Section:
     return Section("LARGEST SINGLE OBJECTS, WHATEVER HOLDS THEM", ("Type", "Size"), rows)
 
 
-def as_text(report: Report, most_rows: int) -> str:
-    """The report as text with aligned columns."""
-    return "\n".join([title(report), "", *_section_lines(sections(report, most_rows))])
+def as_text(report: Report, most_rows: int, large_bytes: float = LARGE_BYTES) -> str:
+    """The report as text with aligned columns; see `sections`."""
+    return "\n".join([title(report), "", *_section_lines(sections(report, most_rows, large_bytes))])
 
 
 def trend_lines(report: Report, most_rows: int) -> list[str]:

@@ -26,28 +26,16 @@ class TrendRow:
     """A line of the trend table; `change_bytes` is from the line before, None for the baseline."""
 
     label: str
-    cycle: int
     phase: str
     resident_bytes: float
     change_bytes: float | None
 
 
 @dataclass(frozen=True)
-class LargeObject:
-    """A buffer or a named object, with its size in bytes."""
-
-    kind: str
-    name: str
-    nbytes: float
-    full_bytes: float | None = None
-
-
-@dataclass(frozen=True)
 class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
-    `objects` has live objects and other counts. `large` has watched objects above the size limit. `largest`
-    has class and bytes of the largest single objects of the latest search. `trainer_verdict` is that of
+    `objects` has live objects and other counts. `largest` has class and bytes of the largest single objects of the latest search. `trainer_verdict` is that of
     the trainer's own judge. `log` has the last lines of the given log.
     """
 
@@ -59,7 +47,6 @@ class Report:
     memory: Judgement
     objects: dict[str, Judgement]
     sizes: dict[str, Judgement]
-    large: list[LargeObject]
     largest: Sequence[tuple[str, float]]
     finding: RunLeak | None
     trainer_verdict: TrainerVerdict
@@ -77,12 +64,11 @@ class Report:
         return "too early" if self.memory.verdict in ("healthy", "warm-up") else self.memory.verdict
 
 
-def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
+def analyse(run: Run, *, unit: str = "") -> Report:
     """Judge a run.
 
     Args:
         run: at least one point.
-        large_bytes: least size of a large object.
         unit: unit of the cycles to compare, used from one completed cycle on; by default see `Cycles`.
 
     """
@@ -117,7 +103,6 @@ def analyse(run: Run, *, large_bytes: float = 50e6, unit: str = "") -> Report:
         memory=memory,
         objects=_with_age(objects, memory.last, cycles.unit),
         sizes=sizes,
-        large=[entry for entry in _buffers_and_sizes(last) if entry.nbytes >= large_bytes],
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=finding,
         trainer_verdict=verdict,
@@ -194,14 +179,6 @@ def _stored_items(point: Point) -> float:
     )
 
 
-def _buffers_and_sizes(point: Point) -> list[LargeObject]:
-    buffers = [
-        LargeObject("buffer", name, entry.nbytes, entry.full_bytes) for name, entry in point.buffers.items()
-    ]
-    sizes = [LargeObject("object", name, size) for name, size in point.sizes.items()]
-    return sorted(buffers + sizes, key=lambda entry: entry.nbytes, reverse=True)
-
-
 def _trend(cycles: Cycles) -> list[TrendRow]:
     """The baseline and the end of each phase; of each cycle if there are no phases."""
     first, *points = cycles.points
@@ -215,12 +192,12 @@ def _trend(cycles: Cycles) -> list[TrendRow]:
         if began_with_trainer
         else f"{cycles.unit.capitalize()} {number}: start of the record"
     )
-    rows = [TrendRow(f"{name} (baseline)", number, "", first.resident_bytes, None)]
+    rows = [TrendRow(f"{name} (baseline)", "", first.resident_bytes, None)]
     for point in points:
         if point.event == row_event:
             change = point.resident_bytes - rows[-1].resident_bytes
             label = _label(cycles, point)
-            rows.append(TrendRow(label, cycles.number(point), point.phase, point.resident_bytes, change))
+            rows.append(TrendRow(label, point.phase, point.resident_bytes, change))
     return rows
 
 
