@@ -113,10 +113,9 @@ def read_recording(path: Path) -> Run:
         NoRecording: the file has no points, or a line before the last is not part of a record.
 
     """
-    documents, notes = _documents(path)
     trainer, points = path.name, []
     explanation: dict[str, Any] | None = None
-    for number, document in enumerate(documents, 1):
+    for number, document in enumerate(_documents(path), 1):
         try:
             if "heapwatch" in document:
                 if document["heapwatch"] != FORMAT:
@@ -130,7 +129,7 @@ def read_recording(path: Path) -> Run:
             raise NoRecording(f"{path} is not a record, in line {number}: {error}") from None
     if not points:
         raise NoRecording(f"{path} holds no recorded run")
-    return Run(trainer, tuple(points), notes, explanation)
+    return Run(trainer, tuple(points), explanation)
 
 
 def read_explanation(path: Path) -> dict[str, Any]:
@@ -146,8 +145,8 @@ def read_explanation(path: Path) -> dict[str, Any]:
     return dict(explanation)
 
 
-def _documents(path: Path) -> tuple[list[Any], tuple[str, ...]]:
-    """The documents of all complete lines, and a note if the last is incomplete; gzip may be truncated."""
+def _documents(path: Path) -> list[Any]:
+    """The documents of all complete lines; the last one may be incomplete, and gzip truncated."""
     documents: list[Any] = []
     try:
         with path.open("rb") as raw:
@@ -155,7 +154,7 @@ def _documents(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         with gzip.open(path) if magic else path.open("rb") as file:
             for line in file:
                 if not line.endswith(b"\n"):
-                    return documents, ("The last line is incomplete and left out.",)
+                    break
                 documents.append(json.loads(line))
     except EOFError:
         pass  # the trainer still runs, or was killed
@@ -163,4 +162,4 @@ def _documents(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         raise NoRecording(f"{path} is not a record, in line {len(documents) + 1}: {error}") from None
     except OSError as error:
         raise NoRecording(f"{path} cannot be read: {error.strerror or error}") from None
-    return documents, ()
+    return documents

@@ -129,14 +129,10 @@ class Pace:
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run: points in order of time, and notes on problems found while reading.
-
-    `explanation` is the last recorded JSON document of `/explain`.
-    """
+    """A recorded run: points in order of time, and the last recorded JSON document of `/explain`."""
 
     trainer: str
     points: tuple[Point, ...]
-    notes: tuple[str, ...] = ()
     explanation: Mapping[str, Any] | None = None
 
 

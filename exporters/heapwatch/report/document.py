@@ -49,8 +49,6 @@ def sections(report: Report, most_rows: int, large_bytes: float = LARGE_BYTES) -
     ]
     if report.log:
         parts.append(Section(f"LAST {len(report.log)} LINES OF THE LOG", lines=report.log))
-    if report.notes:
-        parts.append(Section("NOTES", lines=report.notes))
     return [_escaped(section) for section in parts if section.rows or section.lines]
 
 

@@ -35,8 +35,9 @@ class TrendRow:
 class Report:
     """The report on a run; bytes, and cycles of `unit`.
 
-    `objects` has live objects and other counts. `largest` has class and bytes of the largest single objects of the latest search. `trainer_verdict` is that of
-    the trainer's own judge. `log` has the last lines of the given log.
+    `objects` has live objects and other counts. `largest` has class and bytes of the largest single objects
+    of the latest search. `trainer_verdict` is that of the trainer's own judge. `log` has the last lines of
+    the given log.
     """
 
     trainer: str
@@ -50,7 +51,6 @@ class Report:
     largest: Sequence[tuple[str, float]]
     finding: RunLeak | None
     trainer_verdict: TrainerVerdict
-    notes: tuple[str, ...]
     log: Sequence[str] = ()
 
     @property
@@ -106,7 +106,6 @@ def analyse(run: Run, *, unit: str = "") -> Report:
         largest=next((point.large for point in reversed(run.points) if point.large), ()),
         finding=finding,
         trainer_verdict=verdict,
-        notes=run.notes,
     )
 
 

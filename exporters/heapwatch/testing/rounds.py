@@ -69,7 +69,7 @@ class GrowthCheck:
         self._comparison = Comparison(roots)
         self._inventory = self._comparison.inventory
         self._census = Census(self._comparison.now, unlimited=True, fewest=3)
-        self._levels = ProcessLevels(self._comparison.now)
+        self._memory = ProcessMemory(self._comparison.now)
         self._uncollected = Uncollected(self._census, self._comparison.now)
         self._unreached: list[Finding] = []
 
@@ -97,14 +97,15 @@ class GrowthCheck:
             self._uncollected.count()
         if self.done % max(1, self.rounds // _COUNTS) == 0:
             self._count(collected)  # takes longer than the rest
-        self._levels.read()
+        self._memory.make_due()
+        self._memory.read_parts()
 
     def _count(self, collected: bool) -> None:
         if not collected:
             self._uncollected.examine()
             return
         self._census.count()
-        if self._levels.native(self._start) is not None:
+        if self._native(self._start) is not None:
             self._unreached = self._census.search(self._inventory.ids())
 
     @property
@@ -117,7 +118,17 @@ class GrowthCheck:
         levels = [known.items for known in self._inventory.known.values()]
         levels += [known.counts for known in self._census.types.values()]
         levels.append(self._uncollected.counts)
-        return any(_ends_higher(level, since) for level in levels) or self._levels.moved(since)
+        processes = [bucket.last for bucket in self._memory.processes.since(since)]
+        return (
+            any(_ends_higher(level, since) for level in levels)
+            or bool(processes and processes[-1] > min(processes))
+            or self._native(since) is not None
+        )
+
+    def _native(self, since: float) -> float | None:
+        """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
+        growth = self._memory.used.growth(since)
+        return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None
 
     def _judge(self) -> list[Growing]:
         rising = [one for one in self._inventory.known.values() if one.items.growth(self._start).rising]
@@ -149,7 +160,7 @@ class GrowthCheck:
 
     def _unexplained(self, explained: float) -> list[Growing]:
         """Growth of malloc's blocks that the other findings do not explain."""
-        native = self._levels.native(self._start)
+        native = self._native(self._start)
         if native is None or native <= 2 * explained or native <= self._least:
             return []
         for known in self._unreached:
@@ -159,12 +170,13 @@ class GrowthCheck:
         return [Growing("memory outside Python objects", "malloc", native)]
 
     def _processes(self) -> list[Growing]:
-        grown = self._levels.children(self._start)
-        if grown is None:
+        growth = self._memory.processes.growth(self._start)
+        if not growth.rising:
             return []
+        nbytes = self._memory.workers.growth(self._start).per_second or None
         remedy = "end them: `close()` of the environment or pool, `process.join()`"
         site = self._comparison.describer.processes_started()
-        return [Growing("child processes", "workers", grown[1], grown[0], site, remedy=remedy)]
+        return [Growing("child processes", "workers", nbytes, growth.per_second, site, remedy=remedy)]
 
     def _cycles(self) -> list[Growing]:
         """Reference cycles that stay because the program has switched the collector off."""
@@ -214,39 +226,6 @@ class GrowthCheck:
         if growing.site is not None or container is None:
             return growing
         return replace(growing, site=made_at(newest_of(container, self._inventory)))
-
-
-class ProcessLevels:
-    """Growth that no Python object shows, read after each round.
-
-    That is in blocks of malloc, and in child processes.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._memory = ProcessMemory(clock)
-
-    def read(self) -> None:
-        """Read the current levels, as far as this system provides them."""
-        self._memory.make_due()
-        self._memory.read_parts()
-
-    def native(self, since: float) -> float | None:
-        """Growth of malloc's blocks in use, in bytes a round; None if there is none."""
-        growth = self._memory.used.growth(since)
-        return growth.per_second if growth.rising and growth.per_second >= _LEAST_NATIVE_BYTES else None
-
-    def children(self, since: float) -> tuple[float, float | None] | None:
-        """Growth of the number of child processes in a round, and of their memory; None if there is none."""
-        growth = self._memory.processes.growth(since)
-        if not growth.rising:
-            return None
-        return growth.per_second, self._memory.workers.growth(since).per_second or None
-
-    def moved(self, since: float) -> bool:
-        """Whether anything has grown in each round since, or processes have been added."""
-        levels = [bucket.last for bucket in self._memory.processes.since(since)]
-        added = bool(levels) and levels[-1] > min(levels)
-        return added or self.native(since) is not None
 
 
 def unreached_container(container: Finding) -> Growing:

@@ -22,7 +22,7 @@ def report_named(name):
         named = {"objects": {name: 2 + 5 * n}, "sizes": {name: 1e7 * n}}
         return Point(60.0 * n, "cycle", 1e9 + 1e9 * n, progress={"epoch": n}, **named)
 
-    return analyse(Run(name, tuple(map(point, range(1, 9))), (name,)))
+    return analyse(Run(name, tuple(map(point, range(1, 9)))))
 
 
 def test_the_text_has_the_documents_tables():
