@@ -13,7 +13,7 @@ from typing import Any
 from heapwatch.cli import above_zero
 from heapwatch.cli.followed import DIED, DIED_MEANS, Ended
 from heapwatch.cli.sources import registered_trainers, url_of
-from heapwatch.cli.top_machine import MachineSource, chosen_on_screen
+from heapwatch.cli.top_machine import MachineSource
 from heapwatch.cli.top_machine import printed as printed_rows
 from heapwatch.cli.top_source import Entered, Served, Snapshot, Source, printed
 from heapwatch.entering.entered_process import CannotEnter
@@ -128,8 +128,10 @@ def _on_screen(source: Source, interval: float) -> Sequence[Snapshot]:
 
 def _machine_on_screen(arguments: argparse.Namespace) -> int:
     """Show the groups of the machine, and the processes that the user chooses."""
+    from heapwatch.cli.top_screen import MachineScreen
+
     machine = MachineSource(everyone=arguments.all_users)
-    while (row := chosen_on_screen(machine, arguments.interval)) is not None:
+    while (row := MachineScreen(machine.read, arguments.interval).run()) is not None:
         try:
             _, end = _shown(str(row.pid), [row.url] if row.url else [], arguments.interval)
         except CannotEnter as error:

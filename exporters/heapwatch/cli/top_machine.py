@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from heapwatch.cli.sources import read_all, registered_processes
 from heapwatch.cli.top_source import Snapshot, snapshot_of
-from heapwatch.judge.verdict import SERIOUS, WORDS
+from heapwatch.judge.verdict import WORDS
 from heapwatch.machine.groups import Groups
 from heapwatch.machine.levels import GroupGrowth, MachineLevels
 from heapwatch.text.numbers import size, size_change
@@ -116,57 +115,3 @@ def printed(rows: Sequence[Row]) -> list[str]:
     shown, more = rows[:_MOST_PRINTED], len(rows) - _MOST_PRINTED
     lines = aligned([COLUMNS, *(row.cells() for row in shown)], right=range(1, 6))
     return [*lines, *([f"and {more} more groups"] if more > 0 else [])]
-
-
-def chosen_on_screen(source: MachineSource, interval: float) -> Row | None:
-    """Show the groups until one of them is chosen, or the screen is left."""
-    from textual.app import App, ComposeResult
-    from textual.binding import Binding, BindingType
-    from textual.widgets import DataTable, Footer, Static
-
-    from heapwatch.text.terminal import literal
-
-    class MachineScreen(App[Row]):
-        """A table of groups."""
-
-        BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", "quit")]
-        ENABLE_COMMAND_PALETTE = False
-        CSS = "#state { height: 1; padding: 0 1; } DataTable { height: 1fr; padding: 0 1; }"
-
-        def compose(self) -> ComposeResult:
-            yield Static("reading", id="state")
-            yield DataTable(cursor_type="row", zebra_stripes=True)
-            yield Footer()
-
-        def on_mount(self) -> None:
-            self._rows: list[Row] = []
-            self.query_one(DataTable).add_columns(*COLUMNS)
-            self._read_soon()
-            self.set_interval(interval, self._read_soon)
-
-        def _read_soon(self) -> None:
-            self.run_worker(self._read, thread=True, group="read", exclusive=True)
-
-        def _read(self) -> None:
-            rows = source.read()
-            if self.is_running:
-                self.call_from_thread(self._show, rows)
-
-        def _show(self, rows: list[Row]) -> None:
-            table = self.query_one(DataTable)
-            at = table.cursor_row
-            self._rows = rows
-            table.clear()
-            for row in rows:
-                style = "red" if row.verdict in SERIOUS else ""
-                table.add_row(*(literal(cell, style) for cell in row.cells()))
-            table.move_cursor(row=min(at, len(rows) - 1))
-            state = f"{time.strftime('%H:%M:%S')}  {len(rows)} groups; Enter looks into one"
-            self.query_one("#state", Static).update(state)
-
-        def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-            row = self._rows[selected.cursor_row]
-            if row.url or row.pid is not None:
-                self.exit(row)
-
-    return MachineScreen().run()

@@ -57,8 +57,8 @@ def test_the_groups_are_printed_and_told_as_json(tmp_path: Path, run: Any) -> No
     assert many[-1] == "and 10 more groups"
 
 
-def test_enter_chooses_a_group_that_can_be_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    textual = pytest.importorskip("textual.app", reason="textual is not installed")
+def test_enter_chooses_a_group_that_can_be_looked_into() -> None:
+    top_screen = pytest.importorskip("heapwatch.cli.top_screen", reason="textual is not installed")
     seen: list[str] = []
 
     def driven(app: Any) -> Row | None:
@@ -74,14 +74,7 @@ def test_enter_chooses_a_group_that_can_be_looked_into(monkeypatch: pytest.Monke
         asyncio.run(asyncio.wait_for(press(), 60))
         return cast("Row | None", app.return_value)
 
-    monkeypatch.setattr(textual.App, "run", driven)
-
-    class Source:
-        def read(self) -> list[Row]:
-            return [SHELL, ROLLOUT, LEARNER]
-
-    chosen = top_machine.chosen_on_screen(cast("MachineSource", Source()), 3600.0)
-    assert chosen == ROLLOUT
+    assert driven(top_screen.MachineScreen(lambda: [SHELL, ROLLOUT, LEARNER], 3600.0)) == ROLLOUT
     assert "2 of 3" in seen[0]
     assert "+75 MB" in seen[0]
 
@@ -92,7 +85,8 @@ def test_the_end_of_a_process_that_was_looked_into_is_told(
 ) -> None:
     end = Ended("process 4711 (train) was killed by SIGSEGV", Ending(signal=11) if code else Ending(code=0))
     assert end.exit_code == code
-    monkeypatch.setattr(top, "chosen_on_screen", Mock(side_effect=[ROLLOUT, None]))
+    screen = pytest.importorskip("heapwatch.cli.top_screen", reason="textual is not installed").MachineScreen
+    monkeypatch.setattr(screen, "run", Mock(side_effect=[ROLLOUT, None]))
     monkeypatch.setattr(top, "_shown", Mock(return_value=([], end)))
     assert top._machine_on_screen(Mock(all_users=False, interval=2.0)) == code
     assert "process 4711 (train) was killed by SIGSEGV" in capsys.readouterr().err
