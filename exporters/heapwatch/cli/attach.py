@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from heapwatch.cli.followed import DIED, DIED_MEANS, Ended, Followed, answer_of
+from heapwatch.cli.followed import DIED, DIED_MEANS, Ended, Followed
 from heapwatch.entering.entered_process import CannotEnter, EnteredProcess, process_of
 from heapwatch.http.server import DEFAULT_PORT
 from heapwatch.text.terminal import say
@@ -90,7 +90,15 @@ def _ask(pid: int, action: str, name: str = "", **details: Any) -> tuple[int, st
     try:
         process = process_of(pid)
         with EnteredProcess(pid) as entered, Followed(process, name) as followed:
-            return 0, followed.name, answer_of(entered, followed, action, name=followed.name, **details)
+            try:
+                answer = entered.ask(action, name=followed.name, **details)
+            except CannotEnter:
+                if end := followed.end("while it was entered"):
+                    raise end from None
+                raise
+            if end := followed.end("right after it was entered"):
+                raise end
+            return 0, followed.name, answer
     except (Ended, CannotEnter) as error:
         say(f"heapwatch: {error}", error=True)
         return error.exit_code if isinstance(error, Ended) else 1, name, None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
-from heapwatch.entering.entered_process import CannotEnter, EnteredProcess
 from heapwatch.measure.process.ended import Ending, close_pidfd, ended_among, ending_of, open_pidfd
 from heapwatch.measure.process.other_process import is_alive, name_of
 
@@ -80,22 +79,3 @@ class Followed:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
-
-
-def answer_of(entered: EnteredProcess, followed: Followed, action: str, **details: Any) -> dict[str, Any]:
-    """Return the answer of the process, if it still runs a second later.
-
-    Raises:
-        CannotEnter: see `EnteredProcess.ask`.
-        Ended: it ended meanwhile.
-
-    """
-    try:
-        answer = entered.ask(action, **details)
-    except CannotEnter:
-        if end := followed.end("while it was entered"):
-            raise end from None
-        raise
-    if end := followed.end("right after it was entered"):
-        raise end
-    return answer
