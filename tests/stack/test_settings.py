@@ -108,5 +108,5 @@ def test_every_name_that_the_package_reads_is_known() -> None:
         for name in re.findall(r'"(HEAPWATCH_[A-Z_]*[A-Z])"', file.read_text(encoding="utf-8"))
         if "_TEST_" not in name
     }
-    assert len(read) > 20
+    assert len(read) > 15
     assert read - KNOWN - receiver == set()
