@@ -1,7 +1,7 @@
 """Counts instances by type and finds the holders of those that grow, where no container explains the growth.
 
 Listing all tracked objects stops the program. The time for it is predicted from the last time. If that is too
-long, only the newest objects are counted: most of those that survive are what piles up.
+long, nothing is counted. The newest objects are counted meanwhile: most of those that survive pile up.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Census:
 
     Attributes:
         types: growing types, by the `identity` of the class.
-        blocks: blocks of memory that Python has allocated, where all objects are too many to list.
+        blocks: blocks of memory that Python has allocated.
         pause_limit: how long lists of objects take and may take.
 
     """
@@ -154,10 +154,6 @@ class Census:
         if self._first_at is None:
             self._first_at = now
         return True
-
-    def has_too_many(self) -> bool:
-        """Whether there are too many objects to list them all."""
-        return not self.pause_limit.allows("types")
 
     def count_newest(self) -> None:
         """Count the newest objects by type."""

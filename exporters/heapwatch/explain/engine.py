@@ -143,7 +143,7 @@ class Explainer:
         # Without the garbage collector, uncollected objects are counted instead: a census would add to them.
         return (
             activity(10.0, search.census.count, gc.isenabled),
-            activity(10.0, search.census.count_newest, search.census.has_too_many),
+            activity(10.0, search.census.count_newest, gc.isenabled),
             activity(8.0, search.find_long_containers, lambda: True),
             activity(8.0, search.uncollected.examine, lambda: not gc.isenabled()),
             activity(5.0, search.inspect, lambda: gc.isenabled() and search.has_types_to_inspect()),
