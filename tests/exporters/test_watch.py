@@ -199,7 +199,7 @@ def test_a_cleanup_waits_until_no_world_is_inside_its_step(watch):
     for _ in range(2):
         worlds[1].CreateDynamicBody().CreateFixture(shape=Box2D.b2PolygonShape(box=(1, 1)))
     watch.step()
-    watch.exporter.cleanup_queue.submit()
+    watch.exporter.cleanup_queue.submit(CleanupRequest())
     worlds[1].Step(1 / 60, 8, 3)
     assert steps == [1]
     assert found == []

@@ -21,8 +21,8 @@ from heapwatch.text.terminal import literal
 Result = TypeVar("Result")
 
 ORDERS = ("growth", "bytes", "items", "path")
-_NARROW = 100  # columns; on narrower screens type and line are cut to _CUT
-_CUT, _WHOLE = (12, 14), (20, 24)
+_NARROW = 100  # columns; a screen with fewer is narrow
+_NARROW_WIDTHS, _WIDE_WIDTHS = (12, 14), (20, 24)  # largest widths of type and line
 _NUMBERS = 32  # columns that items, bytes and growth take
 
 
@@ -83,7 +83,7 @@ class _LiveScreen(App[Result]):
 
 
 class MachineScreen(_LiveScreen[Row]):
-    """The groups of the machine; its result is the one that the user chooses, None after `q`."""
+    """The machine's groups of processes. The result is the group that the user chooses; None after `q`."""
 
     CSS = "#state { height: 1; padding: 0 1; } DataTable { height: 1fr; padding: 0 1; }"
     columns = MACHINE_COLUMNS
@@ -92,13 +92,13 @@ class MachineScreen(_LiveScreen[Row]):
         """Draw the groups."""
         self._rows = result
         self.fill((row.cells(), row.verdict in SERIOUS) for row in result)
-        self.write("state", f"{time.strftime('%H:%M:%S')}  {len(result)} groups; Enter looks into one")
+        self.write("state", f"{time.strftime('%H:%M:%S')}  {len(result)} groups; Enter opens one")
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-        """End with the group, if one of its processes can be looked into."""
-        row = self._rows[selected.cursor_row]
-        if row.url or row.pid is not None:
-            self.exit(row)
+        """Exit with the chosen group, if one of its processes can be shown."""
+        for row in self._rows[selected.cursor_row :][:1]:  # there may be fewer by now
+            if row.url or row.pid is not None:
+                self.exit(row)
 
 
 class TopScreen(_LiveScreen[None]):
@@ -153,7 +153,7 @@ class TopScreen(_LiveScreen[None]):
         self.write("verdict", snapshot.problem or snapshot.headline, style)
         self.write("memory", f"memory {memory_text(snapshot)}" if snapshot.memory else "")
         self.write("state", f"{time.strftime('%H:%M:%S')}  {snapshot.trainer}, sorted by {self._order}")
-        widths = _CUT if self.size.width < _NARROW else _WHOLE
+        widths = _NARROW_WIDTHS if self.size.width < _NARROW else _WIDE_WIDTHS
         lengths = (max(20, self.size.width - _NUMBERS - sum(widths)), *widths)
         self._paths = _sorted(snapshot.paths, self._order)
         self.fill((cells(path, lengths), path.is_leak) for path in self._paths)

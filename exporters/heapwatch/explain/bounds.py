@@ -1,8 +1,8 @@
-"""Finds the bound of a container that its code enforces, its owner declares or another container sets.
+"""Finds a container's bound, set by the code, by its owner or by another container.
 
 A limit in the code is one of these: the number that a length is compared with before an item is added,
 removed or overwritten; the length to which a slice cuts a container; the modulus by which positions are
-computed; how far behind the newest key an item is removed.
+computed; the distance to the newest key at which an item is removed.
 """
 
 from __future__ import annotations
@@ -32,26 +32,25 @@ _DISTINCT = 0.9  # least share of different values of an attribute that tells th
 _STILL_SECONDS = 60.0
 _COMPARED = ("list", "dict")
 
-
-# Attributes with the seconds for which an item is kept, and how much longer it may take until one is dropped.
+# Attributes that give the largest age of an item in seconds.
 _AGE_NAMES = ("ttl", "ttl_seconds", "max_age", "max_age_seconds", "expire_seconds")
-_OLDEST = 1.25
+_AGE_MARGIN = 1.25  # an item may get older than that by this factor before it is removed
 
 
 class Limit(NamedTuple):
     """A limit of a container.
 
     Attributes:
-        limit: a number, or the name of one; None if the code shows neither.
-        measure: name of the number that is compared with the limit; None if it is the container's length.
-        of: name of another container whose length is compared with the limit; None if there is none.
+        value: a number, or the name of one; None if the code shows neither.
+        counter: name of the number that is compared with the limit; None if it is the container's length.
+        container: name of another container whose length is compared with the limit; None if there is none.
         is_age: whether the limit is the number of seconds for which an item is kept.
 
     """
 
-    limit: int | str | None
-    measure: str | None = None
-    of: str | None = None
+    value: int | str | None
+    counter: str | None = None
+    container: str | None = None
     is_age: bool = False
 
 
@@ -66,93 +65,93 @@ def limits_of(
     Args:
         name: of the container.
         codes: the functions.
-        lines: those that add an item to it, remove one or overwrite one.
-        removing: those that remove one.
+        lines: lines that add, remove or overwrite an item.
+        removing: lines that remove an item.
 
     """
     codes = list(codes)
     functions = {code: statements_of(code) for code in codes if mentions(code, name)}
-    called = {test.value for body in functions.values() for test, *_ in body.guards if test.sort == "call"}
+    called = {test.value for body in functions.values() for test, *_ in body.guards if test.kind == "call"}
     answers = {
         code.co_name: test for code in codes if code.co_name in called for test in statements_of(code).returns
     }
     cycles = {
         target: value.parts[1]
         for body in functions.values()
-        for target, value in body.bound.items()
-        if value.sort == "modulo"
+        for target, value in body.assigned.items()
+        if value.kind == "modulo"
     }
-    # There may be one in what cannot be read.
+    # A function without source may have a limit.
     is_missing = any(body.missing for body in functions.values())
     limits: dict[Limit, None] = {_UNKNOWN: None} if is_missing else {}
     for code, body in functions.items():
         for test, first, last in body.guards:
-            test = answers.get(test.value, test) if test.sort == "call" else test
-            if _is_end(test, name, code):
+            test = answers.get(test.value, test) if test.kind == "call" else test
+            if _is_index_check(test, name, code):
                 continue
-            if test.sort == "comparison" and any(first <= line <= last for line in lines):
+            if test.kind == "comparison" and any(first <= line <= last for line in lines):
                 limits.update(dict.fromkeys(_limits_in(test, name)))
-            if test.sort == "comparison" and any(first <= line <= last for line in removing):
+            if test.kind == "comparison" and any(first <= line <= last for line in removing):
                 limits.update(dict.fromkeys(_windows_in(*test.parts)))
         for container, key in body.keys:
-            cycle = key.parts[1] if key.sort == "modulo" else cycles.get(key.value)
-            if container == name and cycle is not None and cycle.sort in ("name", "number"):
+            cycle = key.parts[1] if key.kind == "modulo" else cycles.get(key.value)
+            if container == name and cycle is not None and cycle.kind in ("name", "number"):
                 limits[Limit(cycle.value)] = None
         for container, key in body.drops:
-            if container == name and key.sort == "difference" and key.parts[1].sort in ("name", "number"):
+            if container == name and key.kind == "difference" and key.parts[1].kind in ("name", "number"):
                 limits[Limit(key.parts[1].value)] = None
         for container, ends in body.cuts:
             if container == name:
-                values = [end.value for end in ends if end.sort in ("name", "number") and end.value]
+                values = [end.value for end in ends if end.kind in ("name", "number") and end.value]
                 limits[Limit(values[0] if len(values) == 1 else None)] = None
-    moving = set().union(*map(_moving, functions))
-    return [limit for limit in limits if limit.limit not in moving]
+    moving = set().union(*map(_rebound_names, functions))
+    return [limit for limit in limits if limit.value not in moving]
 
 
-def _moving(code: CodeType) -> set[str]:
+def _rebound_names(code: CodeType) -> set[str]:
     """Attributes and globals that the program rebinds while it runs: positions and counts, not limits."""
     if code.co_name in SETTING_UP or not code.co_flags & inspect.CO_OPTIMIZED:
         return set()
-    return set(statements_of(code).bound) - {*code.co_varnames, *code.co_cellvars}
+    return set(statements_of(code).assigned) - {*code.co_varnames, *code.co_cellvars}
 
 
-def _is_end(test: Operand, name: str, code: CodeType) -> bool:
-    """Whether the test compares an argument of the function with the end of the container."""
+def _is_index_check(test: Operand, name: str, code: CodeType) -> bool:
+    """Whether it compares an argument with the container's length, such as `index == len(items)`."""
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     others = [part for part in test.parts if part != Operand("length", name)]
     is_equality = test.value == "==" and len(others) == 1
-    return is_equality and others[0].sort == "name" and others[0].value in arguments
+    return is_equality and others[0].kind == "name" and others[0].value in arguments
 
 
 def _limits_in(comparison: Operand, name: str) -> Iterator[Limit]:
     operator, (left, right) = comparison.value, comparison.parts
-    if left.sort == "difference" and right == Operand("number", 0):
+    if left.kind == "difference" and right == Operand("number", 0):
         left, right = left.parts
     for measure, limit in ((left, right), (right, left)):
-        value = limit.value if limit.sort in ("name", "number") else None
+        value = limit.value if limit.kind in ("name", "number") else None
         if measure == Operand("length", name):
             if value != 0 and (value is not None or operator != "=="):
                 yield Limit(value)
                 return
-        elif measure.sort == "length" and value:
-            yield Limit(value, of=measure.value)
+        elif measure.kind == "length" and value:
+            yield Limit(value, container=measure.value)
             return
-    # Of two numbers that are compared, the one on the larger side is counted and the other is its limit.
+    # In `count >= limit`, the larger side is the count.
     large, small = (left, right) if operator.startswith(">") else (right, left)
-    if operator != "==" and large.sort == "name" and small.sort in ("name", "number") and small.value:
-        yield Limit(small.value, measure=large.value)
+    if operator != "==" and large.kind == "name" and small.kind in ("name", "number") and small.value:
+        yield Limit(small.value, counter=large.value)
 
 
 def _windows_in(left: Operand, right: Operand) -> Iterator[Limit]:
     """How far behind the present an item is removed: `key < step - 1000`, or `now - item.time > 60`."""
     for side, other in ((left, right), (right, left)):
-        if side.sort != "difference" or other.sort == "length" or other == Operand("number", 0):
+        if side.kind != "difference" or other.kind == "length" or other == Operand("number", 0):
             continue
         start, subtracted = side.parts
-        if start.sort == "clock":  # one is the age, the other the time of an item, which is no setting
-            ages = [one.value for one in (subtracted, other) if one.sort in ("name", "number")]
+        if start.kind == "clock":  # one is the largest age, the other an item's time
+            ages = [one.value for one in (subtracted, other) if one.kind in ("name", "number")]
             yield from [Limit(age, is_age=True) for age in ages] or [_UNKNOWN]
-        elif other.sort == "name" and subtracted.sort in ("name", "number") and start.sort == "name":
+        elif other.kind == "name" and subtracted.kind in ("name", "number") and start.kind == "name":
             yield Limit(subtracted.value)
         else:
             yield _UNKNOWN
@@ -173,7 +172,7 @@ def emptying_of(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items:
 
 
 def is_cut_shorter(uses: Sequence[Use], limits: Sequence[Limit], owner: Any, items: float) -> bool:
-    """Whether a limit that is not known may keep a container below the bound that its owner declares."""
+    """Whether an unknown limit may be lower than the bound that the owner declares."""
     trims = any(use.effect == "trims" for use in uses)
     return (trims and not limits) or any(_items_at(limit, owner, items) is None for limit in limits)
 
@@ -184,11 +183,11 @@ def bound_of(
     """The bound that the owner declares or the code enforces; None where there is none.
 
     Args:
-        owner: what the container is an attribute of.
+        owner: the object that has the container as an attribute.
         limits: those in the code.
-        items: how many the container has.
+        items: number of items in the container.
         each: bytes of an item; None if they are not known.
-        growth: of the items. What has a longest age fills until its first items are that old.
+        growth: of the number of items. With a largest age, it rises until the first items reach that age.
 
     """
     namespace = _namespace(owner)
@@ -197,28 +196,28 @@ def bound_of(
     declared = capacity_beside(namespace, items, each)
     ages = (value for name, value in list(namespace.items()) if plain_name(name) in _AGE_NAMES)
     declared_ages = [float(value) for value in ages if _is_number(value) and value > 0]
-    in_code = [_value(one.limit, owner) or 0.0 for one in limits if one.is_age and one.limit is not None]
+    in_code = [_value(one.value, owner) or 0.0 for one in limits if one.is_age and one.value is not None]
     age = max(declared_ages[:1] or in_code, default=0.0)
-    if declared is None and growth.span < _OLDEST * age:
+    if declared is None and growth.span < _AGE_MARGIN * age:
         declared = round(max(items, age * growth.per_second))
     if declared is not None:
         return declared
-    values = [(_items_at(limit, owner, items), str(limit.limit).strip("_")) for limit in limits]
+    values = [(_items_at(limit, owner, items), str(limit.value).strip("_")) for limit in limits]
     bounds = [one for one, name in values if one is not None and (one >= items or name in CAPACITY_NAMES)]
     return max(map(round, bounds), default=None)
 
 
 def _items_at(limit: Limit, owner: Any, items: float) -> float | None:
     """The number of items at which a limit is reached; None where it is unknown."""
-    value = None if limit.limit is None else _value(limit.limit, owner)
+    value = None if limit.value is None else _value(limit.value, owner)
     if value is None or limit.is_age:
         return None
     measured: float | None
-    if limit.of is not None:
-        other = _resolved(limit.of, owner)
+    if limit.container is not None:
+        other = _resolved(limit.container, owner)
         measured = None if other is None else length_of(other, layout_of(type(other)))
-    elif limit.measure is not None:
-        measured = _value(limit.measure, owner)
+    elif limit.counter is not None:
+        measured = _value(limit.counter, owner)
     else:
         return value
     # A limit may count something else than items, such as steps: assume that each item has the same number.
@@ -233,7 +232,7 @@ def _namespace(owner: Any) -> dict[Any, Any] | None:
 
 
 def _value(limit: int | str, owner: Any) -> float | None:
-    """The value of a limit: a number, or a name that the owner or its settings give a number."""
+    """The value of a limit: a number, or the number with this name in the owner or its settings."""
     value: Any = _resolved(limit, owner) if type(limit) is str else limit
     if type(value) is float and not value.is_integer():
         return None

@@ -1,7 +1,8 @@
 """Counts instances by type and finds the holders of those that grow, where no container explains the growth.
 
 Listing all tracked objects stops the program. The time for it is predicted from the last time. If that is too
-long, nothing is counted. The newest objects are counted meanwhile: most of those that survive pile up.
+long, nothing is counted. The newest objects are counted meanwhile: most of the survivors are of the type that
+grows.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from heapwatch.measure.sizing.traversal import OutOfTime
 _CHUNK = 20_000
 _FEWEST = 4  # instances of a type worth following: a few blocks of `itertools.tee` may keep all batches
 _MOST_TYPES = 300
-_STEP_SECONDS = 0.04  # for a list of objects and what is looked at in it; the rest is left to the next step
+_STEP_SECONDS = 0.04  # to list objects and examine them; the next step continues
 _RECENT_SECONDS = 300.0
 _WEIGHED = 8
 _WEIGHING_SECONDS = 0.005
-# PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as that.
+# PyTorch makes the Python object of a storage when a tensor is measured, and keeps it as long as the storage.
 _MADE_TO_MEASURE = "torch.storage.UntypedStorage"
 _OWN = "module heapwatch"
 _UNREAD = "perhaps tuples, which are not read under an audit hook"
@@ -57,8 +58,8 @@ _MOST_LONG = 4
 _DEEPEST = 6
 _MOST_REFERRERS = 30
 _LISTS = frozenset(map(identity, (list, dict, set, deque)))
-_MOST_BLOCK_BYTES = 4096  # of growth for each new block of memory, if it is that of Python objects
-_LEAST_NEWEST, _LEAST_NEWEST_SHARE = 50, 0.5  # of the newest objects, those of the type that piles up
+_MOST_BLOCK_BYTES = 4096  # most growth for each new block, if Python objects are the cause
+_LEAST_NEWEST, _LEAST_NEWEST_SHARE = 50, 0.5  # least number and share of the growing type
 _PLAIN = frozenset(
     ("function", "cell", "tuple", "list", "dict", "set", "frozenset", "builtin_function_or_method",
      "method", "weakref", "ReferenceType", "getset_descriptor", "property", "code", "frame", "type", "module",
@@ -75,9 +76,10 @@ class GrowingType:
     Attributes:
         name: the name of the class.
         counts: the number of its instances.
-        each_bytes: typical deep size of an instance; None while it is not measured.
-        holders: what refers to the newest, the nearest first; empty if no Python object does, None while it
-            is not searched.
+        each_bytes: typical deep size of an instance; None if it is unknown.
+        holders: what refers to the newest, the nearest first; empty if no Python object does, None before
+            the search.
+        is_weighed: whether measuring it was tried.
 
     """
 
@@ -145,7 +147,7 @@ class Census:
             growing_type = self.types.get(key)
             if growing_type is None or growing_type.name != names[key]:
                 changed = key in previous and previous[key] != number
-                if not changed or not names[key] or not self._has_room():
+                if not changed or not names[key] or not self._make_room():
                     continue
                 growing_type = self.types[key] = GrowingType(names[key])
                 growing_type.counts.add(self._counted_at, previous[key])
@@ -168,7 +170,7 @@ class Census:
                 self._newest[name] += numbers[key]
 
     def probable_type(self, start: float, bytes_per_minute: float) -> str | None:
-        """The type of most of the newest objects, if memory since `start` may have grown by objects."""
+        """The type of most of the newest objects, if Python objects may be the growth since `start`."""
         blocks = self.blocks.growth(start)
         if not blocks.rising or 60 * blocks.per_second * _MOST_BLOCK_BYTES < bytes_per_minute:
             return None
@@ -176,15 +178,15 @@ class Census:
         is_most = number >= max(_LEAST_NEWEST, _LEAST_NEWEST_SHARE * self._newest.total())
         return name if is_most else None
 
-    def _has_room(self) -> bool:
-        """Whether one more type can be followed; types that do not grow make room."""
+    def _make_room(self) -> bool:
+        """Drop types that do not grow if there are too many; returns whether one more can be followed."""
         if len(self.types) >= _MOST_TYPES:
             self.types = {key: kind for key, kind in self.types.items() if kind.counts.growth().total > 0}
         return len(self.types) < _MOST_TYPES
 
     @property
     def seconds(self) -> float:
-        """Seconds from the first count to the last one; 0 if that was too long ago to tell what there is."""
+        """Seconds from the first count to the last one; 0 if the last count is too old."""
         is_recent = self._clock() - self._counted_at <= _RECENT_SECONDS
         return 0.0 if self._first_at is None or not is_recent else self._counted_at - self._first_at
 
@@ -231,11 +233,11 @@ class Census:
             instances.clear()
 
     def is_inspected(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> bool:
-        """Whether `inspect` can tell no more."""
+        """Whether `inspect` has nothing left to do."""
         return not self.pause_limit.allows("objects") or not self._to_inspect(growing, most)
 
     def _to_inspect(self, growing: Sequence[tuple[GrowingType, FloorGrowth]], most: int) -> list[GrowingType]:
-        """The types without a size; once all have one, those of the `most` without holders."""
+        """The types without a size; then those of the `most` heaviest whose holders are not searched."""
         unweighed = [kind for kind, _ in growing if not kind.is_weighed]
         if unweighed:
             return unweighed
@@ -254,8 +256,8 @@ class Census:
     def search(self, elsewhere: set[int]) -> list[Finding]:
         """Find containers, not `elsewhere`, that grew over the last three searches; the longest first.
 
-        Between two searches only ids, lengths and findings are kept. A container that there is no time to
-        describe is described by the next search.
+        Between two searches only ids, lengths and findings are kept. If time runs out, the next search
+        describes the rest.
         """
         if not self.pause_limit.allows("objects"):
             return []
@@ -381,14 +383,14 @@ def _weigh(obj: Any, seconds: float, elsewhere: set[int], *, one_of_many: bool =
 
 
 def _typical_size(instances: list[Any], anchors: Mapping[int, str]) -> int | None:
-    """The bytes of a typical instance, without what has a path that does not lead through it."""
+    """The bytes of a typical instance, without objects that have another path."""
     own = {anchors[key] for key in map(id, instances) if key in anchors}
     below = tuple(path + sign for path in own for sign in (".", "["))
     elsewhere = {key for key, path in anchors.items() if path not in own and not path.startswith(below)}
     sizes: list[int] = []
     until = own_time() + 2 * _WEIGHING_SECONDS
     for obj in instances:
-        # Others of its class have been counted as instances, too.
+        # Other instances of its class inside it are counted themselves.
         size = _weigh(obj, _WEIGHING_SECONDS, elsewhere, one_of_many=True)
         sizes += [] if size is None else [size]
         if own_time() > until:
@@ -428,7 +430,7 @@ def _in_words(holder: Any, obj: Any) -> str:
         name = next((key for key, value in items if value is obj and type(key) is str), None)
         return f"dict under {name!r}" if is_shown(name) else "dict"
     if kind is FrameType:
-        # Before Python 3.11 a generator refers to its frame, and that to what it holds.
+        # Before Python 3.11 a generator refers to its frame, and the frame to the objects.
         what = "generator" if holder.f_code.co_flags & CO_GENERATOR else "frame of"
         return f"{what} {holder.f_code.co_name} ({_where(holder.f_code)})"
     if kind is FunctionType:

@@ -197,8 +197,8 @@ class Describer:
         codes = user_code()
         if not all(is_read(code) or (own_time() <= self._until and statements_of(code)) for code in codes):
             return None
-        bound = [entry for code in codes for entry in statements_of(code).bound.items()]
-        names = {name for name, made in bound if made.sort == "call" and made.value in ("dict", "list")}
+        bound = [entry for code in codes for entry in statements_of(code).assigned.items()]
+        names = {name for name, made in bound if made.kind == "call" and made.value in ("dict", "list")}
         return _only({use.site for name in names for use in uses_of(name, codes) if use.effect == "grows"})
 
     def describe_garbage(self, uncollected: Uncollected, levels: MemoryGrowth) -> list[Finding]:

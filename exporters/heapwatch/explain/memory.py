@@ -39,6 +39,7 @@ _MANY_MODULES = 12
 _MOST_WORKERS = 512
 _CEILING_SECONDS, _CEILINGS = 60.0, 30  # half an hour of what other programs left
 _LEAST_SHARED = 1_000_000  # bytes for which the files of shared memory are looked up
+_PREFIXES_SECONDS = 60.0  # between searches of the program's code for names of files
 _CHILDLESS_SECONDS = 5.0  # between searches for child processes, as long as none was found
 _SCHEDULER = Path("/proc/self/schedstat")  # of the main thread: nanoseconds of running and of waiting
 
@@ -115,7 +116,7 @@ class ProcessMemory(MemoryLevels):
     def read_parts(self) -> None:
         """Read the other parts that are due; a part that takes longer is read more rarely."""
         for read, share in (
-            (self._find_beginnings, _SHARE),
+            (self._read_prefixes, _SHARE),
             (self._read_shared_files, _WORKERS_SHARE),
             (self._read_mappings, _SHARE),
             (self._read_status, _SHARE),
@@ -137,6 +138,8 @@ class ProcessMemory(MemoryLevels):
             pause = max(_PARTS_SECONDS, cost / share)
             if began - self._began < FIRST_SECONDS and cost <= _FIRST_COST_SECONDS:
                 pause = min(pause, max(FIRST_PAUSE_SECONDS, cost / _FIRST_SHARE))
+            if read == self._read_prefixes:
+                pause = max(pause, _PREFIXES_SECONDS)
             if read == self._read_workers and self.processes.last is None:
                 pause = max(pause, _CHILDLESS_SECONDS)
             self._due[read.__name__] = began + pause
@@ -167,8 +170,8 @@ class ProcessMemory(MemoryLevels):
             self.shared_files.add(names.union(*map(mapped_files, self._workers)))
         self._in_files = bytes_of_files(names)
 
-    def _find_beginnings(self, _: float) -> None:
-        self.shared_files.find_beginnings()
+    def _read_prefixes(self, _: float) -> None:
+        self.shared_files.find_prefixes()
 
     def _read_shared_files(self, now: float) -> None:
         self.shared_files.read(now)

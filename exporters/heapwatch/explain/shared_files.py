@@ -12,7 +12,7 @@ from typing import Any
 
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, user_line
-from heapwatch.explain.written_files import all_files, beginnings, files_beginning_with
+from heapwatch.explain.written_files import all_files, files_with_prefix, prefixes
 from heapwatch.measure.process.procfs import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
@@ -24,13 +24,13 @@ _PATTERN = re.compile(r"[A-Za-z]+(?:[^A-Za-z0-9]|(?=\d))")
 
 
 class SharedFiles:
-    """The segments that this program makes or maps, and the files that it writes, without older ones.
+    """The segments that this program makes or maps, and the files that it writes, except files from before.
 
     The kernel does not record who made a segment. `multiprocessing` registers each with its resource tracker,
     so this class wraps that call.
 
     Attributes:
-        bytes: of all of them.
+        bytes: their total size.
         known: number and bytes of the files by pattern, such as `/dev/shm/psm_*`.
         sites: the lines that made them, by pattern.
 
@@ -40,14 +40,14 @@ class SharedFiles:
         self.bytes = 0.0
         self.known: dict[str, KnownContainer] = {}
         self.sites: dict[str, set[Site]] = {}
-        self._beginnings: dict[str, Site | None] = {}
+        self._prefixes: dict[str, Site | None] = {}
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
         self._began = time.time() - _CLOCK_SECONDS
 
-    def find_beginnings(self) -> None:
-        """Look up in the program's code, again, how the names of its files may begin."""
-        self._beginnings = beginnings()
+    def find_prefixes(self) -> None:
+        """Search the program's code again for prefixes of the names of its files."""
+        self._prefixes = prefixes()
 
     def add(self, files: Iterable[str], site: Site | None = None, what: str = SEGMENTS) -> None:
         """Add files by name that a process of the program has made or maps."""
@@ -63,10 +63,10 @@ class SharedFiles:
                 self.sites.setdefault(path, set()).update([site] if site else [])
 
     def read(self, now: float) -> None:
-        """Read the sizes of new files and of the newest ones."""
+        """Read the sizes of files that were never read, and of the newest ones again."""
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        for name in files_beginning_with(self._beginnings, _MOST_FILES) if self._beginnings else ():
+        for name in files_with_prefix(self._prefixes, _MOST_FILES) if self._prefixes else ():
             self.add([name], self._site_of(name), FILES)
         existing = set(all_files()) if self._sizes else set()
         for path, sizes in list(self._sizes.items()):
@@ -100,9 +100,8 @@ class SharedFiles:
         tracker.register = register
 
     def _site_of(self, name: str) -> Site | None:
-        """The line with the longest beginning of a name."""
-        fitting = [beginning for beginning in self._beginnings if name.startswith(beginning)]
-        return self._beginnings[max(fitting, key=len)] if fitting else None
+        """The line of the longest prefix of a name."""
+        return self._prefixes[max(filter(name.startswith, self._prefixes), key=len)]
 
     def _size(self, name: str) -> int:
         with suppress(OSError):

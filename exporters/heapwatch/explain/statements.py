@@ -1,7 +1,7 @@
 """Parses the functions of the program, and lists what their statements do with the names in them.
 
-Each function is parsed once and by itself, so that the program never waits for a long file. Source counts
-only if it compiles to the function's own lines: the file may have changed since the import.
+Each function is parsed once and by itself, so that the program never waits for a long file. Source is
+used only if it compiles to the function's own lines: the file may have changed since the import.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from heapwatch.measure.introspection.attributes import nested_code
 from heapwatch.runtime.own_files import read_bytes
 
 _MOST_BYTES = 2_000_000
-_MOST_CHARACTERS = 60_000  # some 1,500 lines: no other thread runs for 20 ms while they are parsed
-_MOST_ENDS = 30  # lines after the last one with instructions, such as those of a long text
+_MOST_CHARACTERS = 60_000  # some 1,500 lines, whose parsing stops other threads for 20 ms
+_MOST_ENDS = 30  # lines after the last instruction, such as the rest of a long string
 _NAME = "<heapwatch>"
 _NO_WARNINGS: tuple[Any, ...] = ("ignore", None, Warning, re.compile(_NAME), 0)
 _PARTS_OF_CODE = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -56,11 +56,11 @@ _FOLDED: dict[type[ast.operator], Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
 }
-_DEEPEST = 200  # steps from a statement to a part of it
+_DEEPEST = 200  # depth of nested expressions
 # Functions that run once for an object. `queue.Queue` and `asyncio.Queue` call their `_init` in `__init__`;
 # another one, such as `init_episode`, may run again and again.
 SETTING_UP = ("__init__", "__post_init__", "__new__", "__setstate__", "setup", "_init")
-# What `dataclass` and the like write without source uses every attribute, and bounds none.
+# `dataclass` and the like make these without source. They use every attribute, and bound none.
 _GENERATED = frozenset(
     (*SETTING_UP, "__repr__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
 )
@@ -73,11 +73,11 @@ Deed = Literal[
     "shrinks",  # removes items
     "empties",  # removes all items
     "trims",  # cuts to a length
-    "resets",  # assigns another object
+    "resets",  # assigns any object, in a function that may run again
     "renews",  # assigns a new object again and again
     "stores",  # stores under a key
-    "changes",  # stores what is made of the items
-    "rebinds",  # assigns what is made of the old object
+    "changes",  # stores inside an item, or stores a value computed from the items
+    "rebinds",  # assigns a value computed from the old object
     "assigned",  # an attribute or a constant key that gets a value
     "loaded",  # an attribute or a global variable whose value is taken
 ]
@@ -86,7 +86,7 @@ Deed = Literal[
 class Operand(NamedTuple):
     """An expression: a name, a number, the length of a name, the time, or a combination of other operands."""
 
-    sort: Literal["name", "number", "length", "clock", "modulo", "difference", "comparison", "call", "other"]
+    kind: Literal["name", "number", "length", "clock", "modulo", "difference", "comparison", "call", "other"]
     value: Any = None
     parts: tuple[Any, ...] = ()
 
@@ -96,7 +96,7 @@ _OTHER = Operand("other")
 
 @dataclass
 class Statements:
-    """The effects of the statements of a function.
+    """The deeds, conditions, keys and values in the statements of a function.
 
     Attributes:
         acts: name, scope, deed and line.
@@ -105,7 +105,7 @@ class Statements:
         keys: containers, with the keys under which items are stored.
         drops: containers, with the keys under which items are removed.
         cuts: containers, with the ends of the slices that are kept or deleted.
-        bound: the first modulo, else the last value, that each name is bound to.
+        assigned: the value assigned to each name: the first modulo, else the last value.
         missing: whether the source is unknown.
 
     """
@@ -116,7 +116,7 @@ class Statements:
     keys: list[tuple[str, Operand]] = field(default_factory=list)
     drops: list[tuple[str, Operand]] = field(default_factory=list)
     cuts: list[tuple[str, list[Operand]]] = field(default_factory=list)
-    bound: dict[str, Operand] = field(default_factory=dict)
+    assigned: dict[str, Operand] = field(default_factory=dict)
     missing: bool = False
 
 
@@ -129,7 +129,7 @@ def is_read(code: CodeType) -> bool:
 
 
 def statements_of(code: CodeType) -> Statements:
-    """The effects of a function, by its source."""
+    """The statements of a function, read from its source once."""
     statements = _parsed.get(code)
     if statements is None:
         body = source_of(code)
@@ -139,7 +139,7 @@ def statements_of(code: CodeType) -> Statements:
 
 
 def statements_in(body: list[ast.stmt], code: CodeType) -> Statements:
-    """The effects of statements, which are the body of a function with this code."""
+    """Read these statements, the body of a function with this code."""
     reader = _Reader(code)
     for statement in body:
         with suppress(RecursionError):
@@ -185,7 +185,7 @@ class _Reader:
         self._runs_again = bool(code.co_flags & inspect.CO_OPTIMIZED) and code.co_name not in SETTING_UP
         self._aliases: dict[str, tuple[str, Scope]] = {}
         self._loops: list[range] = []  # lines
-        # The name of the class is a part of private names in the code, and not in the source.
+        # Private names are `_Class__name` in the code, and `__name` in the source.
         names = [name for name in (*code.co_names, *self._locals) if name.startswith("_")]
         self._private = {"__" + name.partition("__")[2]: name for name in names}
 
@@ -297,8 +297,8 @@ class _Reader:
                 self._act(target, "resets", target.lineno)
         if named[1] == "local" and other is not None:
             self._aliases[name] = other
-        if self.statements.bound.get(name, _OTHER).sort != "modulo":
-            self.statements.bound[name] = self._operand(value)
+        if self.statements.assigned.get(name, _OTHER).kind != "modulo":
+            self.statements.assigned[name] = self._operand(value)
 
     def _drop(self, container: ast.expr, key: ast.expr) -> None:
         named = self._named(container)
@@ -335,8 +335,8 @@ class _Reader:
             return Operand("number", number)
         match node:
             case ast.Name(id=name):
-                value = self.statements.bound.get(name, _OTHER)
-                return Operand("name", name) if value.sort in ("call", "comparison", "other") else value
+                value = self.statements.assigned.get(name, _OTHER)
+                return Operand("name", name) if value.kind in ("call", "comparison", "other") else value
             case ast.Attribute():
                 return Operand("name", self._private.get(node.attr, node.attr))
             case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
@@ -347,7 +347,7 @@ class _Reader:
                 return Operand("difference", None, (self._operand(node.left), self._operand(node.right)))
             case ast.Call(args=args):
                 first, called = self._operand(args[0]) if args else _OTHER, _called(node)
-                if called == "len" and first.sort == "name":
+                if called == "len" and first.kind == "name":
                     return Operand("length", first.value)
                 if called in _CLOCKS and not args:
                     return Operand("clock")
@@ -430,7 +430,7 @@ def _parsed_from(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
         text = header + "".join(lines[first - 1 : end])
         if len(text) > _MOST_CHARACTERS:
             return None
-        with suppress(SyntaxError), _without_warnings():  # it may end within a statement
+        with suppress(SyntaxError), _without_warnings():  # the text may end within a statement
             compiled = compile(text, _NAME, "exec", flags, dont_inherit=True)
             if not any(_is_same(one, code, before) for one in nested_code(compiled)):
                 return None
@@ -441,7 +441,7 @@ def _parsed_from(lines: list[str], code: CodeType) -> list[ast.stmt] | None:
 
 
 def _is_same(compiled: CodeType, code: CodeType, before: int) -> bool:
-    """Whether two code objects have the same name and the same lines."""
+    """Whether two code objects have the same lines and name; all names in angle brackets count as one."""
     compiled_lines, lines = ({line for *_, line in one.co_lines() if line} for one in (compiled, code))
     names = {one.co_name.startswith("<") or one.co_name for one in (compiled, code)}
     return {before + line for line in compiled_lines} == lines and len(names) == 1

@@ -1,6 +1,6 @@
-"""The HTTP server of a trainer: the standard library's threading server, with a bound on its connections.
+"""The HTTP server of a trainer or of a node: the standard library's, with a limit on connections.
 
-Each request has a thread, so a slow client delays no other, and the trainer needs neither an event loop nor a
+Each connection has a thread, so a slow client delays no other. The process needs neither an event loop nor a
 web framework.
 """
 
@@ -27,9 +27,11 @@ from heapwatch.runtime.failures import raised
 
 DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
-MAX_CONNECTIONS = 32  # more threads would answer no faster: they share the interpreter with training
-ROOM_SECONDS = 1.0  # that a new connection waits while all others are open
-STOP_SECONDS = 2.0  # for the accepting thread to end
+MAX_CONNECTIONS = (
+    32  # more threads would not answer faster: they share the lock of the interpreter with training
+)
+ROOM_SECONDS = 1.0  # longest wait of a new connection for a free thread
+STOP_SECONDS = 2.0  # longest wait for the accepting thread to end
 _PORTS_SEARCHED = 100
 
 logger = logging.getLogger("heapwatch")
@@ -40,7 +42,7 @@ class PortTaken(OSError):
 
 
 def serve(host: str, port: int, trainer: ServedTrainer, *, port_search: bool = False) -> Server:
-    """Listen, and serve from a daemon thread; the server's `port` is the actual one.
+    """Listen, and serve from a daemon thread; the server's `port` is the one in use.
 
     Args:
         host: the address to listen on.
@@ -52,7 +54,7 @@ def serve(host: str, port: int, trainer: ServedTrainer, *, port_search: bool = F
         PortTaken: the port belongs to another process.
         OSError: the host is not an address of this machine, or the port is not permitted.
         RuntimeError: no further thread can be started.
-        ValueError: the port is no number from 0 to 65535.
+        ValueError: the port is not from 0 to 65535.
 
     """
     if not 0 <= port <= 65535:
@@ -81,7 +83,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     When all are in use, a new connection waits for a moment and is then closed.
 
     Attributes:
-        on_observe: called every OBSERVATION_SECONDS, in a thread of its own.
+        on_observe: functions that the observing thread calls every OBSERVATION_SECONDS.
 
     """
 
@@ -114,7 +116,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
     def start(self) -> None:
-        """Accept connections, and observe levels, from now on.
+        """Start the threads that accept connections and that observe levels.
 
         Raises:
             RuntimeError: no further thread can be started.
@@ -130,7 +132,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def stop(self) -> None:
         """Stop accepting and free the port; requests under way may finish."""
         self._stopping.set()
-        with suppress(OSError):  # a second call: it is closed
+        with suppress(OSError):  # `stop` was called before
             self._waker.send(b"x")
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
@@ -143,7 +145,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._woken.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection once there is room, in a thread of its own if one can be started."""
+        """Serve a connection once a thread is free; in this thread if none can be started."""
         if not self._free.acquire(timeout=ROOM_SECONDS):
             self.shutdown_request(request)
             return
@@ -166,7 +168,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             logger.warning("a request failed: %s", raised(error))
 
     def _accept(self) -> None:
-        """Accept connections until `stop`. Unlike `serve_forever` it ends at once, without frequent polls."""
+        """Accept connections until `stop`. Unlike `serve_forever`, it does not poll, and ends at once."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -175,7 +177,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 self.handle_request()
 
     def _observe_regularly(self) -> None:
-        """Observe until `stop`, in a thread of its own: a source that hangs must not keep others waiting."""
+        """Observe levels until `stop`. The thread does nothing else: a source may hang."""
         observations = 0
         while not self._stopping.wait(OBSERVATION_SECONDS):
             allow_capture()

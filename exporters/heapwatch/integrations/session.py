@@ -1,4 +1,4 @@
-"""Shared code of all adapters: a watch while a framework trains, its phases, and what it keeps.
+"""Shared code of all adapters: they start and stop a watch, report progress, and measure objects.
 
 All sessions of a framework in a process share one watch. The latest declaration of a name applies.
 `LightningHooks` is the callback of both Lightning packages.
@@ -28,8 +28,8 @@ Read = Callable[[], Any]
 class Options(TypedDict, total=False):
     """Arguments that an adapter passes to `heapwatch.start`, which describes them.
 
-    The name is by default that of the environment or the framework. Sessions of one framework that share a
-    process share a watch, and the options of the first apply. Another name starts a separate watch.
+    By default, the name is that of the framework, or of the Gymnasium environment. Sessions of one
+    framework in one process share a watch, with the options of the first. Another name has its own watch.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Session:
         self.watch = watch
 
     def begin(self) -> None:
-        """Training begins: start the watch, or join that of the framework's other sessions."""
+        """Start a watch, or use the one of the framework's other sessions."""
         if self.watch is not None:
             return
         key = self._framework, self._options.get("name")
@@ -85,7 +85,7 @@ class Session:
             say_once(f"{error}; training continues")
 
     def end(self) -> None:
-        """Training has ended: stop the watch, unless it was given or another session uses it."""
+        """Stop the watch, unless it was given or another session uses it."""
         self.phase(None)
         watch = self.watch
         if watch is None:
@@ -120,7 +120,7 @@ class Session:
             self.watch.progress(unit, count)
 
     def start_at(self, unit: str, total: int) -> None:
-        """Set what was done before this run: `total` of `unit` do not count as its progress."""
+        """Start counting `unit` at `total`, which was done before this run."""
         self._totals[unit] = total
 
     def phase(self, name: str | None) -> None:
@@ -132,7 +132,7 @@ class Session:
             self._phase = self.watch.phase(name).__enter__()
 
     def size(self, name: str, source: Read) -> None:
-        """Measure what `source` returns as `name`."""
+        """Measure, under `name`, the object that `source` returns."""
         self._declare("size", name, source)
 
     def state_of(self, name: str, owner: Any) -> None:
@@ -142,7 +142,7 @@ class Session:
             self.size(f"{name}.state_dict", state_dict)
 
     def buffer(self, name: str, source: Read) -> None:
-        """Measure the buffer that `source` returns as `name`."""
+        """Measure, under `name`, the buffer that `source` returns."""
         self._declare("buffer", name, source)
 
     def bodies(self, worlds: Read) -> None:
@@ -162,7 +162,7 @@ class Session:
             say_once(f"{error}; training continues")
 
     def _declare(self, kind: str, name: str, read: Read) -> None:
-        """Declare `name`; if another session has, what this one reads takes its place."""
+        """Declare `name`. If another session has declared it, this session's source replaces that one."""
         if self.watch is None:
             return
         key, sources = (kind, name), _shared_of(self.watch).sources
@@ -176,7 +176,7 @@ class Session:
 
 
 class _Shared:
-    """What the sessions of one watch share. Neither a session nor the watch is kept alive by it.
+    """State that the sessions of one watch share. It keeps neither a session nor the watch alive.
 
     Attributes:
         members: the sessions that use the watch.
@@ -193,7 +193,7 @@ class _Shared:
         self.counts_worlds = False
 
     def all_worlds(self) -> list[Any]:
-        """The worlds of all sessions, without those that are gone."""
+        """The worlds of all sessions that still exist."""
         all_worlds: list[Any] = []
         for read in list(self.worlds.values()):
             read_worlds = read()
@@ -222,7 +222,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 class Adapter:
-    """Part of each adapter: its session, and the watch of that.
+    """Base class of the adapters: it has the session.
 
     Args:
         watch: a running watch; by default one is started with training and stopped with it.
@@ -239,7 +239,7 @@ class Adapter:
 
     @property
     def watch(self) -> Watch | None:
-        """The watch; None before training begins and after it has ended."""
+        """The watch. Unless one was given, it is None before training begins and after it has ended."""
         return self._session.watch
 
 
@@ -252,7 +252,7 @@ class LightningHooks(Adapter):
     _framework = "lightning"
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start watching what the module keeps."""
+        """Start the watch, and measure the module."""
         session = self._session
         session.begin()
         session.state_of("module", pl_module)
@@ -262,6 +262,7 @@ class LightningHooks(Adapter):
         for index, optimizer in enumerate(trainer.optimizers):
             self._session.state_of(f"optimizer{index or ''}", optimizer)
         self._session.start_at("step", trainer.global_step)
+        self._session.start_at("epoch", trainer.current_epoch)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """The phase `train` begins."""

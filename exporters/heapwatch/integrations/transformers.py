@@ -27,6 +27,7 @@ class HeapwatchCallback(Adapter, TrainerCallback):
             session.state_of(name, kwargs.get(name))
         session.size("log_history", lambda: state.log_history)
         session.start_at("step", state.global_step)
+        session.start_at("epoch", round(state.epoch or 0))
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

@@ -55,7 +55,7 @@ class CleanupRequest(NamedTuple):
     target: CleanupTarget = ANYTHING
 
     def checked(self) -> CleanupRequest:
-        """The request with its id; raises ValueError for an unknown action."""
+        """The request, with a new id if it has none; raises ValueError for an unknown action."""
         if self.action not in ACTIONS:
             raise ValueError(f"action {self.action!r} is not known; allowed: {', '.join(ACTIONS)}")
         return self if self.request_id else self._replace(request_id=secrets.token_hex(16))
@@ -111,7 +111,7 @@ class CleanupQueue:
     Args:
         measure: returns the present levels, `{"resident_memory_bytes": ..., "bodies": ..., ...}`; called in
             the training thread.
-        wake: requests a visit of the safe point.
+        wake: makes the next visit of the safe point run what is due; any thread may call it.
         seconds_since_safe_point: seconds since the trainer passed one; None before the first.
 
     """
@@ -131,7 +131,7 @@ class CleanupQueue:
         self._measure = measure
         self._wake = wake
         self.seconds_since_safe_point = seconds_since_safe_point
-        # How to find a function, and whether it takes the action and the target.
+        # Each: a reference to the function, whether it takes the action, whether it takes the target.
         self._functions: list[tuple[Callable[[], Callable[..., Any] | None], bool, bool]] = []
         self._waiting: deque[Ticket] = deque()
         self._tickets: OrderedDict[str, Ticket] = OrderedDict()
@@ -143,7 +143,7 @@ class CleanupQueue:
         If it has a parameter `target`, it also gets the `CleanupTarget`.
 
         Raises:
-            ValueError: it is not a function of at most the action and the target.
+            ValueError: it requires arguments other than the action and `target`.
 
         """
         takes_action, takes_target = _accepted_arguments(function)
@@ -282,7 +282,7 @@ def _accepted_arguments(function: Callable[..., Any]) -> tuple[bool, bool]:
             signature.bind(*arguments, **options)
             return bool(arguments), takes_target
     raise ValueError(
-        f"{function!r} needs more than one argument; allowed: function(), function(action) or "
+        f"{function!r} needs other arguments; allowed: function(), function(action) or "
         "function(action, target)"
     )
 
@@ -292,9 +292,9 @@ def _add_removed(removed: Counter[str], result: object) -> None:
     if result is None:
         return
     if not isinstance(result, Mapping):
-        raise TypeError(f"returned {type_of(result)}; allowed: None or {{resource: how many}}")
+        raise TypeError(f"returned {type_of(result)}; allowed: None or {{resource: count}}")
     for resource, count in result.items():
         number = operator.index(count)
         if not 0 <= number < 2**63:
-            raise ValueError(f"{resource!r}: how many must be at least 0, got {number}")
+            raise ValueError(f"{resource!r}: the count must be from 0 to 2**63 - 1, got {number}")
         removed[checked_name("resource", resource)] += number

@@ -44,7 +44,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
             memory.workers.add(now, 50 * MB + now * MB)
             memory.processes.add(now, 4)
 
-        reads = {"status": status, "workers": workers, "malloc": pay, "gpu": pay, "free": lambda now: None}
+        reads = {"status": status, "workers": workers, "malloc": pay, "gpu": pay, "prefixes": pay}
+        reads["free"] = lambda now: None
         for name, read in reads.items():
             one = partial(read)
             one.__name__ = f"_read_{name}"  # type: ignore[attr-defined]

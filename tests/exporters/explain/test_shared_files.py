@@ -21,7 +21,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import REMOVE
 from heapwatch.explain.shared_files import FILES, SharedFiles
-from heapwatch.explain.written_files import beginnings
+from heapwatch.explain.written_files import prefixes
 from heapwatch.judge.level import NO_GROWTH
 from tests.support.walking import inventory_of
 
@@ -144,7 +144,7 @@ def test_files_count_whose_names_begin_as_the_program_says(files, monkeypatch):
         time.sleep(0.1)
         found = SharedFiles()
         monkeypatch.setattr(sys, "argv", ["train.py", f"--folder={FOLDER}"])
-        found.find_beginnings()
+        found.find_prefixes()
         for number in range(1, 4):
             save_chunk(FOLDER, number)
         found.read(1.0)
@@ -166,7 +166,7 @@ def save_by_name(number: int) -> None:
 
 def test_the_line_of_the_code_that_names_files_is_that_which_makes_them(monkeypatch):
     monkeypatch.setattr(written_files, "user_code", lambda: [save_by_name.__code__])
-    (name, site) = next(item for item in beginnings().items() if item[0].startswith("replay"))
+    (name, site) = next(item for item in prefixes().items() if item[0].startswith("replay"))
     assert name == "replay_of_this_test_"
     assert site is not None
     assert site.line == save_by_name.__code__.co_firstlineno + 1
@@ -180,6 +180,6 @@ def test_of_a_folder_alone_the_files_count_that_begin_like_a_name_in_the_code(mo
     monkeypatch.setattr(written_files, "user_code", lambda: [joined.__code__])
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(sys, "argv", ["train.py", "--folder", "/home/user"])
-    assert "chunk_" not in beginnings()
+    assert "chunk_" not in prefixes()
     monkeypatch.setattr(sys, "argv", ["train.py", "--folder", "/dev/shm"])
-    assert "chunk_" in beginnings()
+    assert "chunk_" in prefixes()

@@ -30,17 +30,19 @@ class Steps:
         return torch.optim.Adam(self.parameters())
 
 
-def fit(package, callback, steps, epochs=2):
+def fit(package, callback, steps, epochs=2, done=0):
     import torch
     from torch.utils.data import DataLoader
 
     module = type("Module", (steps, package.LightningModule), {})().prepare()
     loader = DataLoader(torch.zeros(12, 100), batch_size=4)
-    package.Trainer(
-        max_epochs=epochs, callbacks=[callback], logger=False, enable_checkpointing=False,
+    trainer = package.Trainer(
+        max_epochs=done + epochs, callbacks=[callback], logger=False, enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False, accelerator="auto", devices=1, num_sanity_val_steps=0,
-    ).fit(module, loader, loader)  # fmt: skip
+    )  # fmt: skip
+    trainer.fit_loop.epoch_progress.current.processed = done
+    trainer.fit(module, loader, loader)
 
 
 @pytest.fixture(params=PACKAGES)
@@ -57,6 +59,12 @@ def test_a_module_with_its_optimizer(exposed, package, size_of):
     assert size_of(seen, "module.state_dict") >= 4040
     assert size_of(seen, "optimizer.state_dict") >= 8080
     assert set(seen.by("trainer_phase_end_resident_memory_bytes", "phase")) == {"train", "validate"}
+
+
+def test_epochs_of_before_a_resumption_are_no_progress_of_the_run(exposed, package):
+    pl, callback = package
+    fit(pl, callback(port=0), Steps, done=10)
+    assert exposed[-1].value("trainer_progress_total", unit="epoch") == 2
 
 
 def test_a_run_that_fails_stops_being_watched(exposed, package):

@@ -1,8 +1,7 @@
-"""Functions of torch without a public name, read from the `torch` that the program has imported.
+"""C functions that read torch tensors and storages, from the `torch` that the program has imported.
 
-Public functions would run code of the program (`__torch_function__`), or make objects that stay with a
-tensor. `tests/exporters/measure/introspection/test_torch_internals.py` fails where a version of torch
-differs; it was last run with 2.13.
+The functions of `torch.Tensor` may run code of the program (`__torch_function__`); these do not.
+`tests/exporters/measure/introspection/test_torch_internals.py` checks them; it last passed with 2.13.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from typing import Any, NamedTuple
 
 
 class TorchInternals(NamedTuple):
-    """Readers of a tensor, and of a storage or its address. All are C functions, as `read_alone` needs them.
+    """C functions that read a tensor, a storage or its address. See `exclusive_reads.read_alone`.
 
     Attributes:
-        address: address of a tensor's storage, not followed.
+        address: address of the C++ object of a tensor's storage; no memory is read there.
         data_address: address of a tensor's first element.
-        storage_object: the Python object of a tensor's storage, which is made and stays with it.
+        storage_object: the Python object of a tensor's storage, which the storage keeps once it is made.
         gradient: the gradient of a leaf; None without one.
         operation: the operation that made a tensor; None without one.
-        references: number of references that C code has to the storage at an address.
-        file_name: name of the file in which a storage lies; None without one.
+        references: reference count of the C++ storage at an address.
+        file_name: path of the file that a storage maps; None without one.
 
     """
 
@@ -51,9 +50,9 @@ def internals() -> TorchInternals:
 
 
 def in_an_operation() -> bool:
-    """Whether the calling thread runs Python code that torch called, or would call code of the program.
+    """Whether torch has called Python code in this thread, or a mode of the program would see its calls.
 
-    While one thread runs a function of a graph, others may run the rest of the graph.
+    During a backward pass, other threads may change tensors without holding the lock.
     """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "_C"):
@@ -65,5 +64,5 @@ def in_an_operation() -> bool:
             or library._len_torch_function_stack()
             or library._len_torch_dispatch_stack()
         )
-    except AttributeError:  # a version of torch that does not tell, or one that is being imported
+    except AttributeError:  # torch lacks these functions, or is being imported
         return True

@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import psutil
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MOVED_SECONDS = 60.0  # after which it is looked up again in which control groups a process is
 
 
 class ResidentMemory:
@@ -68,7 +69,10 @@ def memory_limit(proc: Path = Path("/proc/self")) -> int:
         proc: the process's folder in procfs.
 
     """
-    ram = int(psutil.virtual_memory().total)
+    try:
+        ram = int(psutil.virtual_memory().total)
+    except (psutil.Error, OSError):  # a sandbox without /proc
+        ram = os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
     return min([ram, *(limit for limit, _, _ in _cgroup_limits(proc))])
 
 
@@ -106,6 +110,11 @@ def _cgroup_limits(proc: Path) -> list[tuple[int, Path, bool]]:
 
 def control_groups(proc: Path) -> list[tuple[Path, bool]]:
     """The folders of a process's groups, each with its parents, and whether each is version 1."""
+    return _control_groups(proc, int(time.monotonic() / _MOVED_SECONDS))
+
+
+@lru_cache(maxsize=64)
+def _control_groups(proc: Path, _period: int) -> list[tuple[Path, bool]]:
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
