@@ -158,6 +158,14 @@ READS = (
         "any",
     ),
     Read(
+        "Arrow buffers, arrays and tables",
+        ("buffers", "parent", "is_cpu", "is_mutable", "address", "size", "chunks", "itercolumns", "type",
+         "dictionary"),
+        ("measure.sizing.foreign",),
+        "Immutable.",
+        "any",
+    ),
+    Read(
         "jax.Array",
         ("is_deleted", "_npy_value", "platform", "sharding", "memory_kind", "_arrays",
          "on_device_size_in_bytes"),
@@ -180,11 +188,12 @@ READS = (
         "any",
     ),
     Read(
-        "memory mappings",
+        "objects of unknown C code",
         ("PyObject_GetBuffer",),
         ("measure.sizing.foreign",),
-        "Changed only with the lock held. One call into C requests and releases the buffer.",
-        "any",
+        "Nothing is known of their locks, so one call into C requests and releases their buffer. Mapped "
+        "memory is changed only with the lock held, so it may be read at any time.",
+        "alone",
     ),
     Read(
         "objects of unknown C code",

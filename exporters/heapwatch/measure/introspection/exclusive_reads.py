@@ -78,10 +78,10 @@ def read_alone(objects: Sequence[Any], *columns: tuple[Reader, ...]) -> list[tup
         return None
     weak = objects and type(objects[0]) is ref
     alive = filterfalse(_is_none, map(ref.__call__, objects)) if weak else iter(objects)
-    return _call_alone(zip(*map(_column, tee(alive, len(columns)), columns)))  # noqa: B905 - equally long
+    return call_alone(zip(*map(_column, tee(alive, len(columns)), columns)))  # noqa: B905 - equally long
 
 
-def _call_alone(calls: Iterator[Any]) -> list[Any] | None:
+def call_alone(calls: Iterator[Any]) -> list[Any] | None:
     """List what an iterator written in C yields, in one call; None while another thread may be in C code."""
     results = list(map(list, compress([calls], _others_wait())))
     return results[0] if results else None
@@ -156,7 +156,7 @@ def _code(module: str, path: str) -> Iterator[CodeType]:
         yield obj.__code__
 
 
-waits_in(_call_alone)
+waits_in(call_alone)
 
 
 def first_answer(read: Callable[[], Any], ask: Ask) -> Any:

@@ -1,4 +1,4 @@
-"""Memory outside Python objects: blocks of JAX, objects of Ray's store, and memory mappings.
+"""Memory outside Python objects: blocks of libraries such as JAX, Arrow and Ray, and memory mappings.
 
 Memory is read only from libraries that the program has imported, by methods that neither copy, nor wait for a
 device, nor run code of the program. Objects of other extension types count as unread.
@@ -11,6 +11,7 @@ import ctypes
 import gc
 import sys
 import types
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from inspect import unwrap
 from itertools import chain
 from pathlib import Path
 from threading import main_thread
-from types import MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Literal
 
-from heapwatch.measure.introspection.exclusive_reads import read_alone
+from heapwatch.measure.introspection.exclusive_reads import call_alone, read_alone
 from heapwatch.measure.introspection.frames import callers, innermost
 from heapwatch.measure.introspection.layout import Layout, classes, layout_of, namespace_of
 
@@ -78,26 +79,32 @@ class _Buffer(ctypes.Structure):
 _FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO: whatever its shape
 
 
-def exported_memory(obj: object) -> tuple[int, int]:
+def exported_memory(obj: object, *, alone: bool = False) -> tuple[int, int] | None:
     """Address and bytes of the buffer that `obj` exports; zeros if it exports none.
 
     Acquires and releases the buffer in one call into C: the program could not resize the object meanwhile.
+
+    Args:
+        obj: the object.
+        alone: only while all other threads wait; else the result is None.
+
     """
     api, buffer = ctypes.pythonapi, _Buffer()
     reference = ctypes.byref(buffer)
     requests = map(api.PyObject_GetBuffer, [ctypes.py_object(obj)], [reference], [_FULL_READ_ONLY])
+    calls = chain(requests, map(api.PyBuffer_Release, [reference]))
     try:
-        list(chain(requests, map(api.PyBuffer_Release, [reference])))
-    except (TypeError, BufferError, ValueError):
+        results = call_alone(calls) if alone else list(calls)
+    except (TypeError, BufferError, ValueError, NotImplementedError):
         return 0, 0
-    return buffer.buf or 0, buffer.len
+    return (buffer.buf or 0, buffer.len) if results else None
 
 
 _IN_MEMORY = ("/dev/shm/", "/dev/zero", "/memfd:", "/SYSV")  # files that lie nowhere else
 
 
 class Mappings:
-    """The mappings of files; they are read once, at the first question.
+    """The mappings around an address; they are read once, at the first call.
 
     Args:
         path: the kernel's list of mappings; without it nothing is known to lie in a file.
@@ -106,23 +113,30 @@ class Mappings:
 
     def __init__(self, path: Path = Path("/proc/self/maps")) -> None:
         self._path = path
-        self._of_files: list[range] | None = None
+        self._starts: list[int] | None = None
+        self._ends: list[int] = []
+        self._in_file: list[bool] = []
 
     def in_file(self, address: int) -> bool:
         """Whether the kernel can read the page of `address` again from a file."""
-        if self._of_files is None:
-            self._of_files = list(self._read())
-        return any(address in mapping for mapping in self._of_files)
+        if self._starts is None:
+            self._read()
+        index = bisect_right(self._starts or [], address) - 1
+        return index >= 0 and address < self._ends[index] and self._in_file[index]
 
-    def _read(self) -> Iterator[range]:
-        lines: list[str] = []
-        with suppress(OSError):
+    def _read(self) -> None:
+        self._starts = []
+        try:
             lines = self._path.read_text().splitlines()
-        for line in lines:  # proc_pid_maps(5): addresses permissions offset device inode path
-            addresses, _, _, _, inode, *names = line.split(maxsplit=5)
-            if inode != "0" and not "".join(names).startswith(_IN_MEMORY):
-                start, end = (int(number, 16) for number in addresses.split("-"))
-                yield range(start, end)
+        except OSError:
+            return
+        for line in lines:
+            fields = line.split(maxsplit=5)
+            start, end = (int(number, 16) for number in fields[0].split("-"))
+            name = fields[5] if len(fields) > 5 else ""
+            self._starts.append(start)
+            self._ends.append(end)
+            self._in_file.append(fields[4] != "0" and not name.startswith(_IN_MEMORY))
 
 
 Part = MemoryBlock | Unread | Any
@@ -136,6 +150,15 @@ def reader_of(mro: tuple[type, ...]) -> Reader | None:
             if any(base is cls for base in mro):
                 return reader
     return None
+
+
+def exported(obj: Any, mro: tuple[type, ...]) -> Iterator[Part]:
+    """Memory that an object of an unknown type exports by the buffer protocol; it may hold more."""
+    yield UNREAD
+    namespaces = [namespace_of(base) for base in mro]
+    in_python = any(type(space.get("__buffer__")) is FunctionType for space in namespaces)
+    if not in_python and (memory := exported_memory(obj, alone=True)) is not None:
+        yield MemoryBlock(memory[0], memory[1], "heap")
 
 
 def _jax(array: Any, _: Mappings) -> Iterator[Part]:
@@ -162,13 +185,35 @@ def _jax(array: Any, _: Mappings) -> Iterator[Part]:
             yield MemoryBlock(addresses[0][0], size, place)
 
 
+def _arrow_buffer(buffer: Any, mappings: Mappings) -> Iterator[Part]:
+    while (parent := buffer.parent) is not None:
+        buffer = parent
+    place: MemoryPlace = "heap"
+    if not buffer.is_cpu:
+        place = "gpu"
+    elif not buffer.is_mutable and mappings.in_file(buffer.address):
+        place = "mapped"
+    yield MemoryBlock(buffer.address, buffer.size, place)
+
+
+def _arrow_array(array: Any, mappings: Mappings) -> Iterator[Part]:
+    library: Any = sys.modules["pyarrow.lib"]
+    for buffer in library.Array.buffers(array):
+        if buffer is not None:
+            yield from _arrow_buffer(buffer, mappings)
+    if isinstance(array, library.DictionaryArray):
+        yield array.dictionary
+    elif "dictionary<" in str(array.type):
+        yield UNREAD
+
+
 def _numpy_bits(generator: Any, _: Mappings) -> Iterator[Part]:
     """A bit generator; its capsule points into the object itself."""
     yield from (part for part in gc.get_referents(generator) if type(part).__name__ != "PyCapsule")
 
 
 def _mapping(mapped: Any, mappings: Mappings) -> Iterator[Part]:
-    address, size = exported_memory(mapped)
+    address, size = exported_memory(mapped) or (0, 0)
     yield MemoryBlock(address, size, "mapped" if mappings.in_file(address) else "shared")
 
 
@@ -206,6 +251,10 @@ def _is_connected(ray: Any) -> bool:
 _READERS: tuple[tuple[str, str, Reader], ...] = (
     ("jaxlib._jax", "ArrayImpl", _jax),
     ("jaxlib.xla_extension", "ArrayImpl", _jax),
+    ("pyarrow.lib", "Buffer", _arrow_buffer),
+    ("pyarrow.lib", "Array", _arrow_array),
+    ("pyarrow.lib", "ChunkedArray", lambda chunked, _: iter(chunked.chunks)),
+    ("pyarrow.lib", "_Tabular", lambda table, _: iter(table.itercolumns())),
     ("numpy.random", "BitGenerator", _numpy_bits),
     ("mmap", "mmap", _mapping),
     ("ray", "ObjectRef", _object_ref),
@@ -238,6 +287,7 @@ _PLAIN_TYPES = frozenset(
     (
         "torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.finfo", "torch.iinfo",
         "torch._C.Generator", "torch.Stream", "torch.Event", "torch._C.StorageBase",
+        "pyarrow.lib._Weakrefable", "pyarrow.lib.DataType", "pyarrow.lib.Field", "pyarrow.lib.Schema",
         "jax.jaxlib._jax.Array", "jaxlib._jax.Device",
         "jaxlib._jax.Sharding", "jaxlib._jax.SingleDeviceSharding",
         "jaxlib._jax.NamedSharding", "jaxlib._jax.DeviceList",

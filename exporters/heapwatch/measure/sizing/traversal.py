@@ -34,11 +34,11 @@ from heapwatch.measure.introspection.layout import (
 from heapwatch.measure.introspection.names import type_of
 from heapwatch.measure.process.own_time import own_time
 from heapwatch.measure.sizing.foreign import (
-    UNREAD,
     Mappings,
     MemoryBlock,
     MemoryPlace,
     Unread,
+    exported,
     holds_memory,
     reader_of,
 )
@@ -221,7 +221,8 @@ class Walk:
             reader = reader_of(layout_of(cls).mro)
             return [] if reader is None else self._make(list(reader(obj, self._mappings)))
         if kind == "native":
-            return [*gc.get_referents(obj), UNREAD]
+            mro = layout_of(cls).mro
+            return gc.get_referents(obj) + self._make(list(exported(obj, mro)))
         if kind == "frame":
             return held_by_ended(obj)
         if kind == "function":

@@ -10,12 +10,13 @@ import zlib
 import jax
 import numpy as np
 import PIL.Image
+import pyarrow
 import pytest
 import torch
 
 from heapwatch.measure.introspection.layout import layout_of
 from heapwatch.measure.sizing.deep_size import deep_size
-from heapwatch.measure.sizing.foreign import Mappings, holds_memory
+from heapwatch.measure.sizing.foreign import Mappings, exported, holds_memory
 from tests.support.small_program import printed
 
 LENGTH = 100_000
@@ -38,6 +39,7 @@ def test_code_of_the_program_s_own_classes_is_not_run():
 
     size = deep_size([Mine(), np.zeros(LENGTH).view(Array)[:10]])
     assert size.bytes == pytest.approx(8 * LENGTH, abs=3000)
+    assert [part for part in exported(Mine(), layout_of(Mine).mro) if hasattr(part, "nbytes")] == []
     assert not asked
 
 
@@ -57,7 +59,7 @@ def test_no_library_is_imported_or_needed():
         import sys
         from heapwatch.measure.sizing.deep_size import deep_size
         deep_size([object(), bytes(100), {1: [2]}])
-        assert not {"numpy", "torch", "jax", "pandas"} & set(sys.modules)
+        assert not {"numpy", "torch", "jax", "pyarrow", "pandas"} & set(sys.modules)
         sys.modules["numpy"] = sys.modules["torch"] = None
         assert deep_size([bytes(1000)]).bytes > 1000
         """
@@ -124,12 +126,21 @@ def test_long_lists_of_foreign_arrays_are_estimated():
     assert abs(size.bytes - true - 200 * 680) < 3 * size.error_bytes + 5000
 
 
+def test_a_slice_of_an_arrow_buffer_keeps_the_whole():
+    buffer = pyarrow.py_buffer(bytes(LENGTH))
+
+    assert deep_size(buffer.slice(10, 20)).bytes == pytest.approx(LENGTH, abs=300)
+    assert deep_size([buffer, buffer.slice(10, 20)]).bytes == pytest.approx(LENGTH, abs=500)
+    nested = pyarrow.array([{"a": "x"}], pyarrow.struct([("a", pyarrow.dictionary("int8", "string"))]))
+    assert deep_size(nested).unread == 1
+
+
 LIST = """\
 1000-2000 rw-p 00000000 00:00 0
 2000-5000 rw-p 00000000 00:00 0          [heap]
 5000-6000 ---p 00000000 00:00 0
-6000-7000 rw-p 00000000 fe:00 12         /home/user/table.npy
-7000-8000 rw-p 00000000 fe:00 13         /home/user/index.npy
+6000-7000 rw-p 00000000 fe:00 12         /home/user/table.arrow
+7000-8000 rw-p 00000000 fe:00 13         /home/user/index.arrow
 8000-9000 rw-s 00000000 00:19 3          /dev/shm/psm_1 (deleted)
 9000-a000 rw-s 00000000 00:01 7          /dev/zero (deleted)
 """

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pandas
 import PIL.Image
+import pyarrow
 import pytest
 import scipy.sparse
 import torch
@@ -68,7 +69,20 @@ HEAP = {
     "jax, random keys": (lambda: jax.random.split(jax.random.key(0), 1000), 8 * 1000),
     "pandas, a frame": (lambda: pandas.DataFrame({"a": floats(), "b": floats()}), 16 * LENGTH),
     "pandas, ten rows": (lambda: pandas.Series(floats())[:10], 8 * LENGTH),
+    "pandas, text": (lambda: pandas.Series([TEXT] * LENGTH, dtype="string[pyarrow]"), 58 * LENGTH + 8),
     "pandas, categories": (lambda: pandas.Series([TEXT] * LENGTH, dtype="category"), LENGTH),
+    "pyarrow": (lambda: pyarrow.array(floats()), 8 * LENGTH),
+    "pyarrow, ten elements": (lambda: pyarrow.array(floats())[:10], 8 * LENGTH),
+    "pyarrow, over a numpy array": (lambda: with_itself(floats(), pyarrow.array), 8 * LENGTH),
+    "pyarrow, text": (lambda: pyarrow.array([TEXT] * LENGTH), 54 * LENGTH + 4),
+    "pyarrow, dictionary": (
+        lambda: pyarrow.array(["a", "b"] * (LENGTH // 2)).dictionary_encode(),
+        4 * LENGTH,
+    ),
+    "pyarrow, a table and a slice": (
+        lambda: with_itself(pyarrow.table({"a": floats()}), lambda table: table.slice(5, 10)),
+        8 * LENGTH,
+    ),
     "array.array": (lambda: array("d", [0.0]) * LENGTH, 8 * LENGTH),
     "bytearray behind a memoryview": (lambda: memoryview(bytearray(LENGTH))[5:], LENGTH),
     "io.BytesIO": (lambda: io.BytesIO(bytes(LENGTH)), LENGTH),
@@ -96,6 +110,15 @@ def elsewhere(size):
 def test_what_lies_in_a_file_or_in_shared_memory_is_no_heap(tmp_path):
     stored = tensor_dict().memmap(tmp_path / "dict")
     assert elsewhere(deep_size(stored, budget_seconds=5)) == {"mapped": 4 * LENGTH}
+
+    table = pyarrow.table({"a": floats()})
+    with pyarrow.ipc.new_file(tmp_path / "table", table.schema) as writer:
+        writer.write_table(table)
+    with pyarrow.memory_map(str(tmp_path / "table")) as file:
+        loaded = pyarrow.ipc.open_file(file).read_all()
+    size = deep_size(loaded, budget_seconds=5)
+    assert elsewhere(size) == {"mapped": pytest.approx(8 * LENGTH, abs=1000)}
+    assert size.bytes < OBJECTS
 
     with mmap.mmap(-1, 100 * mmap.PAGESIZE) as anonymous:
         assert elsewhere(deep_size(anonymous)) == {"shared": 100 * mmap.PAGESIZE}
