@@ -12,7 +12,7 @@ from typing import Any
 
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, user_line
-from heapwatch.explain.written_files import all_files, files_with_prefix, prefixes
+from heapwatch.explain.written_files import Constant, all_files, files_with_prefix, line_with, prefixes
 from heapwatch.measure.process.procfs import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
@@ -40,7 +40,8 @@ class SharedFiles:
         self.bytes = 0.0
         self.known: dict[str, KnownContainer] = {}
         self.sites: dict[str, set[Site]] = {}
-        self._prefixes: dict[str, Site | None] = {}
+        self._prefixes: dict[str, Constant | None] = {}
+        self._written: set[str] = set()
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
         self._began = time.time() - _CLOCK_SECONDS
@@ -67,8 +68,11 @@ class SharedFiles:
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
         for name in files_with_prefix(self._prefixes, _MOST_FILES) if self._prefixes else ():
-            self.add([name], self._site_of(name), FILES)
+            if name not in self._written:
+                self._written.add(name)
+                self.add([name], self._site_of(name), FILES)
         existing = set(all_files()) if self._sizes else set()
+        self._written &= existing
         for path, sizes in list(self._sizes.items()):
             for name in sizes.keys() - existing:
                 del sizes[name]
@@ -101,7 +105,8 @@ class SharedFiles:
 
     def _site_of(self, name: str) -> Site | None:
         """The line of the longest prefix of a name."""
-        return self._prefixes[max(filter(name.startswith, self._prefixes), key=len)]
+        constant = self._prefixes[max(filter(name.startswith, self._prefixes), key=len)]
+        return None if constant is None else line_with(constant)
 
     def _size(self, name: str) -> int:
         with suppress(OSError):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from types import CodeType
+from typing import NamedTuple
 
 from heapwatch.explain.sites import Site, site_of, user_code
 from heapwatch.measure.introspection.roots import module_namespace, user_modules
@@ -26,24 +27,31 @@ _MOST_PREFIXES = 500
 _LONGEST = 4096  # characters of a text
 
 
-def prefixes() -> dict[str, Site | None]:
-    """Prefixes of the names of the program's files in /dev/shm, each with its line of code if known."""
+class Constant(NamedTuple):
+    """A text in the code of a function."""
+
+    code: CodeType
+    text: str
+
+
+def prefixes() -> dict[str, Constant | None]:
+    """Prefixes of the names of the program's files in /dev/shm, each with its place in the code if known."""
     settings = _texts_with_folder()
-    found: dict[str, Site | None] = {
+    found: dict[str, Constant | None] = {
         name: None for text in settings for name in _IN_TEXT.findall(text) if name.strip("/")
     }
     codes = user_code()
-    constants = [(text, code) for code in codes for text in code.co_consts if type(text) is str]
+    constants = [Constant(code, text) for code in codes for text in code.co_consts if type(text) is str]
     found |= {
-        text.removeprefix(_BELOW): _site_of(code, text)
-        for text, code in constants
-        if text.startswith(_BELOW) and text.rstrip("/") != SHARED_FILES
+        one.text.removeprefix(_BELOW): one
+        for one in constants
+        if one.text.startswith(_BELOW) and one.text.rstrip("/") != SHARED_FILES
     }
-    if any(text.rstrip("/") == SHARED_FILES for text in chain(settings, (text for text, _ in constants))):
+    if any(text.rstrip("/") == SHARED_FILES for text in chain(settings, (one.text for one in constants))):
         # The code has only the folder, and joins it with other constants.
-        for text, code in constants:
-            if match := _NAME.fullmatch(text):
-                found.setdefault(match[1], _site_of(code, text))
+        for one in constants:
+            if match := _NAME.fullmatch(one.text):
+                found.setdefault(match[1], one)
         if any(name in _TEMPORARY for code in codes for name in code.co_names):
             found.setdefault("tmp", None)
     return dict(islice(found.items(), _MOST_PREFIXES))
@@ -69,8 +77,9 @@ def _texts_with_folder() -> list[str]:
     return [text for text in values if type(text) is str and SHARED_FILES in text[:_LONGEST]]
 
 
-def _site_of(code: CodeType, constant: str) -> Site:
+def line_with(constant: Constant) -> Site:
     """The line on which a function uses a constant."""
-    offsets = (one.offset for one in dis.get_instructions(code) if one.argval is constant)
+    code = constant.code
+    offsets = (one.offset for one in dis.get_instructions(code) if one.argval is constant.text)
     offset = next(offsets, 0)
     return site_of(code, next((line for first, end, line in code.co_lines() if first <= offset < end), None))

@@ -21,7 +21,7 @@ from heapwatch.explain.describe import Describer
 from heapwatch.explain.memory import ProcessMemory
 from heapwatch.explain.remedies import REMOVE
 from heapwatch.explain.shared_files import FILES, SharedFiles
-from heapwatch.explain.written_files import prefixes
+from heapwatch.explain.written_files import line_with, prefixes
 from heapwatch.judge.level import NO_GROWTH
 from tests.support.walking import inventory_of
 
@@ -166,10 +166,10 @@ def save_by_name(number: int) -> None:
 
 def test_the_line_of_the_code_that_names_files_is_that_which_makes_them(monkeypatch):
     monkeypatch.setattr(written_files, "user_code", lambda: [save_by_name.__code__])
-    (name, site) = next(item for item in prefixes().items() if item[0].startswith("replay"))
+    (name, constant) = next(item for item in prefixes().items() if item[0].startswith("replay"))
     assert name == "replay_of_this_test_"
-    assert site is not None
-    assert site.line == save_by_name.__code__.co_firstlineno + 1
+    assert constant is not None
+    assert line_with(constant).line == save_by_name.__code__.co_firstlineno + 1
 
 
 def joined(folder: Path, number: int) -> Path:

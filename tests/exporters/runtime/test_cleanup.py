@@ -109,7 +109,7 @@ def test_every_function_runs_and_errors_are_reported(trainer, kind):
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ({"food": -1}, "at least 0"),
+        ({"food": -1}, "from 0 to"),
         ({"food": 1.5}, "cannot be interpreted as an integer"),
         ({3: 1}, "not allowed"),
         (17, "returned int"),
@@ -125,7 +125,7 @@ def test_an_answer_that_is_no_count_is_an_error(trainer, answer, expected, caplo
 
 @pytest.mark.parametrize("function", [None, 3, "trim", lambda a, b: None])
 def test_what_cannot_be_called_with_the_action_is_refused(trainer, function):
-    with pytest.raises(ValueError, match=r"callable|more than one argument"):
+    with pytest.raises(ValueError, match=r"callable|needs other arguments"):
         trainer.queue.register(function)
 
 
