@@ -26,6 +26,7 @@ class TrendRow:
     """A line of the trend table; `change_bytes` is from the line before, None for the baseline."""
 
     label: str
+    cycle: int
     phase: str
     resident_bytes: float
     change_bytes: float | None
@@ -191,12 +192,12 @@ def _trend(cycles: Cycles) -> list[TrendRow]:
         if began_with_trainer
         else f"{cycles.unit.capitalize()} {number}: start of the record"
     )
-    rows = [TrendRow(f"{name} (baseline)", "", first.resident_bytes, None)]
+    rows = [TrendRow(f"{name} (baseline)", number, "", first.resident_bytes, None)]
     for point in points:
         if point.event == row_event:
             change = point.resident_bytes - rows[-1].resident_bytes
             label = _label(cycles, point)
-            rows.append(TrendRow(label, point.phase, point.resident_bytes, change))
+            rows.append(TrendRow(label, cycles.number(point), point.phase, point.resident_bytes, change))
     return rows
 
 

@@ -1,6 +1,6 @@
 """Counts live instances of watched classes among the objects that the garbage collector tracks.
 
-The count makes a list of the objects' types, runs no code of the watched classes, and keeps and collects
+The count lists the types of the objects, runs no code of the watched classes, and keeps and collects
 nothing. While the list is made, the whole program stops.
 
 Instances of classes that the collector does not track, such as `numpy.ndarray`, are found through what
@@ -19,8 +19,9 @@ from itertools import chain
 
 from heapwatch.measure.introspection.layout import HAS_GC, flags_of, identity, layout_of
 from heapwatch.measure.objects.tracked import (
+    may_have_audit_hooks,
     tracked_objects,
-    tracked_types,
+    type_keys,
     untracked_objects,
     with_subclasses,
 )
@@ -77,12 +78,15 @@ class InstanceCounter:
         }
         if not classes:
             return {}
-        counts = Counter(map(identity, tracked_types()))
+        # `id` takes half the time, but calls audit hooks.
+        key = identity if may_have_audit_hooks() else id
+        counts = Counter(type_keys({key(cls) for cls in chain.from_iterable(classes.values())}, key))
         untracked = {identity(cls) for cls in chain.from_iterable(classes.values()) if not is_tracked(cls)}
-        if untracked:
-            counts.update(_untracked(untracked))
+        others = _untracked(untracked) if untracked else Counter[int]()
+        families = {name: {key(cls): cls for cls in family} for name, family in classes.items()}
         return {
-            name: sum(counts[key] for key in set(map(identity, family))) for name, family in classes.items()
+            name: sum(counts[place] + others[identity(cls)] for place, cls in family.items())
+            for name, family in families.items()
         }
 
     def _classes(self) -> Iterator[tuple[str, type]]:

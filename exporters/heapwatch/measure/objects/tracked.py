@@ -52,6 +52,19 @@ def tracked_types() -> list[type]:
     return _run_selection(lists, map(gc.get_objects, (None,)), map(type, chain.from_iterable(lists)))
 
 
+def type_keys(wanted_keys: Set[int], key: Callable[[type], int]) -> list[int]:
+    """The key of the type of each tracked object, tuples included, whose type has one of these keys.
+
+    Args:
+        wanted_keys: keys of types.
+        key: `id` or, as that calls audit hooks, `identity`.
+
+    """
+    lists: list[list[Any]] = []
+    keys = map(key, map(type, chain.from_iterable(lists)))
+    return _run_selection(lists, map(gc.get_objects, (None,)), filter(wanted_keys.__contains__, keys))
+
+
 def tracked_objects(types: Set[int] | None = None, generation: int | None = None) -> list[Any]:
     """Tracked objects, of each generation the oldest first.
 
