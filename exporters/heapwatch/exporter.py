@@ -311,8 +311,11 @@ class Exporter:
 
     def _refresh_registration(self) -> None:
         registration = self.registration
-        if registration is not None and registration.refresh():
-            log.info("%s: %s", self.name, registration.describe())
+        try:
+            if registration is not None and registration.refresh():
+                log.info("%s: %s", self.name, registration.describe())
+        except Exception as error:  # levels are observed nevertheless
+            self.failures.record("registration", "stack", error)
 
     def stop(self, *, log_findings: bool = True, failure: str = "") -> None:
         """Log the findings, close the records, and stop serving and sampling. A second call does nothing.

@@ -149,7 +149,7 @@ def _windows_in(left: Operand, right: Operand) -> Iterator[Limit]:
             continue
         start, subtracted = side.parts
         if start.kind == "clock":  # one is the largest age, the other an item's time
-            ages = [one.value for one in (subtracted, other) if one.kind in ("name", "number")]
+            ages = [one.value for one in (subtracted, other) if one.kind in ("name", "number", "float")]
             yield from [Limit(age, is_age=True) for age in ages] or [_UNKNOWN]
         elif other.kind == "name" and subtracted.kind in ("name", "number") and start.kind == "name":
             yield Limit(subtracted.value)

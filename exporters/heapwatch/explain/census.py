@@ -58,7 +58,7 @@ _MOST_LONG = 4
 _DEEPEST = 6
 _MOST_REFERRERS = 30
 _LISTS = frozenset(map(identity, (list, dict, set, deque)))
-_MOST_BLOCK_BYTES = 4096  # most growth for each new block, if Python objects are the cause
+_MOST_BLOCK_BYTES = 512  # of a block of Python's own allocator (SMALL_REQUEST_THRESHOLD of obmalloc.c)
 _LEAST_NEWEST, _LEAST_NEWEST_SHARE = 50, 0.5  # least number and share of the growing type
 _PLAIN = frozenset(
     ("function", "cell", "tuple", "list", "dict", "set", "frozenset", "builtin_function_or_method",

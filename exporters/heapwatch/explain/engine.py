@@ -134,7 +134,7 @@ class Explainer:
         self._thread: threading.Thread | None = None
 
     def _object_searches(self) -> tuple[Activity, ...]:
-        """The activities that list all objects, for growth that no container explains."""
+        """The activities that list objects, for growth that no container explains."""
         search = self.evaluator.search
 
         def activity(seconds: float, run: Callable[[], object], is_needed: Callable[[], bool]) -> Activity:

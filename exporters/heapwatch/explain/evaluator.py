@@ -140,8 +140,8 @@ class Evaluator:
         path = finding.path or ""
         if finding.kind == "native":
             probable = self.search.census.probable_type(levels.start, finding.bytes_per_minute)
-            if probable is not None:
-                site = self.describer.made_at(probable)
+            if probable is not None and finding.type.startswith("memory"):
+                site = self.describer.made_at(probable) or self._rises.site
                 return replace(finding, type=f"{finding.type}, probably objects of {probable}", site=site)
             return replace(finding, site=self._rises.site)
         if finding.kind == "worker" and finding.items_per_minute and not path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from heapwatch.explain.places import KnownContainer
 from heapwatch.explain.sites import Site, user_line
-from heapwatch.explain.written_files import Constant, all_files, files_with_prefix, line_with, prefixes
+from heapwatch.explain.written_files import Constant, all_files, line_with, prefixes
 from heapwatch.measure.process.procfs import SHARED_FILES
 
 _MAKERS, _TRACKER = "multiprocessing.shared_memory", "multiprocessing.resource_tracker"
@@ -41,7 +41,6 @@ class SharedFiles:
         self.known: dict[str, KnownContainer] = {}
         self.sites: dict[str, set[Site]] = {}
         self._prefixes: dict[str, Constant | None] = {}
-        self._written: set[str] = set()
         self._sizes: dict[str, dict[str, int | None]] = {}  # by pattern and name; None if it is not read yet
         self._register: Any = None
         self._began = time.time() - _CLOCK_SECONDS
@@ -67,12 +66,10 @@ class SharedFiles:
         """Read the sizes of files that were never read, and of the newest ones again."""
         if _MAKERS in sys.modules and self._register is None:
             self._wrap(sys.modules[_TRACKER])
-        for name in files_with_prefix(self._prefixes, _MOST_FILES) if self._prefixes else ():
-            if name not in self._written:
-                self._written.add(name)
+        existing = set(all_files()) if self._sizes or self._prefixes else set()
+        for name in existing.difference(*self._sizes.values()):
+            if name.startswith(tuple(self._prefixes)):
                 self.add([name], self._site_of(name), FILES)
-        existing = set(all_files()) if self._sizes else set()
-        self._written &= existing
         for path, sizes in list(self._sizes.items()):
             for name in sizes.keys() - existing:
                 del sizes[name]
@@ -111,5 +108,6 @@ class SharedFiles:
     def _size(self, name: str) -> int:
         with suppress(OSError):
             status = os.stat(f"{SHARED_FILES}/{name}")
-            return 512 * status.st_blocks if status.st_ctime >= self._began else 0
+            is_own = status.st_uid == os.geteuid() and status.st_ctime >= self._began
+            return 512 * status.st_blocks if is_own else 0
         return 0

@@ -86,12 +86,15 @@ Deed = Literal[
 class Operand(NamedTuple):
     """An expression: a name, a number, the length of a name, the time, or a combination of other operands."""
 
-    kind: Literal["name", "number", "length", "clock", "modulo", "difference", "comparison", "call", "other"]
+    kind: Literal[
+        "name", "number", "float", "length", "clock", "modulo", "difference", "comparison", "call", "other"
+    ]
     value: Any = None
     parts: tuple[Any, ...] = ()
 
 
 _OTHER = Operand("other")
+_UNUSED = ("float", "comparison", "call", "other")  # values for which a name stands itself
 
 
 @dataclass
@@ -334,9 +337,11 @@ class _Reader:
         if number is not None:
             return Operand("number", number)
         match node:
+            case ast.Constant(value=float(seconds)) if seconds.is_integer():
+                return Operand("float", int(seconds))
             case ast.Name(id=name):
                 value = self.statements.assigned.get(name, _OTHER)
-                return Operand("name", name) if value.kind in ("call", "comparison", "other") else value
+                return Operand("name", name) if value.kind in _UNUSED else value
             case ast.Attribute():
                 return Operand("name", self._private.get(node.attr, node.attr))
             case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
@@ -390,12 +395,10 @@ def _is_new(node: ast.expr) -> bool:
 
 
 def _number(node: ast.expr) -> int | None:
-    """The value of a whole number, such as 600.0, or of a product, sum or difference of some."""
+    """The value of a whole number, or of a product, sum or difference of some."""
     match node:
         case ast.Constant(value=int(value)) if type(value) is int:
             return value
-        case ast.Constant(value=float(value)) if value.is_integer():
-            return int(value)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _FOLDED:
             first, second = _number(left), _number(right)
             return None if first is None or second is None else int(_FOLDED[type(sign)](first, second))

@@ -10,7 +10,7 @@ import dis
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from types import CodeType
 from typing import NamedTuple
@@ -20,7 +20,9 @@ from heapwatch.measure.introspection.roots import module_namespace, user_modules
 from heapwatch.measure.process.procfs import SHARED_FILES
 
 _BELOW = f"{SHARED_FILES}/"
-_NAME = re.compile(r"/?([A-Za-z][\w.-]{2,39})")  # a constant that may be the beginning of a file's name
+# A constant with which a path goes on, or a name that a number ends: `/rollouts`, `chunk_`.
+_NAME = re.compile(r"/([A-Za-z][\w.-]{2,39})|([A-Za-z][\w.-]{1,38}[._-])")
+_FOLLOWED_OTHERWISE = ("psm_", "torch_", "sem.")  # of multiprocessing and torch, in any program
 _IN_TEXT = re.compile(rf"(?:^|[=\s:]){_BELOW}([^\s:{{}}]+)")
 _TEMPORARY = ("mkstemp", "mkdtemp", "NamedTemporaryFile", "TemporaryDirectory")
 _MOST_PREFIXES = 500
@@ -50,17 +52,12 @@ def prefixes() -> dict[str, Constant | None]:
     if any(text.rstrip("/") == SHARED_FILES for text in chain(settings, (one.text for one in constants))):
         # The code has only the folder, and joins it with other constants.
         for one in constants:
-            if match := _NAME.fullmatch(one.text):
-                found.setdefault(match[1], one)
+            match = _NAME.fullmatch(one.text)
+            if match and not (name := match[1] or match[2]).startswith(_FOLLOWED_OTHERWISE):
+                found.setdefault(name, one)
         if any(name in _TEMPORARY for code in codes for name in code.co_names):
             found.setdefault("tmp", None)
     return dict(islice(found.items(), _MOST_PREFIXES))
-
-
-def files_with_prefix(names: Iterable[str], most: int) -> Iterator[str]:
-    """At most `most` names of files below /dev/shm that have one of these prefixes."""
-    wanted = tuple(names)
-    return islice((name for name in all_files() if name.startswith(wanted)), most)
 
 
 def all_files() -> Iterator[str]:

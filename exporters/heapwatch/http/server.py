@@ -27,9 +27,7 @@ from heapwatch.runtime.failures import raised
 
 DEFAULT_PORT = 7777
 OBSERVATION_SECONDS = 15.0  # growth rates need samples even when nobody scrapes
-MAX_CONNECTIONS = (
-    32  # more threads would not answer faster: they share the lock of the interpreter with training
-)
+MAX_CONNECTIONS = 32  # more would not answer faster: their threads share the interpreter's lock
 ROOM_SECONDS = 1.0  # longest wait of a new connection for a free thread
 STOP_SECONDS = 2.0  # longest wait for the accepting thread to end
 _PORTS_SEARCHED = 100
@@ -58,7 +56,7 @@ def serve(host: str, port: int, trainer: ServedTrainer, *, port_search: bool = F
 
     """
     if not 0 <= port <= 65535:
-        raise ValueError(f"port {port} is not a port; allowed: 0 (any free one) to 65535")
+        raise ValueError(f"port {port} is out of range; allowed: 0 (any free one) to 65535")
     ports = [port]
     if port_search:
         ports = [*range(port, min(65535, port + _PORTS_SEARCHED) + 1), 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import zlib
 from collections.abc import Callable, Mapping
@@ -12,6 +13,8 @@ from typing import IO, Any
 
 from heapwatch.recording.points import Pace, Point, Run, from_json, to_json
 from heapwatch.runtime.own_files import check_replaceable
+
+log = logging.getLogger("heapwatch")
 
 FORMAT = 1
 EARLIER_RUNS = 5
@@ -154,6 +157,7 @@ def _documents(path: Path) -> list[Any]:
         with gzip.open(path) if magic else path.open("rb") as file:
             for line in file:
                 if not line.endswith(b"\n"):
+                    log.warning("%s: the last line is incomplete and left out", path)
                     break
                 documents.append(json.loads(line))
     except EOFError:

@@ -136,6 +136,15 @@ class NowAndThen(Buffer):
             self.items.append(item)
 
 
+class GoodOnes(Buffer):
+    """Adds an item if it is good, which bounds nothing."""
+
+    def add(self, item: Any) -> None:
+        score = item.size + 1_000
+        if score > 100.0:
+            self.items.append(item)
+
+
 class LastOnes(Buffer):
     def add(self, item: Any) -> None:
         self.items.append(item)
@@ -368,7 +377,8 @@ def test_a_known_bound_needs_no_patience_and_one_that_may_be_lower_does(describe
 
 
 @pytest.mark.parametrize(
-    "kind", [Endless, NowAndThen, Warns, OneOutForManyIn, GrowsWithItsPosition, Normalizes, Declared]
+    "kind",
+    [Endless, GoodOnes, NowAndThen, Warns, OneOutForManyIn, GrowsWithItsPosition, Normalizes, Declared],
 )
 def test_what_only_looks_like_it_has_none(described, kind):
     found = described(kind())

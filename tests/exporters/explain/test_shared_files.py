@@ -173,7 +173,7 @@ def test_the_line_of_the_code_that_names_files_is_that_which_makes_them(monkeypa
 
 
 def joined(folder: Path, number: int) -> Path:
-    return folder / f"chunk_{number}"
+    return folder / f"chunk_{number}" / "data"
 
 
 def test_of_a_folder_alone_the_files_count_that_begin_like_a_name_in_the_code(monkeypatch):
@@ -183,3 +183,4 @@ def test_of_a_folder_alone_the_files_count_that_begin_like_a_name_in_the_code(mo
     assert "chunk_" not in prefixes()
     monkeypatch.setattr(sys, "argv", ["train.py", "--folder", "/dev/shm"])
     assert "chunk_" in prefixes()
+    assert "data" not in prefixes(), "files of other programs may begin so, too"

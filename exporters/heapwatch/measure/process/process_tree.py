@@ -13,7 +13,7 @@ from heapwatch.measure.process.procfs import children_of, command_of
 from heapwatch.measure.process.ray_job import ray_workers
 
 # Where psutil has to list the processes, it takes 20 us for each of the machine, with the GIL held.
-_LISTED_SECONDS = 10.0
+_LISTED_SECONDS, _SHARE = 10.0, 0.001
 _FORKSERVER = "from multiprocessing.forkserver import"
 VISITOR = "heapwatch.cli.main"  # of the command that explains a worker
 _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resource_tracker")
@@ -22,7 +22,8 @@ _TRACKERS = ("from multiprocessing.resource_tracker import", "loky.backend.resou
 class ProcessTree:
     """The trainer and its workers, for all collectors.
 
-    The list is made every ten seconds: a new worker may appear late, but an ended one is dropped at once.
+    The list is made every ten seconds, or less often if it takes long. A new worker may appear late, but an
+    ended one is dropped at once.
 
     Args:
         pid: process id of the trainer; this process by default.
@@ -44,11 +45,12 @@ class ProcessTree:
         now = self._clock()
         if now < self._next_listing_at:
             return [process for process in self._listed if process.is_running()]
-        self._listed, self._next_listing_at = [], now + _LISTED_SECONDS
+        began, self._listed = time.thread_time(), []
         with suppress(psutil.NoSuchProcess):
             for pid in descendants(self.trainer.pid):
                 with suppress(psutil.NoSuchProcess):
                     self._listed.append(psutil.Process(pid))
+        self._next_listing_at = now + max(_LISTED_SECONDS, (time.thread_time() - began) / _SHARE)
         return self._listed
 
 
